@@ -1,0 +1,1 @@
+"""weft trains, evaluates, exports and serves text models from one typed recipe."""

@@ -1,0 +1,1 @@
+"""checkpoint: see its modules."""

@@ -1,0 +1,99 @@
+"""A component: a class with a nested, frozen, keyword-only dataclass ``Config``.
+
+The Config's Python type is the key in code; a registered name is the key in files. Config holds what a
+person may set; what the object needs at run time (a tokenizer, a module) comes to ``build`` by name.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, dataclass_transform
+
+__all__ = ["Component", "Config", "Given", "runtime_parameters"]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The settings of one component. Subclass it, nested as ``Config``, in the component's class.
+
+    Subclasses are made frozen, keyword-only dataclasses by themselves: no decorator is needed.
+    """
+
+    owner: ClassVar[type["Component"]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def build(self, **runtime: Any) -> Any:
+        """Makes the object. ``runtime`` are the parameters of the owner's constructor after its config."""
+        return self.owner(self, **runtime)
+
+    def given(self, **names: str) -> "Given":
+        """Rebinds what ``build`` needs: ``given(vocabulary="target_vocabulary")``."""
+        known = runtime_parameters(self)
+        for parameter in names:
+            if parameter not in known:
+                wanted = ", ".join(known) or "none"
+                raise TypeError(
+                    f"{type(self).__qualname__}.given: {self.owner.__name__} takes no '{parameter}' "
+                    f"at run time; it takes: {wanted}."
+                )
+        return Given(self, names)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A Config whose ``build`` parameters are filled by ingredients of other names."""
+
+    config: Config
+    names: Mapping[str, str]
+
+
+class Component:
+    """Base of everything a recipe can name by type.
+
+    Example:
+        >>> class Scale(Component):
+        ...     class Config(Config):
+        ...         by: float = 2.0
+        ...     def __init__(self, config: "Scale.Config", *, offset: float) -> None:
+        ...         self.config, self.offset = config, offset
+        ...     def __call__(self, x: float) -> float:
+        ...         return self.config.by * x + self.offset
+        >>> Scale.Config(by=3.0).build(offset=1.0)(2.0)
+        7.0
+    """
+
+    Config: ClassVar[type[Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "Config" in cls.__dict__:
+            config = cls.__dict__["Config"]
+            if not (isinstance(config, type) and issubclass(config, Config)):
+                raise TypeError(f"{cls.__qualname__}.Config must be a subclass of weft.config.Config.")
+            config.owner = cls
+        elif hasattr(cls, "Config"):
+            # A subclass without a Config of its own still owns one, so that its Config builds it.
+            cls.Config = type("Config", (cls.Config,), {"__module__": cls.__module__, "__doc__": cls.Config.__doc__})
+            cls.Config.__qualname__ = f"{cls.__qualname__}.Config"
+            cls.Config.owner = cls
+
+
+def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Parameter]:
+    """The parameters that ``build`` needs by name: those of an overridden ``build``, else of the owner's constructor."""
+    kind = config if isinstance(config, type) else type(config)
+    if kind.build is not Config.build:
+        found = list(inspect.signature(kind.build).parameters.values())[1:]
+    else:
+        found = list(inspect.signature(kind.owner.__init__).parameters.values())[2:]
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {p.name: p for p in found if p.kind not in variadic}
+
+
+def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any], ...]:
+    """The settable fields of a Config, in the order written."""
+    return tuple(f for f in dataclasses.fields(config) if f.init)

@@ -1,0 +1,60 @@
+"""The registries, one per concept, and where the library's own names live."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from weft.config.registry import Registry
+
+__all__ = ["all_registries", "find_name", "for_ingredient"]
+
+experiments: Registry[Any] = Registry(
+    "experiment",
+    {
+        "translation/demo": "weft.recipes.experiments",
+        "translation/tatoeba": "weft.recipes.experiments",
+    },
+)
+tasks: Registry[Any] = Registry("task", {"translation": "weft.tasks.translation"})
+models: Registry[Any] = Registry("model", {"transformer": "weft.models.transformer"})
+tokenizers: Registry[Any] = Registry("tokenizer", {"multilingual": "weft.text.multilingual"})
+datasets: Registry[Any] = Registry("data", {"text_pairs": "weft.data.text_pairs"})
+optimizers: Registry[Any] = Registry("optimizer", {"adamw": "weft.train.optimizers"})
+schedules: Registry[Any] = Registry(
+    "lr_scheduler",
+    dict.fromkeys(("constant", "linear", "cosine", "inverse_square_root"), "weft.train.schedules"),
+)
+metrics: Registry[Any] = Registry("metric", dict.fromkeys(("bleu", "chrf"), "weft.metrics.translation"))
+reporters: Registry[Any] = Registry(
+    "reporter",
+    {
+        "console": "weft.metrics.reporters.console",
+        "jsonl": "weft.metrics.reporters.jsonl",
+        "predictions": "weft.metrics.reporters.predictions",
+    },
+)
+
+_INGREDIENTS = {"train_data": datasets, "valid_data": datasets, "test_data": datasets}
+
+
+def all_registries() -> dict[str, Registry[Any]]:
+    """Every registry by its plural name, as ``weft list`` takes it."""
+    return {name: value for name, value in globals().items() if isinstance(value, Registry)}
+
+
+def for_ingredient(name: str) -> Registry[Any] | None:
+    """The registry whose names can fill the ingredient ``name``."""
+    by_concept = {registry.concept: registry for registry in all_registries().values()}
+    return _INGREDIENTS.get(name) or by_concept.get(name)
+
+
+def find_name(entry: object) -> tuple[Registry[Any], str] | None:
+    """The registry and the name under which an object is filed."""
+    for registry in _each():
+        name = registry.name_of(entry)
+        if name is not None:
+            return registry, name
+    return None
+
+
+def _each() -> Iterator[Registry[Any]]:
+    yield from all_registries().values()

@@ -1,0 +1,103 @@
+"""One lazy registry per concept: a name in a file, a class in code.
+
+A registry knows where the library's own names live (as strings, so that listing imports nothing) and imports
+a module when its name is first asked for. Users register theirs in the same line the library does:
+
+    from weft.config import registries
+
+    @registries.optimizers.register("my_optimizer")
+    class MyOptimizer(Component): ...
+
+Installed packages name modules that register components in the entry-point group ``weft.components``.
+"""
+
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from weft.errors import UserError
+
+__all__ = ["Registry", "UnknownNameError"]
+
+T = TypeVar("T")
+
+
+class UnknownNameError(UserError):
+    """A name that no component of the concept has."""
+
+
+class Registry(Generic[T]):
+    """Names of one concept (``optimizer``, ``model``, ...).
+
+    Args:
+        concept: The field's word for it, in the singular; also the name of the ingredient that it fills.
+        modules: Name to the module of the library that registers it.
+
+    Example:
+        >>> colours: Registry[type] = Registry("colour")
+        >>> @colours.register("red")
+        ... class Red: ...
+        >>> colours.get("red") is Red, colours.name_of(Red)
+        (True, 'red')
+        >>> colours.get("rd")
+        Traceback (most recent call last):
+        weft.config.registry.UnknownNameError: Unknown colour 'rd'. Did you mean 'red'? Known: red.
+    """
+
+    def __init__(self, concept: str, modules: Mapping[str, str] | None = None) -> None:
+        self.concept = concept
+        self._modules = dict(modules or {})
+        self._entries: dict[str, T] = {}
+        self._entry_points_read = False
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """A decorator that files an object under ``name``; a second object of that name is refused."""
+
+        def add(entry: Any) -> Any:
+            taken = self._entries.get(name)
+            module = getattr(entry, "__module__", None)
+            same = taken is not None and (
+                getattr(taken, "__module__", None),
+                getattr(taken, "__qualname__", None),
+            ) == (module, getattr(entry, "__qualname__", None))
+            if (taken is not None and not same) or self._modules.get(name, module) != module:
+                owner = getattr(taken, "__module__", None) or self._modules[name]
+                raise ValueError(f"The {self.concept} '{name}' is registered already, by {owner}.")
+            self._entries[name] = entry
+            return entry
+
+        return add
+
+    def get(self, name: str) -> T:
+        """The object of that name; an unknown name shows its neighbours."""
+        if name not in self._entries and name in self._modules:
+            importlib.import_module(self._modules[name])
+        if name not in self._entries:
+            self._read_entry_points()
+        if name not in self._entries:
+            raise UnknownNameError(f"Unknown {self.concept} '{name}'. {self.neighbours(name)}")
+        return self._entries[name]
+
+    def names(self) -> list[str]:
+        """All names, sorted; nothing of the library is imported for it."""
+        self._read_entry_points()
+        return sorted({*self._modules, *self._entries})
+
+    def name_of(self, entry: object) -> str | None:
+        """The name an object is registered under, or None."""
+        return next((name for name, known in self._entries.items() if known is entry), None)
+
+    def neighbours(self, name: str) -> str:
+        """A sentence with the nearest known name and all of them."""
+        known = self.names()
+        near = difflib.get_close_matches(name, known, n=1)
+        guess = f"Did you mean '{near[0]}'? " if near else ""
+        return f"{guess}Known: {', '.join(known) or 'none'}."
+
+    def _read_entry_points(self) -> None:
+        if not self._entry_points_read:
+            self._entry_points_read = True
+            for point in entry_points(group="weft.components"):
+                point.load()

@@ -1,0 +1,124 @@
+"""The errors a user meets. Each says what was wanted, what was found, where, and what to do.
+
+The command line turns an error into its exit code and prints no traceback (``--debug`` shows it):
+1 for a run that failed, 2 for a mistake of the user's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "CheckpointError",
+    "CodeNotAllowedError",
+    "DataError",
+    "InUseError",
+    "MissingExtraError",
+    "NonFiniteError",
+    "Place",
+    "PlanError",
+    "Problem",
+    "RunError",
+    "RunStoppedError",
+    "StorageError",
+    "UserError",
+    "WeftError",
+]
+
+
+class WeftError(Exception):
+    """Every error weft raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UserError(WeftError):
+    """Something the user wrote or named cannot work: nothing was run."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something was written: a file with line and column (both from 1), or a command-line word.
+
+    >>> print(Place("mine.yaml", 3, 5))
+    mine.yaml:3:5
+    >>> print(Place("command line: lr=x"))
+    command line: lr=x
+    """
+
+    source: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        numbers = [str(n) for n in (self.line, self.column) if n is not None]
+        return ":".join([self.source, *numbers])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a recipe, and where it was written."""
+
+    message: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class PlanError(UserError):
+    """Everything that is wrong with a recipe, found before anything ran."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{count} problem{'s' if count != 1 else ''} in the recipe; nothing was run."
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+
+class DataError(UserError):
+    """Rows that cannot be read, or more bad rows than allowed."""
+
+
+class CodeNotAllowedError(UserError):
+    """A run folder needs code of the recipe's own, and the caller has not allowed it."""
+
+
+class MissingExtraError(UserError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, *, extra: str, what: str) -> None:
+        super().__init__(
+            f"{what} needs the package '{package}', which is not installed. "
+            f"Install it with: pip install 'weft[{extra}]'"
+        )
+
+
+class RunError(WeftError):
+    """A run that started and could not go on."""
+
+
+class NonFiniteError(RunError):
+    """A loss or gradient is NaN or infinite; the weights were not touched."""
+
+
+class CheckpointError(RunError):
+    """No checkpoint of a run can be used, or one does not fit what is to be restored."""
+
+
+class StorageError(RunError):
+    """A file could not be written; what was saved before is intact."""
+
+
+class InUseError(RunError):
+    """Another process works in this run folder."""
+
+
+class RunStoppedError(RunError):
+    """A signal asked the run to stop; its state was saved first."""
+
+    def __init__(self, signal_number: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number  # type: ignore[misc]  # one code per signal

@@ -1,0 +1,1 @@
+"""inference: see its modules."""

@@ -1,0 +1,1 @@
+"""metrics: see its modules."""

@@ -1,0 +1,1 @@
+"""recipes: see its modules."""

@@ -1,0 +1,1 @@
+"""tasks: see its modules."""

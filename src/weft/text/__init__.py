@@ -1,0 +1,1 @@
+"""text: see its modules."""

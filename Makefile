@@ -1,0 +1,68 @@
+# Two commands to know: `make demo` shows weft at work, `make test` runs everything CI runs.
+# On a machine with Python 3.11 or newer both need nothing else: the first call makes .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
+DOCS := $(BIN)/sphinx-build --fail-on-warning --nitpicky --keep-going --quiet -b html docs docs/_build/html
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check format docs clean
+
+help:
+	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
+	@echo "make test      everything CI runs: format, lint, types, floors, docs, tests"
+	@echo "make test-all  the same, and the long proofs"
+	@echo "make check     the part of it that runs no test"
+	@echo "make format    formats the code and repairs what can be repaired"
+	@echo "make docs      builds the documentation into docs/_build/html"
+	@echo "make clean     removes what was built, and .venv"
+
+demo: $(VENV)/core.stamp
+	$(BIN)/python -m weft.recipes.demo
+
+# The tests come last, so that their closing line is the last one printed.
+test: check
+	$(BIN)/python -m pytest
+
+test-all: check
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(DOCS)
+
+format: $(VENV)/test.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/test.stamp
+	$(DOCS)
+	@echo "docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+# The stamps say what is installed: while neither file below them changes, a second call installs nothing.
+$(VENV)/core.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
+	$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
+	$(INSTALL) -e '.[test]'
+	@touch $@ $(VENV)/core.stamp
+
+# The first Python that really runs, is new enough and can make a virtual environment. Being on the PATH
+# is no proof: version managers leave shims there for versions that are not active.
+$(VENV)/made.stamp:
+	@for python in "$(PYTHON)" python3 python3.13 python3.12 python3.11; do \
+	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "$$python -m venv $(VENV)"; "$$python" -m venv $(VENV) && touch $@; exit $$?; \
+	  fi; \
+	done; \
+	echo "weft needs Python 3.11 or newer with its venv module (Debian, Ubuntu: apt-get install python3-venv);" >&2; \
+	echo "'$(PYTHON)' is none. Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2

@@ -1,0 +1,193 @@
+"""Runs a page of the documentation as its reader would, from top to bottom, in one empty folder.
+
+What a fenced block does is told by its language and its first line:
+
+- ``console``: each ``$ command`` runs in bash; the lines below it are its whole output, where
+  ``...`` stands for anything (alone on a line: any number of lines). No line below it: the output is
+  not compared. A command must succeed, unless it ends in ``# exits with N``.
+- any language with a first line ``# name.ext``: the file's content; ``# name.ext, added:`` appends.
+- ``python`` with ``>>>``: a doctest; without: executed. All of a page share one namespace.
+- ``text`` and ``{directive}`` blocks are read only.
+
+A block that cannot run where the tests run has ``<!-- not run: the reason -->`` on the line above it.
+Any other language is refused, so that no block is forgotten.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMEOUT = 240.0  # seconds for one command; pytest's own limit for a page is the stricter one
+
+_FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<info>.*)$")
+_FILE = re.compile(r"^# (?P<name>[\w./-]+\.\w+)(?P<added>, added:)?$")
+_EXIT = re.compile(r"\s+# exits with (\d+)$")
+_NOT_RUN = re.compile(r"^ *<!-- not run: \S.* -->$")
+
+
+class PageError(AssertionError):
+    """A page promises what does not happen."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, its lines and the place of its first line."""
+
+    language: str
+    lines: list[str]
+    place: str
+    run: bool = True
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One ``$`` line, the exit code it must have, and the output it must print."""
+
+    line: str
+    code: int
+    expected: list[str]
+
+
+def read_blocks(page: Path) -> list[Block]:
+    """All fenced blocks of a page, in order."""
+    blocks, lines, i = [], page.read_text(encoding="utf-8").splitlines(), 0
+    while i < len(lines):
+        fence = _FENCE.match(lines[i])
+        if fence is None:
+            i += 1
+            continue
+        close, indent = fence["indent"] + fence["ticks"], len(fence["indent"])
+        try:
+            end = next(j for j in range(i + 1, len(lines)) if lines[j].rstrip() == close)
+        except StopIteration:
+            raise PageError(f"{page.name}:{i + 1}: this block is never closed.") from None
+        run = not (i > 0 and _NOT_RUN.match(lines[i - 1]))
+        content = [line[indent:] for line in lines[i + 1 : end]]
+        blocks.append(Block(fence["info"].strip(), content, f"{page.name}:{i + 2}", run))
+        i = end + 1
+    return blocks
+
+
+def read_commands(block: Block) -> list[Command]:
+    """The commands of a console block, each with the output written below it."""
+    commands: list[Command] = []
+    continued = False
+    for line in block.lines:
+        if continued:
+            commands[-1] = Command(f"{commands[-1].line}\n{line}", commands[-1].code, [])
+        elif line.startswith("$ "):
+            exits = _EXIT.search(line)
+            code = int(exits[1]) if exits else 0
+            commands.append(Command(_EXIT.sub("", line[2:]), code, []))
+        elif commands:
+            commands[-1].expected.append(line.rstrip())
+        else:
+            raise PageError(f"{block.place}: a console block begins with a line '$ command'.")
+        continued = (continued or line.startswith("$ ")) and line.endswith("\\")
+    return commands
+
+
+def matches(expected: list[str], found: list[str]) -> bool:
+    """Whether the whole output is as expected, ``...`` standing for anything.
+
+    >>> matches(["loss ...", "...", "done"], ["loss 2.1", "a", "b", "done"])
+    True
+    >>> matches(["done"], ["loss 2.1", "done"])
+    False
+    """
+    parts = []
+    for line in expected:
+        if line.strip() == "...":
+            parts.append(r"(?:[^\n]*\n)*?")
+        else:
+            parts.append(
+                "[^\n]*".join(re.escape(piece) for piece in line.split("...")) + r"[ \t]*\n"
+            )
+    return re.fullmatch("".join(parts), "".join(f"{line.rstrip()}\n" for line in found)) is not None
+
+
+class Runner:
+    """Runs the blocks of one page in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.namespace: dict[str, object] = {"__name__": "__page__"}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        # A width and no colours, so that the output does not depend on where the tests run.
+        self.env = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+
+    def run(self, page: Path) -> int:
+        """Runs a page and returns how many blocks did something."""
+        return sum(self.run_block(block) for block in read_blocks(page))
+
+    def run_block(self, block: Block) -> bool:
+        if not block.run or block.language == "text" or block.language.startswith("{"):
+            return False
+        first = _FILE.match(block.lines[0]) if block.lines else None
+        if first:
+            self.write(block, first["name"], append=bool(first["added"]))
+        elif block.language == "console":
+            for command in read_commands(block):
+                self.run_command(command, block.place)
+        elif block.language == "python":
+            self.run_python(block)
+        else:
+            raise PageError(
+                f"{block.place}: a block of language '{block.language}' is neither run nor marked. "
+                "Begin it with '# file.name', make it console, python or text, or put "
+                "'<!-- not run: reason -->' above it."
+            )
+        return True
+
+    def write(self, block: Block, name: str, *, append: bool) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = "\n".join(block.lines[1:]).strip("\n") + "\n"
+        if append and not path.exists():
+            raise PageError(f"{block.place}: nothing to add to, {name} was not written before.")
+        path.write_text(f"{path.read_text()}\n\n{content}" if append else content, encoding="utf-8")
+
+    def run_command(self, command: Command, place: str) -> None:
+        done = subprocess.run(
+            ["bash", "-c", command.line],
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        printed = f"It printed:\n{done.stdout or '(nothing)'}"
+        said = f"{place}: $ {command.line}\n"
+        if done.returncode != command.code:
+            raise PageError(
+                f"{said}exits with {done.returncode}, not with {command.code}. {printed}"
+            )
+        if command.expected and not matches(command.expected, done.stdout.splitlines()):
+            expected = "\n".join(command.expected)
+            raise PageError(f"{said}does not print what the page says:\n{expected}\n{printed}")
+
+    def run_python(self, block: Block) -> None:
+        with contextlib.chdir(self.folder):
+            if ">>> " not in block.text:
+                exec(compile(block.text, block.place, "exec"), self.namespace)
+                return
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            test = doctest.DocTestParser().get_doctest(block.text, {}, block.place, block.place, 0)
+            test.globs = self.namespace
+            report = io.StringIO()
+            runner = doctest.DocTestRunner(optionflags=flags, verbose=False)
+            if runner.run(test, out=report.write, clear_globs=False).failed:
+                raise PageError(f"{block.place}:\n{report.getvalue()}")

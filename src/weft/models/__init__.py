@@ -1,1 +1,1 @@
-"""models: see its modules."""
+"""Models and what they are made of: layers, encoders, decoders, decoding, losses. Tensors only."""

@@ -1,0 +1,1 @@
+"""Encoders: from embedded tokens to their representations."""

@@ -1,0 +1,1 @@
+"""The blocks of a Transformer, one noun a file."""

@@ -1,0 +1,70 @@
+"""What decoding keeps between steps: the encoder's memory and the key-value cache."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import torch
+from torch import Tensor
+
+__all__ = ["Memory", "State"]
+
+FIRST_CAPACITY: Final = 32
+"""Positions a cache starts with; it doubles when full."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An encoder's output."""
+
+    states: Tensor
+    """*Shape:* :math:`(B,S,D)`."""
+    mask: Tensor | None
+    """True at real positions; None if all are. *Shape:* :math:`(B,1,1,S)`."""
+
+
+@final
+class State:
+    """A decoder's state after some tokens of each row: keys and values of them and of the memory.
+
+    Args:
+        memory_keys_values: The memory, projected by each layer. *Shape:* each :math:`(2,B,H,S,K)`.
+        memory_mask: As in :class:`Memory`.
+    """
+
+    def __init__(self, memory_keys_values: Sequence[Tensor], memory_mask: Tensor | None) -> None:
+        self.memory_keys_values = list(memory_keys_values)
+        self.memory_mask = memory_mask
+        self.position = 0
+        """Number of tokens read."""
+        _, rows, heads, _, features = memory_keys_values[0].shape
+        # One tensor for all layers: reordering rows is one copy instead of two a layer.
+        self._cache = memory_keys_values[0].new_zeros(
+            (len(memory_keys_values), 2, rows, heads, FIRST_CAPACITY, features)
+        )
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self._cache.shape[2]
+
+    def self_cache(self, layer: int) -> Tensor:
+        """The layer's keys and values, with room for one more position. *Shape:* :math:`(2,B,H,T,K)`."""
+        if self.position == self._cache.shape[4]:
+            self._cache = torch.cat([self._cache, torch.zeros_like(self._cache)], dim=4)
+        return self._cache[layer]
+
+    def select(self, indices: Tensor) -> None:
+        """Keeps the rows of these indices, in their order; an index may repeat.
+
+        Args:
+            indices: Row numbers, int64. *Shape:* :math:`(B')`.
+        """
+        used = self._cache[:, :, :, :, : self.position]
+        cache = self._cache.new_empty(
+            (*self._cache.shape[:2], len(indices), *self._cache.shape[3:])
+        )
+        torch.index_select(used, 2, indices, out=cache[:, :, :, :, : self.position])
+        self._cache = cache
+        self.memory_keys_values = [kv.index_select(1, indices) for kv in self.memory_keys_values]
+        if self.memory_mask is not None:
+            self.memory_mask = self.memory_mask.index_select(0, indices)

@@ -1,0 +1,311 @@
+"""The Transformer encoder-decoder (Vaswani et al. 2017): Marian, M2M-100, NLLB and the small ones between."""
+
+import dataclasses
+from typing import Literal, Protocol, cast, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component, Config
+from weft.errors import UserError
+from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.layers.attention import CrossAttention, SelfAttention
+from weft.models.layers.embedding import Embedding, token_table
+from weft.models.layers.feed_forward import FeedForward
+from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
+from weft.models.layers.residual import NormOrder
+from weft.models.memory import Memory, State
+
+__all__ = ["HasVocabInfo", "Transformer", "VocabInfo"]
+
+
+class VocabInfo(Protocol):
+    """What a model needs to know of a vocabulary."""
+
+    @property
+    def size(self) -> int:
+        """Number of token ids."""
+        ...
+
+    @property
+    def pad_idx(self) -> int:
+        """Id of the padding token."""
+        ...
+
+
+class HasVocabInfo(Protocol):
+    """Anything with a ``vocab_info``: a tokenizer."""
+
+    @property
+    def vocab_info(self) -> VocabInfo:
+        """Facts about its vocabulary."""
+        ...
+
+
+@registries.models.register("transformer")
+@final
+class Transformer(Component, nn.Module):
+    """An encoder-decoder over one vocabulary.
+
+    Args:
+        config: The settings. ``vocabulary_size`` and ``pad_idx`` are filled from the tokenizer;
+            ``self.config`` holds them filled.
+        tokenizer: Its ``vocab_info`` is read, nothing else.
+
+    Raises:
+        UserError: If the config names another vocabulary size or padding than the tokenizer has.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=100, pad_idx=0))
+        >>> model = Transformer.Config(dim=8, num_heads=2, ffn_dim=16).build(tokenizer=tokenizer)
+        >>> source, lengths = torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([3, 2])
+        >>> model(source, lengths, torch.tensor([[2, 8], [2, 9]])).shape
+        torch.Size([2, 2, 100])
+    """
+
+    class Config(Config):
+        """Settings of the Transformer; the defaults suit some 100,000 sentence pairs on a laptop."""
+
+        vocabulary_size: int | None = None
+        """Number of token ids; None takes the tokenizer's."""
+        pad_idx: int | None = None
+        """Id of the padding token; None takes the tokenizer's."""
+        dim: int = 128
+        """Features of a token's representation."""
+        num_encoder_layers: int = 4
+        """Layers of the encoder."""
+        num_decoder_layers: int = 4
+        """Layers of the decoder."""
+        num_heads: int = 4
+        """Attention heads; ``dim`` must be divisible by it."""
+        ffn_dim: int = 512
+        """Features inside a feed-forward block; 4 times ``dim`` is usual."""
+        dropout: float = 0.1
+        """Probability of dropping a feature of an embedding or a block's output in training."""
+        attention_dropout: float = 0.0
+        """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
+        activation: Literal["relu", "gelu", "silu"] = "relu"
+        """Activation inside a feed-forward block."""
+        norm_order: Literal["pre", "post"] = "pre"
+        """Layer norm before each block and after the last layer (``pre``; stable at high learning rates, Xiong
+        et al. 2020), or after each block (``post``; the original)."""
+        positions: Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned"] = "sinusoidal"
+        """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the frequencies of
+        tensor2tensor (fairseq, M2M-100, NLLB), or a trained table (BART)."""
+        position_offset: int = 0
+        """Row of the first position; fairseq's models keep 2 rows, so theirs is 2."""
+        max_length: int = 512
+        """Longest source or target, in tokens."""
+        tie: Literal["all", "decoder", "none"] = "all"
+        """Which share one embedding matrix: source, target and output (``all``), target and output
+        (``decoder``), or none (Press and Wolf 2017)."""
+        scale_embedding: bool = True
+        """Whether token vectors are multiplied by the square root of ``dim`` (Vaswani et al. 2017, 3.4)."""
+        output_bias: bool = False
+        """Whether each token's score has a bias (Marian)."""
+
+        def __post_init__(self) -> None:
+            sizes = (
+                "dim",
+                "num_encoder_layers",
+                "num_decoder_layers",
+                "num_heads",
+                "ffn_dim",
+                "max_length",
+            )
+            for name in sizes:
+                if (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be at least 1, but is {value}.")
+            for name in ("dropout", "attention_dropout"):
+                if not 0 <= (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
+            if self.dim % self.num_heads:
+                raise UserError(
+                    f"model.dim must be divisible by model.num_heads, "
+                    f"but dim is {self.dim} and num_heads {self.num_heads}."
+                )
+
+    config: Config
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        self.config = config = _filled(config, tokenizer.vocab_info)
+        blocks = _Blocks(config)
+        self.source = blocks.embedding()
+        self.target = blocks.embedding(self.source.tokens if config.tie == "all" else None)
+        self.encoder = TransformerEncoder(
+            [blocks.encoder_layer() for _ in range(config.num_encoder_layers)],
+            norm=blocks.last_norm(),
+        )
+        self.decoder = TransformerDecoder(
+            [blocks.decoder_layer() for _ in range(config.num_decoder_layers)],
+            norm=blocks.last_norm(),
+        )
+        self.output_weight = self.target.tokens.weight
+        if config.tie == "none":
+            self.output_weight = nn.Parameter(self.target.tokens.weight.detach().clone())
+            nn.init.normal_(self.output_weight, std=config.dim**-0.5)
+        bias = (
+            nn.Parameter(torch.zeros(self.output_weight.shape[0])) if config.output_bias else None
+        )
+        self.register_parameter("output_bias", bias)
+
+    @override
+    def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
+        """Scores the next token at every target position.
+
+        Args:
+            source: Token ids. *Shape:* :math:`(B,S)`.
+            source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
+            target_in: The target up to its last token but one, starting with the start mark. Its padding is at
+                the end and needs no lengths. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            Logits. *Shape:* :math:`(B,T,V)`.
+        """
+        return self.project(self.hidden(source, source_lengths, target_in))
+
+    def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
+        """The decoder's last states, before :meth:`project`: a loss projects its real positions only.
+
+        Args and shapes are those of :meth:`forward`; returns :math:`(B,T,D)`.
+        """
+        memory = self.encode(source, source_lengths)
+        out: Tensor = self.decoder(self.target(target_in), memory.states, memory.mask)
+        return out
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
+        return F.linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))
+
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
+        """Runs the encoder; shapes as in :meth:`forward`."""
+        mask = _length_mask(source, source_lengths)
+        return Memory(self.encoder(self.source(source), mask), mask)
+
+    def start(self, memory: Memory) -> State:
+        """Starts decoding one token at a time: projects the memory for every layer, once."""
+        projected = [
+            layer.cross_attention.project_memory(memory.states)
+            for layer in self.decoder.each_layer()
+        ]
+        return State(projected, memory.mask)
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """Reads one token of each row and scores the next.
+
+        Args:
+            tokens: Ids. *Shape:* :math:`(B)`.
+            state: What was read before; it moves on by one position.
+
+        Returns:
+            Logits. *Shape:* :math:`(B,V)`.
+        """
+        x = self.target(tokens[:, None], state.position)
+        for number, layer in enumerate(self.decoder.each_layer()):
+            x = layer.step(
+                x,
+                state.self_cache(number),
+                state.position,
+                keys_values=state.memory_keys_values[number],
+                memory_mask=state.memory_mask,
+            )
+        state.position += 1
+        return self.project(self.decoder.norm(x)[:, 0])
+
+
+def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
+    """The config with its vocabulary's size and padding, which must agree with those written."""
+    for name, written, found in (
+        ("vocabulary_size", config.vocabulary_size, vocab.size),
+        ("pad_idx", config.pad_idx, vocab.pad_idx),
+    ):
+        if written is not None and written != found:
+            raise UserError(
+                f"model.{name} is {written}, but the tokenizer's is {found}. "
+                f"Leave model.{name} out to take the tokenizer's, or use the tokenizer the model was made for."
+            )
+    return dataclasses.replace(config, vocabulary_size=vocab.size, pad_idx=vocab.pad_idx)
+
+
+def _length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """True at real tokens; None if all are. *Shape:* :math:`(B,1,1,S)`."""
+    if lengths is None:
+        return None
+    if lengths.shape != ids.shape[:1]:
+        raise UserError(
+            f"source_lengths must have one length a row of source, but its shape is {tuple(lengths.shape)} "
+            f"and source's {tuple(ids.shape)}."
+        )
+    # Attention without a mask is faster; asking is free on CPU, and would wait for the queue elsewhere.
+    if lengths.device.type == "cpu" and int(lengths.min()) == ids.shape[1]:
+        return None
+    return (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[:, None, None]
+
+
+class _Blocks:
+    """Makes what the model is made of: the one place that chooses blocks and their sizes."""
+
+    def __init__(self, config: Transformer.Config) -> None:
+        self.config = config
+        self.norm_order: NormOrder = config.norm_order
+
+    def embedding(self, tokens: nn.Embedding | None = None) -> Embedding:
+        c = self.config
+        assert c.vocabulary_size is not None
+        assert c.pad_idx is not None
+        tokens = (
+            tokens
+            if tokens is not None
+            else token_table(c.vocabulary_size, c.dim, pad_idx=c.pad_idx)
+        )
+        scale = c.dim**0.5 if c.scale_embedding else 1.0
+        return Embedding(tokens, self.positions(), scale=scale, dropout=c.dropout)
+
+    def positions(self) -> PositionEncoding:
+        c = self.config
+        if c.positions == "learned":
+            return LearnedPositions(dim=c.dim, max_length=c.max_length, offset=c.position_offset)
+        return SinusoidalPositions(
+            dim=c.dim,
+            max_length=c.max_length,
+            offset=c.position_offset,
+            variant="vaswani" if c.positions == "sinusoidal" else "tensor2tensor",
+        )
+
+    def attention(self) -> SelfAttention:
+        c = self.config
+        return SelfAttention(dim=c.dim, num_heads=c.num_heads, dropout=c.attention_dropout)
+
+    def cross_attention(self) -> CrossAttention:
+        c = self.config
+        return CrossAttention(dim=c.dim, num_heads=c.num_heads, dropout=c.attention_dropout)
+
+    def feed_forward(self) -> FeedForward:
+        c = self.config
+        return FeedForward(dim=c.dim, ffn_dim=c.ffn_dim, activation=c.activation)
+
+    def encoder_layer(self) -> TransformerEncoderLayer:
+        return TransformerEncoderLayer(
+            attention=self.attention(),
+            feed_forward=self.feed_forward(),
+            norm_order=self.norm_order,
+            dropout=self.config.dropout,
+        )
+
+    def decoder_layer(self) -> TransformerDecoderLayer:
+        return TransformerDecoderLayer(
+            attention=self.attention(),
+            cross_attention=self.cross_attention(),
+            feed_forward=self.feed_forward(),
+            norm_order=self.norm_order,
+            dropout=self.config.dropout,
+        )
+
+    def last_norm(self) -> nn.Module | None:
+        return nn.LayerNorm(self.config.dim) if self.norm_order == "pre" else None

@@ -1,0 +1,233 @@
+"""Metrics fed with sums and counts: a mean, a perplexity, an accuracy.
+
+Sums are exact. What is given may be a tensor on any device, which is not waited for: scalars are kept where they
+are and read together when a value is asked for (or when 1,024 of them have gathered). They are added as fractions,
+since every finite float is one: neither the order of the batches nor their split over ranks can change a bit,
+which no floating-point accumulator can promise (and float64 does not exist on some accelerators).
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from weft.metrics.metric import Direction, Metric, MetricError, State
+
+__all__ = ["Accuracy", "ExactSum", "Mean", "Perplexity", "SumCount"]
+
+_MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
+
+
+@final
+class ExactSum:
+    """A sum of floats without rounding; scalars on a device are read late and together.
+
+    Example:
+        >>> total = ExactSum()
+        >>> for value in (1e16, torch.tensor(1.0), -1e16):
+        ...     total.add(value)
+        >>> float(total.exact())
+        1.0
+    """
+
+    def __init__(self) -> None:
+        self._exact = Fraction(0)
+        self._special = 0.0  # 0.0, or the infinity or NaN that finite terms cannot change
+        self._pending: list[Tensor] = []
+
+    def add(self, value: Tensor | float) -> None:
+        """Adds a number or a tensor of one element; a tensor's later changes in place do not matter."""
+        if not isinstance(value, Tensor):
+            self._fold(float(value))
+            return
+        if value.numel() != 1:
+            raise MetricError(
+                f"A sum or a count must be a number or a tensor of one element, "
+                f"but has the shape {list(value.shape)}. Sum it first."
+            )
+        self._pending.append(value.detach().clone().reshape(()))
+        if len(self._pending) >= _MOST_PENDING:
+            self._settle()
+
+    def exact(self) -> Fraction | float:
+        """The sum: a fraction, or the infinity or NaN that some term was."""
+        self._settle()
+        return self._special if self._special else self._exact  # NaN counts as true
+
+    def state(self) -> str:
+        """The sum as text that is read back exactly."""
+        return str(self.exact())
+
+    def add_state(self, state: str) -> None:
+        """Adds a sum from its ``state``."""
+        if state in ("inf", "-inf", "nan"):
+            self._special += float(state)
+        else:
+            self._exact += Fraction(state)
+
+    def _settle(self) -> None:
+        pending, self._pending = self._pending, []
+        while pending:
+            # One transfer for all scalars of a device and dtype: each alone would wait for the device once.
+            first = pending[0]
+            same = [p for p in pending if p.device == first.device and p.dtype == first.dtype]
+            pending = [p for p in pending if p.device != first.device or p.dtype != first.dtype]
+            for value in torch.stack(same).tolist():
+                self._fold(float(value))
+
+    def _fold(self, value: float) -> None:
+        if math.isfinite(value):
+            self._exact += Fraction(value)
+        else:
+            self._special += value
+
+
+class SumCount(Metric):
+    """Base of metrics that follow from one sum and one count."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    @final
+    @override
+    def update(self, total: Tensor | float, count: Tensor | float) -> None:
+        """Adds a batch.
+
+        Args:
+            total: A sum over the batch: a number, or a tensor of one element on any device.
+            count: Over how many it sums, likewise.
+        """
+        self._total.add(total)
+        self._count.add(count)
+
+    @final
+    @override
+    def reset(self) -> None:
+        self._total, self._count = ExactSum(), ExactSum()
+
+    @final
+    @override
+    def state_dict(self) -> State:
+        return {"total": self._total.state(), "count": self._count.state()}
+
+    @final
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        if set(state) != {"total", "count"}:
+            raise MetricError(
+                f"The state of a {type(self).__name__} has the keys total and count, "
+                f"but this one has: {', '.join(sorted(state)) or 'none'}."
+            )
+        self._total.add_state(state["total"])
+        self._count.add_state(state["count"])
+
+    @final
+    def quotient(self) -> float:
+        """Sum by count, rounded once; NaN without a count, an infinity beyond the largest float."""
+        total, count = self._total.exact(), self._count.exact()
+        if isinstance(total, float) or isinstance(count, float):
+            return float(total) / float(count) if count else math.nan
+        if not count:
+            return math.nan
+        try:
+            return float(total / count)
+        except OverflowError:
+            return math.copysign(math.inf, total / count)
+
+    @abstractmethod
+    @override
+    def compute(self) -> dict[str, float]: ...
+
+
+@final
+class Mean(SumCount):
+    """The mean of something that comes as sums with counts, such as a loss. Empty: NaN.
+
+    Args:
+        name: The name of the value.
+        better: Which values are better.
+
+    Example:
+        >>> loss = Mean("loss")
+        >>> loss.update(torch.tensor(6.0), 2)
+        >>> loss.update(torch.tensor(1.5), 1)
+        >>> loss.compute()
+        {'loss': 2.5}
+    """
+
+    def __init__(self, name: str, *, better: Direction = "lower") -> None:
+        super().__init__()
+        self.name, self.better = name, better
+
+    @override
+    def compute(self) -> dict[str, float]:
+        return {self.name: self.quotient()}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {self.name: self.better}
+
+
+@final
+class Perplexity(SumCount):
+    """``exp(total / count)`` of negative log-likelihoods in nats; lower is better.
+
+    Too large for a float (over ``exp(709.78)``): infinity. Empty: NaN.
+
+    Args:
+        name: The name of the value.
+
+    Example:
+        >>> import math
+        >>> perplexity = Perplexity()
+        >>> perplexity.update(3 * math.log(8), 3)
+        >>> round(perplexity.compute()["perplexity"], 9)
+        8.0
+    """
+
+    def __init__(self, name: str = "perplexity") -> None:
+        super().__init__()
+        self.name = name
+
+    @override
+    def compute(self) -> dict[str, float]:
+        try:
+            return {self.name: math.exp(self.quotient())}
+        except OverflowError:
+            return {self.name: math.inf}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {self.name: "lower"}
+
+
+@final
+class Accuracy(SumCount):
+    """The share that is right, from 0 to 1, of numbers right and numbers in all; higher is better. Empty: NaN.
+
+    Args:
+        name: The name of the value.
+
+    Example:
+        >>> accuracy = Accuracy()
+        >>> accuracy.update(torch.tensor(3), torch.tensor(4))
+        >>> accuracy.compute()
+        {'accuracy': 0.75}
+    """
+
+    def __init__(self, name: str = "accuracy") -> None:
+        super().__init__()
+        self.name = name
+
+    @override
+    def compute(self) -> dict[str, float]:
+        return {self.name: self.quotient()}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {self.name: "higher"}

@@ -3,13 +3,13 @@
 What a fenced block does is told by its language and its first line:
 
 - ``console``: each ``$ command`` runs in bash; the lines below it are its whole output, where
-  ``...`` stands for anything (alone on a line: any number of lines). No line below it: the output is
-  not compared. A command must succeed, unless it ends in ``# exits with N``.
+  ``...`` stands for anything (alone on a line: any number of lines). No line below it: the output
+  is not compared. A command must succeed, unless it ends in ``# exits with N``.
 - any language with a first line ``# name.ext``: the file's content; ``# name.ext, added:`` appends.
 - ``python`` with ``>>>``: a doctest; without: executed. All of a page share one namespace.
 - ``text`` and ``{directive}`` blocks are read only.
 
-A block that cannot run where the tests run has ``<!-- not run: the reason -->`` on the line above it.
+A block that cannot run where the tests run has ``<!-- not run: the reason -->`` on the line above.
 Any other language is refused, so that no block is forgotten.
 """
 

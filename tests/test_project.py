@@ -1,0 +1,187 @@
+"""What must hold of the project as a whole, whoever changes it."""
+
+import ast
+import importlib
+import importlib.metadata
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import weft
+from weft.config import registries
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(weft.__path__, "weft.")
+    if not module.name.endswith("__main__")
+)
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 50  # without its docstring, whose examples are meant to be long
+VAGUE_NAMES = {"common", "core", "helper", "helpers", "misc", "util", "utils"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def every_text() -> Iterator[tuple[str, str]]:
+    """The path and text of every file a person wrote."""
+    own = [ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", ".ci")]
+    files = [f for folder in own for f in folder.rglob("*") if f.is_file()]
+    for file in sorted([*files, *(f for f in ROOT.iterdir() if f.is_file())]):
+        built = {"__pycache__", "_build", "weft.egg-info"} & set(file.parts)
+        if not built and file.suffix in {"", ".md", ".py", ".toml", ".txt", ".yaml"}:
+            yield relative(file), file.read_text(encoding="utf-8")
+
+
+def function_lengths(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The name and the lines of code of every function, its docstring not counted."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            has_docstring = ast.get_docstring(node) is not None
+            docstring = node.body[0] if has_docstring else None
+            uncounted = (docstring.end_lineno - docstring.lineno + 1) if docstring else 0
+            yield node.name, node.end_lineno - node.lineno + 1 - uncounted
+
+
+# --- small enough to read ---------------------------------------------------------------------
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {relative(path): len(path.read_text().splitlines()) for path in SOURCES}
+    assert {path: n for path, n in lengths.items() if n > LONGEST_FILE} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    found = {
+        f"{relative(path)}:{name}": length
+        for path in SOURCES
+        for name, length in function_lengths(ast.parse(path.read_text()))
+    }
+    assert {name: n for name, n in found.items() if n > LONGEST_FUNCTION} == {}
+
+
+def test_every_module_is_named_after_what_it_holds() -> None:
+    assert [name for name in MODULES if VAGUE_NAMES & set(name.split("."))] == []
+
+
+def test_nothing_is_left_for_later_in_the_code() -> None:
+    left = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
+    assert [path for path, text in every_text() if left.search(text)] == []
+
+
+def test_no_path_of_one_persons_machine_is_named() -> None:
+    machine = re.compile(r"(?<![\w.}])/(?:home|mnt|root|work|Users)/\w")
+    assert [path for path, text in every_text() if machine.search(text)] == []
+
+
+# --- names resolve ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["weft", *MODULES])
+def test_every_public_name_resolves(name: str) -> None:
+    module = importlib.import_module(name)
+    names = list(getattr(module, "__all__", []))
+    assert [n for n in names if not hasattr(module, n)] == []
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("concept", "name"),
+    [
+        pytest.param(concept, name, id=f"{concept}-{name}")
+        for concept, registry in registries.all_registries().items()
+        for name in registry.names()
+    ],
+)
+def test_every_registered_name_is_there(concept: str, name: str) -> None:
+    registry = registries.all_registries()[concept]
+    assert registry.name_of(registry.get(name)) == name
+
+
+# --- light to import --------------------------------------------------------------------------
+
+HEAVY = ("torch", "transformers", "numpy", "pyarrow", "sacrebleu", "sentencepiece", "tokenizers")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import weft",
+        "import weft.config",
+        "import weft.cli.main",
+        "from weft.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+    ],
+    ids=["import-weft", "import-config", "import-cli", "weft-help"],
+)
+def test_no_heavy_package_is_imported(program: str) -> None:
+    ask = f"\nimport sys\nprint('heavy:', [m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program + ask], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_text_needs_no_torch() -> None:
+    names = [name for name in MODULES if name.startswith("weft.text")]
+    program = f"import sys\nfor n in {names}: __import__(n)\nprint('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+# --- what is installed is pinned --------------------------------------------------------------
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    found = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in found}
+
+
+def declared() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [Requirement(line) for lines in lists for line in lines]
+
+
+def test_every_dependency_is_pinned_to_a_version_it_allows() -> None:
+    found = pins()
+    assert [str(r) for r in declared() if canonicalize_name(r.name) not in found] == []
+    wrong = [r for r in declared() if found[canonicalize_name(r.name)] not in r.specifier]
+    assert [str(r) for r in wrong] == []
+
+
+def test_what_the_dependencies_need_is_pinned_too() -> None:
+    # What torch's builds for accelerators need is pinned by torch itself, and not everywhere there.
+    by_torch = re.compile(r"nvidia-|cuda-|triton")
+    left, seen, unpinned = [canonicalize_name(r.name) for r in declared()], set[str](), set[str]()
+    while left:
+        name = left.pop()
+        if name in seen or by_torch.match(name):
+            continue
+        seen.add(name)
+        if name not in pins():
+            unpinned.add(name)
+        for line in importlib.metadata.requires(name) or []:
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                left.append(canonicalize_name(need.name))
+    assert unpinned == set()
+
+
+def test_torch_is_pinned_without_a_local_label() -> None:
+    # With "+cpu" one build alone would do; without, pip takes the build it is set up for.
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pins()["torch"])

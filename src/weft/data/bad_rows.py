@@ -1,0 +1,134 @@
+"""Rows that cannot be used: never lost, never silent. ``good + bad = total``, always.
+
+A bad row is a value like any other: it has a file, a line, a byte offset and a reason, so that
+``sed -n 17p`` shows it. How many are allowed is decided once the whole file has been read, before
+any training.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from typing_extensions import override
+
+from weft.errors import DataError
+from weft.runtime.files import write_atomic
+
+__all__ = ["BadRow", "BadRowsError", "RowCount", "check_bad_rows", "write_bad_rows"]
+
+SHOWN = 20  # rows in an error's text: a screenful; all of them are in bad_rows.jsonl
+
+
+@dataclass(frozen=True)
+class BadRow:
+    r"""One row that cannot be used.
+
+    Attributes:
+        file: The file as it was named, ``-`` for standard input.
+        line: Its number from 1, header included.
+        byte_offset: Where the line begins in the file, in bytes from 0.
+        reason: One phrase: what was wanted and what was found.
+        text_excerpt: At most 80 characters of it; bytes that are not UTF-8 as ``\xff``.
+
+    Example:
+        >>> print(BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello"))
+        pairs.tsv:3 (byte 41): wanted 2 columns, found 1
+    """
+
+    file: str
+    line: int
+    byte_offset: int
+    reason: str
+    text_excerpt: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} (byte {self.byte_offset}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """How many rows were read; ``total`` is counted by lines, apart from ``good`` and ``bad``.
+
+    >>> print(RowCount(good=97, bad=3, total=100))
+    100 rows: 97 good, 3 bad
+    """
+
+    good: int
+    bad: int
+    total: int
+
+    def __post_init__(self) -> None:
+        assert self.good + self.bad == self.total, f"a row was lost: {self}"
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.total} rows: {self.good} good, {self.bad} bad"
+
+
+class BadRowsError(DataError):
+    """More bad rows than allowed; ``bad_rows`` has them all, the text the first 20."""
+
+    def __init__(self, message: str, bad_rows: Sequence[BadRow]) -> None:
+        super().__init__(message)
+        self.bad_rows = tuple(bad_rows)
+
+
+def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
+    """Writes one JSON object a line, atomically: the fields of `BadRow` by their names.
+
+    Args:
+        path: Usually ``bad_rows.jsonl`` of the run folder; its folder is made where it is missing.
+        rows: In the order of reading.
+
+    Raises:
+        StorageError: The file could not be written.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows]
+    write_atomic(path, "".join(lines))
+
+
+def check_bad_rows(
+    bad_rows: Sequence[BadRow],
+    total: int,
+    *,
+    allowed: int,
+    setting: str = "train_data.max_bad_rows",
+    folder: Path | None = None,
+) -> None:
+    """Writes the bad rows down, then raises when there are more than ``allowed``.
+
+    Args:
+        bad_rows: All of one full pass.
+        total: Rows read, good and bad.
+        allowed: How many are allowed.
+        setting: The dotted name that the error proposes to raise.
+        folder: Where ``bad_rows.jsonl`` goes; none is written where there are no bad rows.
+
+    Raises:
+        BadRowsError: There are more. It lists the first 20 with place and reason.
+
+    Example:
+        >>> row = BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello")
+        >>> check_bad_rows([row], 100, allowed=0)
+        Traceback (most recent call last):
+        weft.data.bad_rows.BadRowsError: 1 of 100 rows is bad, and 0 are allowed:
+          pairs.tsv:3 (byte 41): wanted 2 columns, found 1
+        Correct the file, or leave such rows out with train_data.max_bad_rows=1.
+    """
+    if folder is not None and bad_rows:
+        write_bad_rows(folder / "bad_rows.jsonl", bad_rows)
+    bad = len(bad_rows)
+    if bad <= allowed:
+        return
+    lines = [f"{bad} of {total} rows {'is' if bad == 1 else 'are'} bad, and {allowed} are allowed:"]
+    lines += [f"  {row}" for row in bad_rows[:SHOWN]]
+    if bad > SHOWN:
+        lines.append(f"  ... and {bad - SHOWN} more")
+    if folder is not None:
+        lines.append(f"All of them are in {folder / 'bad_rows.jsonl'}.")
+    lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
+    raise BadRowsError("\n".join(lines), bad_rows)

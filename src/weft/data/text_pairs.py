@@ -1,0 +1,219 @@
+"""Pairs of sentences from a tab-separated file: the row source of the main job."""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+from typing_extensions import override
+
+from weft.config import Component, Config, registries
+from weft.data.bad_rows import BadRow, RowCount, check_bad_rows
+from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
+from weft.data.readers import Table, read_table, tsv_format
+from weft.errors import DataError, UserError
+
+if TYPE_CHECKING:
+    from weft.data.batching import Batching
+
+__all__ = ["Rows", "TextPairs"]
+
+
+class Rows(Sequence[dict[str, str]]):
+    """Rows as dicts over one list a column: a dict is made when its row is asked for.
+
+    Args:
+        columns: Name to values, all of one length.
+
+    Example:
+        >>> rows = Rows({"source": ["Hi.", "Run!"], "target": ["Salut.", "Cours !"]})
+        >>> len(rows), rows[-1]
+        (2, {'source': 'Run!', 'target': 'Cours !'})
+        >>> rows[:1].column("target")
+        ['Salut.']
+    """
+
+    def __init__(self, columns: Mapping[str, list[str]]) -> None:
+        assert len(set(map(len, columns.values()))) == 1, "the columns differ in length"
+        self._columns = columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(self._columns)
+
+    def column(self, name: str) -> list[str]:
+        """All values of one column, not copied."""
+        return self._columns[name]
+
+    @override
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Rows": ...
+    @override
+    def __getitem__(self, index: int | slice) -> "dict[str, str] | Rows":
+        if isinstance(index, slice):
+            return Rows({name: values[index] for name, values in self._columns.items()})
+        return {name: values[index] for name, values in self._columns.items()}
+
+    @override
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        names = tuple(self._columns)
+        for values in zip(*self._columns.values(), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+@registries.datasets.register("text_pairs")
+class TextPairs(Component):
+    r"""Rows of a tab-separated file, usually a sentence and its translation.
+
+    The file is read in one pass when rows are first asked for; a missing file is an error at once.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "pairs.tsv").write_text("Hi.\tSalut.\nRun!\tCours !\n", encoding="utf-8")
+        >>> pairs = TextPairs.Config(path=folder / "pairs.tsv").build()
+        >>> len(pairs), pairs.rows()[0]
+        (2, {'source': 'Hi.', 'target': 'Salut.'})
+    """
+
+    class Config(Config):
+        """Where the pairs are, how they are read, and how they are batched."""
+
+        path: Path
+        """The file: UTF-8, a row a line, columns separated by tabs, no quoting."""
+        columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
+        """Names of the first columns in their order; or each name with its position (from 0) or
+        its name in the header."""
+        header: bool = False
+        """The first line names the columns and is no row."""
+        extra_columns: Literal["ignore", "error"] = "ignore"
+        """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
+        max_tokens: int | None = 2048
+        """Padded source and target cells of one optimizer step, over all ranks."""
+        batch_size: int | None = None
+        """Rows of one optimizer step, over all ranks; with max_tokens, whichever is reached."""
+        shuffle: bool = True
+        """Another order in each epoch, a pure function of the run's seed and the epoch."""
+        max_bad_rows: int = 0
+        """How many rows may be left out because they cannot be read; decided before step 1."""
+        max_line_bytes: int = MAX_LINE_BYTES
+        """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
+
+    def __init__(self, config: "TextPairs.Config") -> None:
+        self.config = config
+        self._layout = tsv_format(
+            config.columns,
+            header=config.header,
+            extra_columns=config.extra_columns,
+            max_line_bytes=config.max_line_bytes,
+        )
+        self._table: Table | None = None
+        _check_exists(config.path)
+
+    def read(self, *, ingredient: str = "train_data", folder: Path | None = None) -> "TextPairs":
+        """Reads the file, once, and decides about its bad rows. Everything else calls this.
+
+        Args:
+            ingredient: What the recipe calls this data, for the setting that an error proposes.
+            folder: Where ``bad_rows.jsonl`` is to be written, where there are bad rows.
+
+        Returns:
+            Itself.
+
+        Raises:
+            BadRowsError: There are more bad rows than ``max_bad_rows``.
+            DataError: There is no good row at all.
+        """
+        path = self.config.path
+        table = self._table or read_table(path, self._layout)
+        check_bad_rows(
+            table.bad_rows,
+            table.count.total,
+            allowed=self.config.max_bad_rows,
+            setting=f"{ingredient}.max_bad_rows",
+            folder=folder,
+        )
+        if not table.count.good:
+            found = f"{table.count.bad} bad ones" if table.count.bad else "an empty file"
+            raise DataError(f"{path}: wanted rows of {', '.join(table.columns)}, found {found}.")
+        self._table = table
+        return self
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self.rows())
+
+    def rows(self) -> Rows:
+        """The good rows in the file's order."""
+        return Rows(self._read().columns)
+
+    @property
+    def lines(self) -> Sequence[int]:
+        """The line number, from 1, of each good row."""
+        return self._read().lines
+
+    @property
+    def bad_rows(self) -> Sequence[BadRow]:
+        """The rows that were left out."""
+        return self._read().bad_rows
+
+    @property
+    def count(self) -> RowCount:
+        """Good, bad and total."""
+        return self._read().count
+
+    @property
+    def notes(self) -> FileNotes:
+        """Oddities of the file that did no harm: a byte order mark, mixed line ends."""
+        return self._read().notes
+
+    @property
+    def batching(self) -> "Batching":
+        """How the rows become batches."""
+        from weft.data.batching import Batching
+
+        config = self.config
+        return Batching(
+            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
+        )
+
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits of the file's bytes and of what decides how they are read.
+
+        The path is not in it, nor is batching: a moved file is the same data.
+        """
+        facts = {"sha256": self._read().sha256, "layout": asdict(self._layout)}
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def _read(self) -> Table:
+        if self._table is None:
+            self.read()
+        assert self._table is not None
+        return self._table
+
+
+def _check_exists(path: Path) -> None:
+    if path.is_file():
+        return
+    if path.is_dir():
+        raise UserError(f"path: wanted a file, found the folder {path}.")
+    folder = path.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    name = path.relative_to(folder).parts[0] if path.parts else str(path)
+    near = difflib.get_close_matches(name, sorted(p.name for p in folder.iterdir()), n=3)
+    there = f" Did you mean {' or '.join(repr(str(folder / n)) for n in near)}?" if near else ""
+    where = "" if path.is_absolute() else f" (the working folder is {Path.cwd()})"
+    gone = "" if folder == path.parent else f" The folder {folder / name} does not exist."
+    raise UserError(f"path: there is no file {path}{where}.{gone}{there}")

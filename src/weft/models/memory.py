@@ -53,18 +53,30 @@ class State:
             self._cache = torch.cat([self._cache, torch.zeros_like(self._cache)], dim=4)
         return self._cache[layer]
 
-    def select(self, indices: Tensor) -> None:
+    @property
+    def device(self) -> torch.device:
+        """Where the keys and values are."""
+        return self._cache.device
+
+    def repeat(self, times: int) -> None:
+        """Makes a group of ``times`` equal rows of each row; the rows of a group share its memory."""
+        self._cache = self._cache.repeat_interleave(times, dim=2)
+
+    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
         """Keeps the rows of these indices, in their order; an index may repeat.
 
         Args:
             indices: Row numbers, int64. *Shape:* :math:`(B')`.
+            groups: After :meth:`repeat`, the groups that the rows are of, in their order; None: all of them,
+                as they were. Memory is by group, so that rows change places in a group without copying it.
         """
-        used = self._cache[:, :, :, :, : self.position]
-        cache = self._cache.new_empty(
-            (*self._cache.shape[:2], len(indices), *self._cache.shape[3:])
-        )
-        torch.index_select(used, 2, indices, out=cache[:, :, :, :, : self.position])
-        self._cache = cache
-        self.memory_keys_values = [kv.index_select(1, indices) for kv in self.memory_keys_values]
-        if self.memory_mask is not None:
-            self.memory_mask = self.memory_mask.index_select(0, indices)
+        used = self._cache[..., : self.position, :]
+        cache = self._cache.new_empty((*used.shape[:2], len(indices), *self._cache.shape[3:]))
+        torch.index_select(used, 2, indices, out=cache[..., : self.position, :])
+        rows, self._cache = len(self), cache
+        if groups is None and rows == self.memory_keys_values[0].shape[1]:
+            groups = indices
+        if groups is not None:
+            self.memory_keys_values = [kv.index_select(1, groups) for kv in self.memory_keys_values]
+            if self.memory_mask is not None:
+                self.memory_mask = self.memory_mask.index_select(0, groups)

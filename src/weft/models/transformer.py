@@ -179,6 +179,11 @@ class Transformer(Component, nn.Module):
         out: Tensor = self.decoder(self.target(target_in), memory.states, memory.mask)
         return out
 
+    @property
+    def max_length(self) -> int:
+        """Longest source or target, in tokens."""
+        return self.config.max_length
+
     def project(self, hidden: Tensor) -> Tensor:
         """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
         return F.linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))

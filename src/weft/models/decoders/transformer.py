@@ -69,9 +69,12 @@ class TransformerDecoderLayer(nn.Module):
         :meth:`SelfAttention.step` and :meth:`CrossAttention.forward`.
         """
         x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
+        # Rows that share a memory (the beams of a source) are queries of one attention over it.
+        x = x.view(keys_values.shape[1], -1, x.shape[-1])
         x = self.cross_attention_residual(
             x, lambda h: self.cross_attention(h, keys_values, memory_mask)
         )
+        x = x.view(-1, 1, x.shape[-1])
         out: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return out
 

@@ -164,6 +164,23 @@ def test_every_dependency_is_pinned_to_a_version_it_allows() -> None:
     assert [str(r) for r in wrong] == []
 
 
+def test_every_package_the_source_imports_is_declared() -> None:
+    imported = set[str]()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.split(".")[0])
+    foreign = imported - set(sys.stdlib_module_names) - {"weft"}
+    providers = importlib.metadata.packages_distributions()
+    known = {canonicalize_name(r.name) for r in declared()}
+    undeclared = {
+        name for name in foreign if not known & set(map(canonicalize_name, providers.get(name, [])))
+    }
+    assert undeclared == set()
+
+
 def test_what_the_dependencies_need_is_pinned_too() -> None:
     # What torch's builds for accelerators need is pinned by torch itself, and not everywhere there.
     by_torch = re.compile(r"nvidia-|cuda-|triton")

@@ -40,14 +40,15 @@ def cross_entropy(
     .. math::
         \ell = -(1 - \epsilon) \log p_t - \frac{\epsilon}{V} \sum_{v=1}^{V} \log p_v
 
-    The same as ``torch.nn.functional.cross_entropy(..., reduction="sum")``. Source: Szegedy et al. 2016,
-    "Rethinking the Inception Architecture for Computer Vision", section 7.
+    The same as ``torch.nn.functional.cross_entropy(..., reduction="sum")``. Source: Szegedy et al.
+    2016, "Rethinking the Inception Architecture for Computer Vision", section 7.
 
     Args:
         logits: Unnormalized scores. *Shape:* :math:`(N,V)`.
         targets: Class ids, int64. *Shape:* :math:`(N)`.
         label_smoothing: :math:`\epsilon`, from 0 to below 1.
-        ignore_index: A target id that is neither summed nor counted; None counts all. It is cheaper not
+        ignore_index: A target id that is neither summed nor counted; None counts all. It is cheaper
+        not
             to compute the logits of such positions at all.
 
     Raises:

@@ -48,7 +48,7 @@ class State:
         return self._cache.shape[2]
 
     def self_cache(self, layer: int) -> Tensor:
-        """The layer's keys and values, with room for one more position. *Shape:* :math:`(2,B,H,T,K)`."""
+        """A layer's keys and values, with room for one more. *Shape:* :math:`(2,B,H,T,K)`."""
         if self.position == self._cache.shape[4]:
             self._cache = torch.cat([self._cache, torch.zeros_like(self._cache)], dim=4)
         return self._cache[layer]
@@ -59,7 +59,7 @@ class State:
         return self._cache.device
 
     def repeat(self, times: int) -> None:
-        """Makes a group of ``times`` equal rows of each row; the rows of a group share its memory."""
+        """Makes each row a group of ``times`` equal rows; the rows of a group share its memory."""
         self._cache = self._cache.repeat_interleave(times, dim=2)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
@@ -67,8 +67,10 @@ class State:
 
         Args:
             indices: Row numbers, int64. *Shape:* :math:`(B')`.
-            groups: After :meth:`repeat`, the groups that the rows are of, in their order; None: all of them,
-                as they were. Memory is by group, so that rows change places in a group without copying it.
+            groups: After :meth:`repeat`, the groups that the rows are of, in their order; None: all
+            of them,
+                as they were. Memory is by group, so that rows change places in a group without
+                copying it.
         """
         used = self._cache[..., : self.position, :]
         cache = self._cache.new_empty((*used.shape[:2], len(indices), *self._cache.shape[3:]))

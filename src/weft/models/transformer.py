@@ -1,4 +1,4 @@
-"""The Transformer encoder-decoder (Vaswani et al. 2017): Marian, M2M-100, NLLB and the small ones between."""
+"""The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
 
 import dataclasses
 from typing import Literal, Protocol, cast, final
@@ -69,7 +69,7 @@ class Transformer(Component, nn.Module):
     """
 
     class Config(Config):
-        """Settings of the Transformer; the defaults suit some 100,000 sentence pairs on a laptop."""
+        """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
 
         vocabulary_size: int | None = None
         """Number of token ids; None takes the tokenizer's."""
@@ -92,11 +92,11 @@ class Transformer(Component, nn.Module):
         activation: Literal["relu", "gelu", "silu"] = "relu"
         """Activation inside a feed-forward block."""
         norm_order: Literal["pre", "post"] = "pre"
-        """Layer norm before each block and after the last layer (``pre``; stable at high learning rates, Xiong
-        et al. 2020), or after each block (``post``; the original)."""
+        """Layer norm before each block and after the last layer (``pre``; stable at high learning
+        rates, Xiong et al. 2020), or after each block (``post``; the original)."""
         positions: Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned"] = "sinusoidal"
-        """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the frequencies of
-        tensor2tensor (fairseq, M2M-100, NLLB), or a trained table (BART)."""
+        """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the
+        frequencies of tensor2tensor (fairseq, M2M-100, NLLB), or a trained table (BART)."""
         position_offset: int = 0
         """Row of the first position; fairseq's models keep 2 rows, so theirs is 2."""
         max_length: int = 512
@@ -105,7 +105,7 @@ class Transformer(Component, nn.Module):
         """Which share one embedding matrix: source, target and output (``all``), target and output
         (``decoder``), or none (Press and Wolf 2017)."""
         scale_embedding: bool = True
-        """Whether token vectors are multiplied by the square root of ``dim`` (Vaswani et al. 2017, 3.4)."""
+        """Whether token vectors are multiplied by ``dim ** 0.5`` (Vaswani et al. 2017, 3.4)."""
         output_bias: bool = False
         """Whether each token's score has a bias (Marian)."""
 
@@ -162,7 +162,8 @@ class Transformer(Component, nn.Module):
         Args:
             source: Token ids. *Shape:* :math:`(B,S)`.
             source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-            target_in: The target up to its last token but one, starting with the start mark. Its padding is at
+            target_in: The target up to its last token but one, starting with the start mark. Its
+            padding is at
                 the end and needs no lengths. *Shape:* :math:`(B,T)`.
 
         Returns:
@@ -171,7 +172,9 @@ class Transformer(Component, nn.Module):
         return self.project(self.hidden(source, source_lengths, target_in))
 
     def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """The decoder's last states, before :meth:`project`: a loss projects its real positions only.
+        """The decoder's last states, before :meth:`project`.
+
+        A loss projects its real positions only, which saves the logits of the padding.
 
         Args and shapes are those of :meth:`forward`; returns :math:`(B,T,D)`.
         """
@@ -233,7 +236,8 @@ def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
         if written is not None and written != found:
             raise UserError(
                 f"model.{name} is {written}, but the tokenizer's is {found}. "
-                f"Leave model.{name} out to take the tokenizer's, or use the tokenizer the model was made for."
+                f"Leave model.{name} out to take the tokenizer's, "
+                "or use the tokenizer that the model was made for."
             )
     return dataclasses.replace(config, vocabulary_size=vocab.size, pad_idx=vocab.pad_idx)
 
@@ -244,10 +248,11 @@ def _length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
         return None
     if lengths.shape != ids.shape[:1]:
         raise UserError(
-            f"source_lengths must have one length a row of source, but its shape is {tuple(lengths.shape)} "
-            f"and source's {tuple(ids.shape)}."
+            "source_lengths must have one length a row of source, "
+            f"but its shape is {tuple(lengths.shape)} and source's {tuple(ids.shape)}."
         )
-    # Attention without a mask is faster; asking is free on CPU, and would wait for the queue elsewhere.
+    # Attention without a mask is faster; asking is free on CPU, and would wait for the queue
+    # elsewhere.
     if lengths.device.type == "cpu" and int(lengths.min()) == ids.shape[1]:
         return None
     return (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[:, None, None]

@@ -15,7 +15,7 @@ __all__ = ["TransformerDecoder", "TransformerDecoderLayer"]
 
 @final
 class TransformerDecoderLayer(nn.Module):
-    """Causal self-attention, attention to the memory, and a feed-forward block, each in a residual connection.
+    """Causal self-attention, attention to the memory, and a feed-forward block, each with residual.
 
     Args:
         attention: The self-attention.
@@ -47,7 +47,11 @@ class TransformerDecoderLayer(nn.Module):
 
     @override
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        """Runs whole targets. *Shape:* :math:`(B,T,D)`, ``memory`` :math:`(B,S,D)`, to :math:`(B,T,D)`."""
+        """Runs whole targets.
+
+        *Shape:* :math:`(B,T,D)` and ``memory`` :math:`(B,S,D)` to :math:`(B,T,D)`; ``memory_mask``
+        as in :class:`CrossAttention`.
+        """
         keys_values = self.cross_attention.project_memory(memory)
         x = self.attention_residual(x, lambda h: self.attention(h, is_causal=True))
         x = self.cross_attention_residual(
@@ -65,7 +69,9 @@ class TransformerDecoderLayer(nn.Module):
         keys_values: Tensor,
         memory_mask: Tensor | None,
     ) -> Tensor:
-        """Runs one new position. *Shape:* :math:`(B,1,D)` to :math:`(B,1,D)`; ``cache`` and ``keys_values`` as in
+        """Runs one new position.
+
+        *Shape:* :math:`(B,1,D)` to :math:`(B,1,D)`; ``cache`` and ``keys_values`` are those of
         :meth:`SelfAttention.step` and :meth:`CrossAttention.forward`.
         """
         x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
@@ -101,7 +107,11 @@ class TransformerDecoder(nn.Module):
 
     @override
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        """Runs whole targets. *Shape:* :math:`(B,T,D)`, ``memory`` :math:`(B,S,D)`, to :math:`(B,T,D)`."""
+        """Runs whole targets.
+
+        *Shape:* :math:`(B,T,D)` and ``memory`` :math:`(B,S,D)` to :math:`(B,T,D)`; ``memory_mask``
+        as in :class:`CrossAttention`.
+        """
         for layer in self.each_layer():
             x = layer(x, memory, memory_mask)
         out: Tensor = self.norm(x)

@@ -1,28 +1,14 @@
 """Beam search: the best sequences among those that stay among the best at every length."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from weft.errors import UserError
-from weft.models.decoding.hypothesis import Generator, Hypothesis, length_limits, read_prefix
+from weft.models.decoding.hypothesis import Generator, Hypothesis, read_prefix
+from weft.models.decoding.settings import Decoding
 
-__all__ = ["EarlyStopping", "beam_search"]
-
-EarlyStopping = Literal["heuristic", "first", "never"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Search:
-    """The numbers of a search."""
-
-    beam_size: int
-    length_penalty: float
-    early_stopping: EarlyStopping
-    eos_idx: int
+__all__ = ["beam_search"]
 
 
 @torch.inference_mode()
@@ -30,57 +16,44 @@ def beam_search(
     model: Generator,
     source: Tensor,
     source_lengths: Tensor | None,
+    decoding: Decoding,
     *,
     prefix: Sequence[int],
     eos_idx: int,
-    max_length: int | Tensor,
-    beam_size: int,
-    length_penalty: float = 1.0,
-    n_best: int = 1,
-    early_stopping: EarlyStopping = "heuristic",
 ) -> list[list[Hypothesis]]:
     r"""Follows the ``beam_size`` likeliest unfinished sequences of each row, a token at a time.
 
-    A finished sequence :math:`y` scores :math:`\log p(y) / |y|^\alpha` with :math:`\alpha` the length penalty
-    and :math:`|y|` its ids, the end mark included and the prefix not. A sequence that reaches ``max_length``
-    counts as finished. The search is that of ``transformers``, step for step.
+    A finished sequence :math:`y` scores :math:`\log p(y) / |y|^\alpha` with :math:`\alpha` the
+    length penalty and :math:`|y|` its ids, the end mark included and the prefix not. A sequence at
+    its length limit counts as finished. The search is that of ``transformers``, step for step.
 
     Args:
         model: The model, in evaluation mode.
         source: Token ids. *Shape:* :math:`(B,S)`.
         source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
+        decoding: The settings.
         prefix: Ids every target starts with: the start mark, and a language tag where there is one.
         eos_idx: Id of the end mark.
-        max_length: The most ids to generate, the end mark included. One number, or *Shape:* :math:`(B)`.
-        beam_size: Sequences followed, and finished ones kept.
-        length_penalty: :math:`\alpha`; 0 compares log-probabilities, over 0 favours long sequences.
-        n_best: Hypotheses to return, at most ``beam_size``.
-        early_stopping: When a row with ``beam_size`` finished sequences stops: when no unfinished one would be
-            better if it ended at this length (``heuristic``; transformers' False), at once (``first``; True), or
-            when none can become better at any length up to ``max_length`` (``never``).
 
     Returns:
-        For each row of ``source``, in order, up to ``n_best`` hypotheses, the best first. Fewer where
-        the vocabulary allows no more.
+        For each row of ``source``, in order, ``n_best`` hypotheses, the best first; fewer where the
+        vocabulary and the length limit allow no more.
     """
-    if not 1 <= n_best <= beam_size:
-        raise UserError(f"n_best must be from 1 to beam_size, but n_best is {n_best} and beam_size {beam_size}.")
-    limits = length_limits(max_length, model=model, source=source, prefix=prefix)
-    search = _Search(
-        beam_size=beam_size, length_penalty=length_penalty, early_stopping=early_stopping, eos_idx=eos_idx
-    )
+    # The last id generated is never read, so it needs no position.
+    longest = model.max_length - len(prefix) + 1
+    limits = decoding.limits(source, source_lengths, longest=longest)
     state = model.start(model.encode(source, source_lengths))
-    beams = _Beams(limits, search)
+    beams = _Beams(limits, decoding, eos_idx=eos_idx)
     logits = read_prefix(model, state, prefix)
-    state.repeat(beam_size)
-    logits = logits.repeat_interleave(beam_size, dim=0)
+    state.repeat(decoding.beam_size)
+    logits = logits.repeat_interleave(decoding.beam_size, dim=0)
     while True:
         parents = beams.extend(logits.float().log_softmax(dim=-1))
         kept = beams.open_groups()
         if kept is None:
             state.select(parents.flatten())
         elif not len(kept):
-            return beams.results(n_best)
+            return beams.results(decoding.n_best)
         else:
             beams.keep(kept)
             state.select(parents[kept].flatten(), groups=kept)
@@ -88,14 +61,15 @@ def beam_search(
 
 
 class _Beams:
-    """The sequences of all rows (groups of beams) that are still searched, and the finished ones of every row.
+    """The sequences of rows that are still searched, and the finished ones of every row.
 
-    Finished sequences are kept by input row, unfinished ones by group; ``rows`` maps groups to rows.
+    Finished sequences are kept by input row, unfinished ones by group; ``rows`` maps groups to
+    rows.
     """
 
-    def __init__(self, limits: Tensor, search: _Search) -> None:
-        self.search = search
-        groups, beams, longest = len(limits), search.beam_size, int(limits.max())
+    def __init__(self, limits: Tensor, decoding: Decoding, *, eos_idx: int) -> None:
+        self.decoding, self.eos_idx = decoding, eos_idx
+        groups, beams, longest = len(limits), decoding.beam_size, int(limits.max())
         self.length = 0
         self.rows = torch.arange(groups, device=limits.device)
         self.limits = limits
@@ -126,35 +100,43 @@ class _Beams:
         ids = _gather(self.ids, parents)
         ids[:, :, self.length] = tokens
         self.length += 1
-        ended = (tokens == self.search.eos_idx) | (self.limits <= self.length)[:, None]
+        ended = (tokens == self.eos_idx) | (self.limits <= self.length)[:, None]
         # Only candidates among the K best may end: those behind them only stand in for the ended.
         self._finish(ids[:, :beams], best[:, :beams], ended[:, :beams])
         going_on, chosen = best.masked_fill(ended, -torch.inf).topk(beams, dim=1)
         self.log_probs = going_on
         self.ids = _gather(ids, chosen)
-        first_row = torch.arange(groups, device=parents.device)[:, None] * beams
-        return first_row + parents.gather(1, chosen)
+        first_beam = torch.arange(groups, device=parents.device)[:, None] * beams
+        return first_beam + parents.gather(1, chosen)
 
     def _finish(self, ids: Tensor, log_probs: Tensor, ended: Tensor) -> None:
-        """Merges ended candidates into the finished sequences of their rows and keeps the K best."""
-        scores = (log_probs / self.length**self.search.length_penalty).masked_fill(~ended, -torch.inf)
+        """Merges ended candidates into the finished sequences of their rows; the K best stay."""
+        scores = (log_probs / self.length**self.decoding.length_penalty).masked_fill(
+            ~ended, -torch.inf
+        )
         lengths = torch.full_like(self.done_lengths[self.rows], self.length)
         merged = torch.cat([self.done_scores[self.rows], scores], dim=1)
-        best, chosen = merged.topk(self.search.beam_size, dim=1)
+        best, chosen = merged.topk(self.decoding.beam_size, dim=1)
         self.done_scores[self.rows] = best
-        self.done_ids[self.rows] = _gather(torch.cat([self.done_ids[self.rows], ids], dim=1), chosen)
-        self.done_lengths[self.rows] = torch.cat([self.done_lengths[self.rows], lengths], dim=1).gather(1, chosen)
+        self.done_ids[self.rows] = _gather(
+            torch.cat([self.done_ids[self.rows], ids], dim=1), chosen
+        )
+        self.done_lengths[self.rows] = torch.cat(
+            [self.done_lengths[self.rows], lengths], dim=1
+        ).gather(1, chosen)
 
     def open_groups(self) -> Tensor | None:
         """Numbers of the groups to go on with; None if all are."""
         worst = self.done_scores[self.rows, -1]
         full = worst > -torch.inf
-        if self.search.early_stopping == "first":
+        if self.decoding.early_stopping == "first":
             improvable = ~full
         else:
-            at_limit = self.search.early_stopping == "never" and self.search.length_penalty > 0
+            at_limit = self.decoding.early_stopping == "never" and self.decoding.length_penalty > 0
             lengths = self.limits if at_limit else torch.full_like(self.limits, self.length)
-            improvable = ~full | (self.log_probs[:, 0] / lengths**self.search.length_penalty > worst)
+            improvable = ~full | (
+                self.log_probs[:, 0] / lengths**self.decoding.length_penalty > worst
+            )
         open_ = improvable & (self.limits > self.length) & (self.log_probs[:, 0] > -torch.inf)
         return None if bool(open_.all()) else open_.nonzero()[:, 0]
 
@@ -169,7 +151,12 @@ class _Beams:
 
     def results(self, n_best: int) -> list[list[Hypothesis]]:
         """The best finished sequences of every row."""
-        rows = zip(self.done_ids.tolist(), self.done_lengths.tolist(), self.done_scores.tolist(), strict=True)
+        rows = zip(
+            self.done_ids.tolist(),
+            self.done_lengths.tolist(),
+            self.done_scores.tolist(),
+            strict=True,
+        )
         found = []
         for row in rows:
             best = [h for h in zip(*row, strict=True) if h[2] > -torch.inf][:n_best]
@@ -177,7 +164,7 @@ class _Beams:
         return found
 
     def _hypothesis(self, ids: list[int], length: int, score: float) -> Hypothesis:
-        ended = ids[length - 1] == self.search.eos_idx
+        ended = ids[length - 1] == self.eos_idx
         return Hypothesis(ids[: length - ended], score)
 
 

@@ -1,57 +1,15 @@
-"""The settings of a search, and the search they ask for."""
+"""The search that the settings ask for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from weft.errors import UserError
 from weft.models.decoding.beam import beam_search
 from weft.models.decoding.greedy import greedy
 from weft.models.decoding.hypothesis import Generator, Hypothesis
+from weft.models.decoding.settings import Decoding
 
-__all__ = ["Decoding", "decode"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decoding:
-    """How targets are searched.
-
-    Example:
-        >>> Decoding(beam_size=4, n_best=2).max_length_b
-        10
-        >>> Decoding(n_best=2)
-        Traceback (most recent call last):
-        weft.errors.UserError: decoding.n_best must be from 1 to beam_size, but n_best is 2 and beam_size 1.
-    """
-
-    beam_size: int = 1
-    """Sequences followed at once; 1 is greedy search, the fastest. 4 or 5 gain about a BLEU point."""
-    length_penalty: float = 1.0
-    """Power of the length that log-probabilities are divided by to compare sequences; over 0 favours long."""
-    n_best: int = 1
-    """Hypotheses a source, at most ``beam_size``."""
-    early_stopping: Literal["heuristic", "first", "never"] = "heuristic"
-    """When a full beam stops: when no sequence would be better if it ended now (``heuristic``), at once
-    (``first``), or when none can become better at any length (``never``)."""
-    max_length_a: float = 2.0
-    """At most ``max_length_a * source length + max_length_b`` tokens are generated for a source."""
-    max_length_b: int = 10
-    """See ``max_length_a``."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.n_best <= self.beam_size:
-            raise UserError(
-                f"decoding.n_best must be from 1 to beam_size, "
-                f"but n_best is {self.n_best} and beam_size {self.beam_size}."
-            )
-        if self.max_length_a < 0 or self.max_length_b < 1:
-            raise UserError(
-                f"decoding.max_length_a must be at least 0 and max_length_b at least 1, "
-                f"but they are {self.max_length_a} and {self.max_length_b}."
-            )
+__all__ = ["decode"]
 
 
 def decode(
@@ -63,7 +21,9 @@ def decode(
     prefix: Sequence[int],
     eos_idx: int,
 ) -> list[list[Hypothesis]]:
-    """Searches targets for sources; a model in training mode is put in evaluation mode meanwhile.
+    """Searches targets for sources: greedy search for ``beam_size`` 1, else beam search.
+
+    A model in training mode is put in evaluation mode meanwhile.
 
     Args:
         model: The model.
@@ -74,43 +34,29 @@ def decode(
         eos_idx: Id of the end mark.
 
     Returns:
-        For each row of ``source``, in order, up to ``n_best`` hypotheses, the best first.
+        For each row of ``source``, in order, ``n_best`` hypotheses, the best first.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> from weft.models.transformer import Transformer
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0))
+        >>> config = Transformer.Config(dim=8, num_heads=2, ffn_dim=16)
+        >>> model = config.build(tokenizer=tokenizer)
+        >>> found = decode(
+        ...     model, torch.tensor([[5, 6, 3]]), None, Decoding(beam_size=2), prefix=[2], eos_idx=3
+        ... )
+        >>> len(found), len(found[0]), len(found[0][0].ids) <= 16
+        (1, 1, True)
     """
     if not len(source):
         return []
-    max_length = _length_limits(source, source_lengths, decoding)
-    training = isinstance(model, nn.Module) and model.training
+    search = greedy if decoding.beam_size == 1 else beam_search
+    training = model.training
     if training:
-        model.eval()
+        model.train(False)
     try:
-        if decoding.beam_size == 1:
-            return greedy(
-                model,
-                source,
-                source_lengths,
-                prefix=prefix,
-                eos_idx=eos_idx,
-                max_length=max_length,
-                length_penalty=decoding.length_penalty,
-            )
-        return beam_search(
-            model,
-            source,
-            source_lengths,
-            prefix=prefix,
-            eos_idx=eos_idx,
-            max_length=max_length,
-            beam_size=decoding.beam_size,
-            length_penalty=decoding.length_penalty,
-            n_best=decoding.n_best,
-            early_stopping=decoding.early_stopping,
-        )
+        return search(model, source, source_lengths, decoding, prefix=prefix, eos_idx=eos_idx)
     finally:
         if training:
             model.train()
-
-
-def _length_limits(source: Tensor, source_lengths: Tensor | None, decoding: Decoding) -> Tensor:
-    if source_lengths is None:
-        source_lengths = torch.full(source.shape[:1], source.shape[1], device=source.device)
-    return (decoding.max_length_a * source_lengths).long() + decoding.max_length_b

@@ -6,7 +6,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from weft.models.decoding.hypothesis import Generator, Hypothesis, length_limits, read_prefix
+from weft.models.decoding.hypothesis import Generator, Hypothesis, read_prefix
+from weft.models.decoding.settings import Decoding
 
 __all__ = ["greedy"]
 
@@ -19,11 +20,10 @@ def greedy(
     model: Generator,
     source: Tensor,
     source_lengths: Tensor | None,
+    decoding: Decoding,
     *,
     prefix: Sequence[int],
     eos_idx: int,
-    max_length: int | Tensor,
-    length_penalty: float = 1.0,
 ) -> list[list[Hypothesis]]:
     """Takes the likeliest next token until it is the end mark.
 
@@ -31,15 +31,16 @@ def greedy(
         model: The model, in evaluation mode.
         source: Token ids. *Shape:* :math:`(B,S)`.
         source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
+        decoding: The settings; those of beams do not matter.
         prefix: Ids every target starts with: the start mark, and a language tag where there is one.
         eos_idx: Id of the end mark.
-        max_length: The most ids to generate, the end mark included. One number, or *Shape:* :math:`(B)`.
-        length_penalty: Power of the length that log-probabilities are divided by; changes scores only.
 
     Returns:
         One hypothesis a row, in a list, in the order of ``source``.
     """
-    limits = length_limits(max_length, model=model, source=source, prefix=prefix)
+    # The last id generated is never read, so it needs no position.
+    longest = model.max_length - len(prefix) + 1
+    limits = decoding.limits(source, source_lengths, longest=longest)
     state = model.start(model.encode(source, source_lengths))
     found = _Found(limits)
     rows = torch.arange(len(source), device=source.device)
@@ -58,7 +59,7 @@ def greedy(
             state.select(kept)
             rows, tokens, open_ = rows[kept], tokens[kept], open_[kept]
         logits = model.step(tokens, state)
-    return found.hypotheses(eos_idx, length_penalty)
+    return found.hypotheses(eos_idx, decoding.length_penalty)
 
 
 class _Found:

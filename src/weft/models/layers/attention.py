@@ -1,8 +1,8 @@
 """Multi-head attention: over a sequence itself, and from a sequence to a memory.
 
-The projections that read the same input are one matrix (queries, keys and values of self-attention; keys and
-values of cross-attention): one large product is faster than three small ones. The product of queries, keys and
-values is ``torch.nn.functional.scaled_dot_product_attention``.
+The projections that read the same input are one matrix (queries, keys and values of self-attention;
+keys and values of cross-attention): one large product is faster than three small ones. The product
+of queries, keys and values is ``torch.nn.functional.scaled_dot_product_attention``.
 """
 
 from typing import final
@@ -28,7 +28,8 @@ def _fused_projection(dim: int, parts: int) -> nn.Linear:
     """``parts`` projections of ``dim`` to ``dim`` as one matrix, each initialized as if alone."""
     linear = nn.Linear(dim, parts * dim)
     for block in linear.weight.split(dim):
-        # Gain 1/sqrt(2) is fairseq's for fused query, key and value: the scale of one Xavier (3D, D) matrix.
+        # Gain 1/sqrt(2) is fairseq's for fused query, key and value: the scale of one Xavier (3D,
+        # D) matrix.
         nn.init.xavier_uniform_(block, gain=2**-0.5)
     nn.init.zeros_(linear.bias)
     return linear
@@ -43,15 +44,17 @@ def _output_projection(dim: int) -> nn.Linear:
 
 @final
 class SelfAttention(nn.Module):
-    r"""Every position attends to the positions of its own sequence (Vaswani et al. 2017, section 3.2).
+    r"""Every position attends to its own sequence (Vaswani et al. 2017, section 3.2).
 
     Args:
         dim: Features in and out, :math:`D`.
-        num_heads: Heads :math:`H`; ``dim`` must be divisible by it, a head has :math:`D/H` features.
-        dropout: Probability of dropping an attention weight in training. On CPU a value over 0 leaves the
-            fused kernel, which is slower.
+        num_heads: Heads :math:`H`; ``dim`` must be divisible by it, a head has :math:`D/H`
+            features.
+        dropout: Probability of dropping an attention weight in training. On CPU a value over 0
+            leaves the fused kernel, which is slower.
 
     Example:
+        >>> import torch
         >>> attention = SelfAttention(dim=8, num_heads=2)
         >>> attention(torch.zeros(2, 3, 8), is_causal=True).shape
         torch.Size([2, 3, 8])
@@ -119,6 +122,7 @@ class CrossAttention(nn.Module):
         dropout: As in :class:`SelfAttention`.
 
     Example:
+        >>> import torch
         >>> attention = CrossAttention(dim=8, num_heads=2)
         >>> attention(torch.zeros(2, 3, 8), attention.project_memory(torch.zeros(2, 5, 8))).shape
         torch.Size([2, 3, 8])
@@ -135,11 +139,8 @@ class CrossAttention(nn.Module):
     def project_memory(self, memory: Tensor) -> Tensor:
         """Keys and values of a memory. *Shape:* :math:`(B,S,D)` to :math:`(2,B,H,S,D/H)`."""
         batch, length, _ = memory.shape
-        return (
-            self.kv(memory)
-            .view(batch, length, 2, self.num_heads, self.head_dim)
-            .permute(2, 0, 3, 1, 4)
-        )
+        keys_values: Tensor = self.kv(memory).view(batch, length, 2, self.num_heads, self.head_dim)
+        return keys_values.permute(2, 0, 3, 1, 4)
 
     @override
     def forward(self, x: Tensor, keys_values: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -14,12 +14,13 @@ __all__ = ["Embedding", "token_table"]
 def token_table(vocabulary_size: int, dim: int, *, pad_idx: int) -> nn.Embedding:
     """A table of token vectors with standard deviation ``dim ** -0.5``; the padding's is zero.
 
-    That scale gives logits of unit variance when the table is tied to the output, and unit inputs after
-    scaling by ``dim ** 0.5``.
+    That scale gives logits of unit variance when the table is tied to the output, and unit inputs
+    after scaling by ``dim ** 0.5``.
     """
     weight = nn.init.normal_(torch.empty(vocabulary_size, dim), std=dim**-0.5)
     weight[pad_idx] = 0.0
-    return nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=pad_idx)
+    table: nn.Embedding = nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=pad_idx)
+    return table
 
 
 @final
@@ -49,7 +50,7 @@ class Embedding(nn.Module):
 
     @override
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
-        """Embeds ids that stand at position ``start`` and after. *Shape:* :math:`(B,T)` to :math:`(B,T,D)`."""
+        """Embeds ids from position ``start`` on. *Shape:* :math:`(B,T)` to :math:`(B,T,D)`."""
         rows = self.positions.rows(start, start + ids.shape[1])
         x = self.tokens(ids)
         if self.scale != 1.0:

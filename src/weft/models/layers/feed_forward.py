@@ -19,7 +19,9 @@ ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 
 @final
 class FeedForward(nn.Module):
-    r"""Two projections around an activation: :math:`W_2 f(W_1 x + b_1) + b_2` (Vaswani et al. 2017, 3.3).
+    r"""Two projections around an activation (Vaswani et al. 2017, section 3.3).
+
+    :math:`W_2 f(W_1 x + b_1) + b_2`.
 
     Args:
         dim: Features in and out, :math:`D`.

@@ -15,8 +15,9 @@ def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tenso
     r"""Sines in the first half of the features, cosines in the second.
 
     Feature :math:`i` of either half turns by :math:`10000^{-i/h}` a position, where with
-    :math:`H` = ``dim/2`` the ``vaswani`` variant has :math:`h = H` (Vaswani et al. 2017, section 3.5; Marian)
-    and ``tensor2tensor`` has :math:`h = H - 1` (tensor2tensor, fairseq, M2M-100, NLLB).
+    :math:`H` = ``dim/2`` the ``vaswani`` variant has :math:`h = H` (Vaswani et al. 2017, section
+    3.5; Marian) and ``tensor2tensor`` has :math:`h = H - 1` (tensor2tensor, fairseq, M2M-100,
+    NLLB).
 
     Returns:
         The table, float32. *Shape:* :math:`(P,D)`, ``count`` by ``dim``.
@@ -61,7 +62,7 @@ class PositionEncoding(nn.Module):
 
 @final
 class SinusoidalPositions(PositionEncoding):
-    """Fixed sines and cosines; no parameters, not part of the ``state_dict``. See :func:`sinusoids`.
+    """Fixed sines and cosines, see :func:`sinusoids`; not part of the ``state_dict``.
 
     Args:
         dim: Features of an encoding; even.

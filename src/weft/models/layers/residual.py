@@ -15,8 +15,9 @@ NormOrder = Literal["pre", "post"]
 class Residual(nn.Module):
     r"""Adds what a block makes of ``x`` to ``x``.
 
-    ``pre``: :math:`x + \mathrm{drop}(f(\mathrm{norm}(x)))`, which trains stably at high learning rates (Xiong
-    et al. 2020). ``post``: :math:`\mathrm{norm}(x + \mathrm{drop}(f(x)))`, the original (Vaswani et al. 2017).
+    ``pre``: :math:`x + \mathrm{drop}(f(\mathrm{norm}(x)))`, which trains stably at high learning
+    rates (Xiong et al. 2020). ``post``: :math:`\mathrm{norm}(x + \mathrm{drop}(f(x)))`, the
+    original (Vaswani et al. 2017).
 
     Args:
         norm: The normalization; the residual owns it.
@@ -39,6 +40,7 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
         """*Shape:* :math:`(*,D)` to :math:`(*,D)`."""
         if self.order == "pre":
-            return x + self.dropout(block(self.norm(x)))
-        out: Tensor = self.norm(x + self.dropout(block(x)))
+            out: Tensor = x + self.dropout(block(self.norm(x)))
+        else:
+            out = self.norm(x + self.dropout(block(x)))
         return out

@@ -1,1 +1,5 @@
-"""runtime: see its modules."""
+"""The machine a run meets: device, ranks, seeds, safe files, signals, logging."""
+
+from weft.runtime.devices import Env as Env
+from weft.runtime.experiment import Experiment as Experiment
+from weft.runtime.ranks import Ranks as Ranks

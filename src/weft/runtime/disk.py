@@ -1,0 +1,227 @@
+"""The few calls that change the disk, behind one seam, and what every safe write is made of.
+
+Everything that changes the disk goes through :data:`operations`, so that a test can fail the k-th
+call for k = 1, 2, 3 ... until a whole save passes (the method of SQLite's tests).
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EIO
+from pathlib import Path
+from typing import IO, Any
+
+from weft.errors import StorageError
+
+__all__ = [
+    "HashingFile",
+    "Operations",
+    "operations",
+    "storage_error",
+    "storing",
+    "sync_folder",
+    "sync_stream",
+    "write_all",
+]
+
+_BUFFER = 1 << 20
+"""Small writes are gathered up to this many bytes: a module of 1,000 tensors is not 1,000 system
+calls.
+"""
+
+
+class Operations:
+    """The calls that change the disk, and nothing else; tests make the k-th of them fail."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Opens a file descriptor that child programs do not inherit."""
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def write(self, descriptor: int, data: memoryview, offset: int) -> int:
+        """Writes at ``offset``; returns how many bytes were taken, which may be fewer."""
+        return os.pwrite(descriptor, data, offset)
+
+    def fsync(self, descriptor: int) -> None:
+        """Returns when the data is on the disk, not only in its cache."""
+        if sys.platform == "darwin":  # fsync() of macOS leaves the data in the drive's cache
+            with suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+                return
+        os.fsync(descriptor)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Cuts a file to ``size`` bytes."""
+        os.ftruncate(descriptor, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Renames; an existing target file is replaced in the same instant."""
+        os.rename(source, target)
+
+    def mkdir(self, path: Path) -> None:
+        """Makes one folder, which must not exist."""
+        os.mkdir(path)
+
+    def free(self, folder: Path) -> int:
+        """Bytes that this user can still write in the file system of ``folder``."""
+        return shutil.disk_usage(folder).free
+
+
+operations = Operations()
+"""What every function here calls, looked up at each call."""
+
+
+def storage_error(path: Path, error: OSError, *, needed: int | None = None) -> StorageError:
+    """Says which file could not be written and why, how many bytes it needed and how many are free.
+
+    Example:
+        >>> error = OSError(28, "No space left on device")
+        >>> str(storage_error(Path("/no/such/file"), error, needed=1500))[:87]
+        '/no/such/file cannot be written: No space left on device (1,500 bytes needed, ? bytes f'
+    """
+    free = "?"
+    with suppress(OSError):
+        free = f"{operations.free(path if path.is_dir() else path.parent):,}"
+    wanted = "?" if needed is None else f"{needed:,}"
+    reason = error.strerror or str(error)
+    return StorageError(
+        f"{path} cannot be written: {reason} ({wanted} bytes needed, {free} bytes free). "
+        f"What was saved before is intact. Make room, then start again with the same command."
+    )
+
+
+@contextmanager
+def storing(path: Path, needed: int | None = None) -> Iterator[None]:
+    """Turns every OSError of the block into a StorageError about ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error, needed=needed) from error
+
+
+class HashingFile:
+    """A new file that is hashed while it is written; durable once ``close`` returned.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with HashingFile(Path(folder) / "a") as file:
+        ...         file.write(b"abc")
+        >>> file.size, file.sha256[:8]
+        (3, 'ba7816bf')
+    """
+
+    def __init__(self, path: Path, *, needed: int | None = None) -> None:
+        """Creates ``path``; ``needed`` is the final size where known, for the error's text."""
+        self.path = path
+        self.size = 0
+        self._needed = needed
+        self._hash = hashlib.sha256()
+        self._buffer = bytearray()
+        self._written = 0
+        with storing(path, needed):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            self._descriptor = operations.open(path, flags)
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal digest of all bytes given to ``write``."""
+        return self._hash.hexdigest()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Appends bytes."""
+        self._hash.update(data)
+        self.size += len(data)
+        if len(data) < _BUFFER:
+            self._buffer += data
+            if len(self._buffer) >= _BUFFER:
+                self._flush()
+        else:
+            self._flush()
+            self._put(memoryview(data))
+
+    def _flush(self) -> None:
+        if self._buffer:
+            data, self._buffer = self._buffer, bytearray()
+            self._put(memoryview(data))
+
+    def _put(self, data: memoryview) -> None:
+        needed = self.size if self._needed is None else max(self._needed, self.size)
+        with storing(self.path, needed):
+            self._written += write_all(self._descriptor, data, self._written)
+
+    def close(self) -> None:
+        """Writes what is left and waits until it is on the disk."""
+        try:
+            self._flush()
+            with storing(self.path, self.size):
+                operations.fsync(self._descriptor)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Closes without promising anything about the content."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> "HashingFile":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+def write_all(descriptor: int, data: memoryview, offset: int) -> int:
+    """Writes every byte at ``offset``; a write that takes nothing is an error."""
+    done = 0
+    while done < len(data):
+        taken = operations.write(descriptor, data[done:], offset + done)
+        if taken <= 0:
+            raise OSError(EIO, "The file system took no bytes")
+        done += taken
+    return done
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until the names in a folder (new, renamed, deleted) are on the disk.
+
+    Raises:
+        StorageError: the file system refused.
+    """
+    with storing(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+        try:
+            operations.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sync_stream(stream: IO[Any]) -> None:
+    """Flushes a stream and waits until its data is on the disk.
+
+    Raises:
+        StorageError: the stream has no file descriptor, so nothing can be promised about it.
+
+    Example:
+        >>> import io
+        >>> sync_stream(io.BytesIO())
+        Traceback (most recent call last):
+        weft.errors.StorageError: BytesIO has no file descriptor: its data cannot be made durable.
+    """
+    try:
+        descriptor = stream.fileno()
+    except (OSError, AttributeError) as error:
+        raise StorageError(
+            f"{type(stream).__name__} has no file descriptor: its data cannot be made durable."
+        ) from error
+    path = Path(str(getattr(stream, "name", descriptor)))
+    with storing(path):
+        stream.flush()
+        operations.fsync(descriptor)

@@ -1,0 +1,245 @@
+"""Files and folders that are either whole or not there, also after a crash or a power cut.
+
+The order is always the same: write to a temporary name in the same folder, fsync the file, rename,
+fsync the folder. What is called on the disk is in :mod:`weft.runtime.disk`.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EDQUOT, EFBIG, EIO, ENOSPC, EROFS
+from pathlib import Path
+
+from weft.errors import StorageError
+from weft.runtime.disk import HashingFile as HashingFile
+from weft.runtime.disk import operations as operations
+from weft.runtime.disk import storage_error as storage_error
+from weft.runtime.disk import storing, sync_folder
+from weft.runtime.disk import sync_stream as sync_stream
+from weft.runtime.line_log import LineLog as LineLog
+from weft.runtime.lock import Lock as Lock
+
+__all__ = [
+    "HashingFile",
+    "LineLog",
+    "Lock",
+    "clean_leftovers",
+    "new_folder",
+    "operations",
+    "remove_folder",
+    "sha256",
+    "storage_error",
+    "sync_folder",
+    "sync_stream",
+    "write_atomic",
+    "write_file",
+]
+
+_STORAGE_ERRNOS = frozenset({EDQUOT, EFBIG, EIO, ENOSPC, EROFS})
+
+
+def write_file(path: Path, data: bytes | str) -> None:
+    """Writes a whole file and waits until it is on the disk; not atomic: for ``new_folder``.
+
+    Raises:
+        StorageError: the file cannot be written; names it, the bytes needed and the bytes free.
+    """
+    content = data.encode() if isinstance(data, str) else data
+    with HashingFile(path, needed=len(content)) as file:
+        file.write(content)
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Replaces a file so that any reader, also after a crash, sees all old or all new content.
+
+    Raises:
+        StorageError: the file cannot be written; the old content is still there.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_atomic(Path(folder) / "last.json", "{}")
+        ...     (Path(folder) / "last.json").read_text()
+        '{}'
+    """
+    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    try:
+        write_file(temporary, data)
+        with storing(path, len(data)):
+            operations.rename(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal sha256 of a file's bytes, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Makes a folder that appears under its name only when it is whole and on the disk.
+
+    Yields a temporary folder beside ``final``. On success every file and folder in it is fsynced,
+    it is renamed to ``final``, and the parent is fsynced. On an error it is removed and ``final``
+    is not touched.
+
+    Args:
+        final: The folder's name; its parent must exist.
+        replace: Whether a folder of that name gives way. It is moved aside first and deleted last;
+        after
+            a crash between the two :func:`clean_leftovers` moves it back.
+
+    Raises:
+        StorageError: something cannot be written, or ``final`` exists and ``replace`` is false.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     with new_folder(Path(parent) / "step") as folder:
+        ...         write_file(folder / "a", "1")
+        ...     sorted(path.name for path in (Path(parent) / "step").iterdir())
+        ['a']
+    """
+    temporary = final.with_name(f".{final.name}.tmp-{os.getpid()}")
+    with suppress(FileNotFoundError):
+        shutil.rmtree(temporary)  # of this process id: what an earlier attempt could not remove
+    with storing(final):
+        operations.mkdir(temporary)
+    try:
+        with _held(temporary), _storage_errors_of_others(temporary):
+            yield temporary
+            _sync_tree(temporary)
+            _put_in_place(temporary, final, replace=replace)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def _storage_errors_of_others(folder: Path) -> Iterator[None]:
+    """Reports a full disk met by code that writes into the folder on its own like one of ours."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _STORAGE_ERRNOS:
+            raise
+        path = Path(os.fsdecode(error.filename)) if error.filename else folder
+        raise storage_error(path, error) from error
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Holds a lock on a temporary folder: so others can tell a live one from a left-over."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # file systems without locks: the process id decides there
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    """Fsyncs every file below ``folder``, then the folders from the innermost outwards."""
+    for root, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            path = Path(root, name)
+            with storing(path, path.lstat().st_size):
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                try:
+                    operations.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+        sync_folder(Path(root))
+
+
+def _put_in_place(temporary: Path, final: Path, *, replace: bool) -> None:
+    if not os.path.lexists(final):
+        with storing(final):
+            operations.rename(temporary, final)
+        sync_folder(final.parent)
+        return
+    if not replace:
+        raise StorageError(
+            f"{final} exists already and is not overwritten. Remove or rename it first."
+        )
+    aside = final.with_name(f".{final.name}.old-{os.getpid()}")
+    with storing(final):
+        operations.rename(final, aside)
+        try:
+            operations.rename(temporary, final)
+        except OSError:
+            os.rename(aside, final)  # past the seam: undoing is not a step that may be failed twice
+            raise
+    sync_folder(final.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Deletes a folder so that no half of it is ever seen under its name.
+
+    Raises:
+        StorageError: it cannot be renamed; it is then still whole.
+    """
+    doomed = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
+    with storing(folder):
+        operations.rename(folder, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def clean_leftovers(folder: Path) -> list[Path]:
+    """Removes what dead processes left half-written in a folder, and returns what it removed.
+
+    A folder that had been moved aside and not yet replaced is moved back.
+    """
+    removed = []
+    for path in sorted(folder.iterdir()):
+        stem, _, owner = path.name.rpartition("-")
+        ours = stem.startswith(".") and stem.endswith((".tmp", ".old")) and owner.isdecimal()
+        if not ours or _is_alive(path, int(owner)):
+            continue
+        final = path.with_name(stem[1:-4])
+        if stem.endswith(".old") and not os.path.lexists(final):
+            with storing(final):
+                operations.rename(path, final)
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        removed.append(path)
+    return removed
+
+
+def _is_alive(path: Path, process: int) -> bool:
+    """Whether the owner of a temporary name still works on it.
+
+    A folder is locked while it is written, which also holds where process ids repeat (containers).
+    """
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(descriptor)
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it lives, and belongs to another user
+        return True
+    return True

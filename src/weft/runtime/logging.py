@@ -1,0 +1,86 @@
+"""Where lines go: plain to the person at the terminal, dated to the run's ``log.txt``."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from typing_extensions import override
+
+from weft.runtime.disk import storing
+
+__all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr"]
+
+LOG_FILE = "log.txt"
+_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
+_NAME = "weft-stderr"
+
+
+class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
+    """Writes to whatever ``sys.stderr`` is now, so that redirections and captures are respected."""
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def log_to_stderr(rank: int = 0, *, level: int = logging.INFO) -> None:
+    """Shows weft's lines on stderr as plain messages; a second call replaces the first.
+
+    Rank 0 shows everything from ``level`` on, the others warnings only, marked with their rank.
+
+    Example:
+        >>> log_to_stderr()
+        >>> logging.getLogger("weft").propagate = True
+    """
+    logger = logging.getLogger("weft")
+    for old in [handler for handler in logger.handlers if handler.name == _NAME]:
+        logger.removeHandler(old)
+    handler = _Stderr()
+    handler.name = _NAME
+    handler.setLevel(level if rank == 0 else max(level, logging.WARNING))
+    prefix = "" if rank == 0 else f"[rank {rank}] "
+    handler.setFormatter(logging.Formatter(f"{prefix}%(message)s"))
+    logger.addHandler(handler)
+    _let_through(logger, level)
+
+
+@contextmanager
+def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> Iterator[Path]:
+    r"""While the block runs, appends weft's lines, dated, to the folder's ``log.txt``.
+
+    Other ranks than 0 write ``log-<rank>.txt``. Yields the file's path.
+
+    Raises:
+        StorageError: the file cannot be opened.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with log_to_folder(Path(folder)) as path:
+        ...         logging.getLogger("weft.demo").info("Started.")
+        ...     path.name, path.read_text().endswith("INFO    weft.demo: Started.\n")
+        ('log.txt', True)
+    """
+    path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
+    with storing(path):
+        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
+    logger = logging.getLogger("weft")
+    before = logger.level
+    logger.addHandler(handler)
+    _let_through(logger, level)
+    try:
+        yield path
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+
+
+def _let_through(logger: logging.Logger, level: int) -> None:
+    if logger.level == logging.NOTSET or logger.level > level:
+        logger.setLevel(level)

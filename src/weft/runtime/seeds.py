@@ -1,0 +1,99 @@
+"""Random numbers as pure functions of a seed and a place, so that nothing has to remember them."""
+
+import hashlib
+import random
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["HostRandom", "fold", "seed_all"]
+
+
+def fold(seed: int, *parts: int | str) -> int:
+    """A new seed from a seed and what it is for, the same in every process and on every machine.
+
+    It is the first 63 bits of a sha256, so similar parts give unrelated seeds.
+
+    Example:
+        >>> fold(1, "shuffle", 3)
+        4139169465055061369
+        >>> fold(1, "shuffle", 3) == fold(1, "shuffle", 4)
+        False
+    """
+    text = "".join(f"{kind[0]}{len(word)}:{word}" for kind, word in map(_word, (seed, *parts)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
+
+
+def _word(part: int | str) -> tuple[str, str]:
+    return ("s", part) if isinstance(part, str) else ("i", str(int(part)))
+
+
+def seed_all(seed: int, step: int) -> None:
+    """Seeds torch on all devices for one step, so that dropout is a function of (seed, step).
+
+    Costs 4 microseconds on a CPU. CUDA is seeded only once it is in use. Ranks that must differ
+    pass ``fold(seed, rank)``.
+
+    Example:
+        >>> import torch
+        >>> seed_all(1, 5)
+        >>> first = torch.rand(3)
+        >>> seed_all(1, 5)
+        >>> torch.equal(first, torch.rand(3))
+        True
+    """
+    import torch  # fold is used where torch is not
+
+    value = fold(seed, "torch", step)
+    torch.default_generator.manual_seed(
+        value
+    )  # torch.manual_seed asks every backend and takes 89 us
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(value)
+    if sys.platform == "darwin" and torch.backends.mps.is_available():
+        torch.mps.manual_seed(value)
+
+
+class HostRandom:
+    """The state of the global generators of ``random`` and numpy, for code that draws from them.
+
+    Example:
+        >>> state = HostRandom().state_dict()
+        >>> first = random.random()
+        >>> HostRandom().load_state_dict(state)
+        >>> random.random() == first
+        True
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Numbers, strings and lists only: it can be written as JSON."""
+        version, words, gauss = random.getstate()
+        numpy = np.random.get_state(legacy=False)  # noqa: NPY002 - this one is meant
+        assert isinstance(numpy, dict)
+        return {
+            "python": {"version": version, "words": list(words), "gauss": gauss},
+            "numpy": {
+                "words": numpy["state"]["key"].tolist(),
+                "position": int(numpy["state"]["pos"]),
+                "has_gauss": int(numpy["has_gauss"]),
+                "gauss": float(numpy["gauss"]),
+            },
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes on from a state that ``state_dict`` returned, as it was or read back from JSON."""
+        python, numpy = state["python"], state["numpy"]
+        random.setstate((python["version"], tuple(python["words"]), python["gauss"]))
+        np.random.set_state(  # noqa: NPY002 - see above
+            {
+                "bit_generator": "MT19937",
+                "state": {
+                    "key": np.array(numpy["words"], dtype=np.uint32),
+                    "pos": numpy["position"],
+                },
+                "has_gauss": numpy["has_gauss"],
+                "gauss": numpy["gauss"],
+            }
+        )

@@ -1,0 +1,58 @@
+"""Asking a run to stop: the first signal is remembered and polled, so the state is saved first."""
+
+import os
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+__all__ = ["StopSignals"]
+
+
+class StopSignals:
+    """While the block runs, SIGTERM and SIGINT set ``received`` instead of ending the process.
+
+    Every loop of a run polls ``received`` (steps, evaluation, decoding), and ranks agree on it with
+    ``Ranks.any``. A second SIGINT raises KeyboardInterrupt at once. Forked children (data workers)
+    do not inherit this: SIGTERM ends them, SIGINT, which a terminal sends to all, leaves the
+    decision to the parent. Outside the main thread Python allows no handlers, and ``received``
+    stays None.
+
+    Example:
+        >>> with StopSignals() as stop:
+        ...     os.kill(os.getpid(), signal.SIGTERM)
+        ...     stop.received == signal.SIGTERM
+        True
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._owner = os.getpid()
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "StopSignals":
+        self._owner = os.getpid()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._owner:
+            if number == signal.SIGTERM:
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            return
+        if number == signal.SIGINT and self.received == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = number
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        while self._previous:
+            number, handler = self._previous.popitem()
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -6,18 +6,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 from typing_extensions import override
 
 from weft.config import Component, Config, registries
 from weft.data.bad_rows import BadRow, RowCount, check_bad_rows
+from weft.data.batching import Batching
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table, tsv_format
 from weft.errors import DataError, UserError
-
-if TYPE_CHECKING:
-    from weft.data.batching import Batching
 
 __all__ = ["Rows", "TextPairs"]
 
@@ -98,9 +96,10 @@ class TextPairs(Component):
         extra_columns: Literal["ignore", "error"] = "ignore"
         """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
         max_tokens: int | None = 2048
-        """Padded source and target cells of one optimizer step, over all ranks."""
+        """Padded source and target cells of one optimizer step, over all ranks; not used where
+        batch_size is set."""
         batch_size: int | None = None
-        """Rows of one optimizer step, over all ranks; with max_tokens, whichever is reached."""
+        """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
         max_bad_rows: int = 0
@@ -115,6 +114,9 @@ class TextPairs(Component):
             header=config.header,
             extra_columns=config.extra_columns,
             max_line_bytes=config.max_line_bytes,
+        )
+        self._batching = Batching(
+            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
         )
         self._table: Table | None = None
         _check_exists(config.path)
@@ -179,14 +181,9 @@ class TextPairs(Component):
         return self._read().notes
 
     @property
-    def batching(self) -> "Batching":
+    def batching(self) -> Batching:
         """How the rows become batches."""
-        from weft.data.batching import Batching
-
-        config = self.config
-        return Batching(
-            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
-        )
+        return self._batching
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits of the file's bytes and of what decides how they are read.

@@ -1,0 +1,11 @@
+"""Chains of verbs over items, resumable at every item: ``read_text(f).map(g).and_return()``."""
+
+from weft.data.pipeline.builder import PipelineBuilder as PipelineBuilder
+from weft.data.pipeline.builder import concat_pipelines as concat_pipelines
+from weft.data.pipeline.builder import from_sequence as from_sequence
+from weft.data.pipeline.builder import read_text as read_text
+from weft.data.pipeline.builder import round_robin_pipelines as round_robin_pipelines
+from weft.data.pipeline.builder import sample_pipelines as sample_pipelines
+from weft.data.pipeline.builder import zip_pipelines as zip_pipelines
+from weft.data.pipeline.collate import collate as collate
+from weft.data.pipeline.iterating import DataPipeline as DataPipeline

@@ -1,0 +1,241 @@
+"""The verbs: a chain that says what is done, and becomes a pipeline by ``and_return``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from weft.data.pipeline.collate import collate
+from weft.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
+from weft.data.pipeline.grouping import Bucket, BucketByLength, Shuffle, as_sizes, longest
+from weft.data.pipeline.iterating import DataPipeline
+from weft.data.pipeline.node import Node
+from weft.data.pipeline.prefetching import Prefetch
+from weft.data.pipeline.sources import Items, ReadText, check_count
+from weft.data.pipeline.transforms import Filter, Map, Repeat, Shard, Skip, Take
+from weft.errors import UserError
+
+__all__ = [
+    "PipelineBuilder",
+    "concat_pipelines",
+    "from_sequence",
+    "read_text",
+    "round_robin_pipelines",
+    "sample_pipelines",
+    "zip_pipelines",
+]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class PipelineBuilder(Generic[T]):
+    """A chain of verbs. Each verb gives a new chain; nothing is read before ``and_return``.
+
+    Example:
+        >>> pipeline = from_sequence(range(5)).map(lambda n: n * n).bucket(2).and_return()
+        >>> list(pipeline)
+        [[0, 1], [4, 9], [16]]
+    """
+
+    def __init__(self, node: Node[T]) -> None:
+        self.node = node
+
+    def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
+        """``function(item)`` of each item; an error names the item and, of read_text, the line."""
+        return PipelineBuilder(Map(self.node, function))
+
+    def filter(self, function: Callable[[T], object]) -> "PipelineBuilder[T]":
+        """The items of which ``function(item)`` is true."""
+        return PipelineBuilder(Filter(self.node, function))
+
+    def shuffle(self, window: int, *, seed: int = 0) -> "PipelineBuilder[T]":
+        """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
+
+        Args:
+            window: Items held at once; what is at least the length of the data shuffles it whole.
+            seed: Another seed, another order.
+        """
+        check_count("shuffle", "window", window)
+        check_count("shuffle", "seed", seed, least=0)
+        return PipelineBuilder(Shuffle(self.node, window, seed))
+
+    def shard(self, index: int, count: int) -> "PipelineBuilder[T]":
+        """Every ``count``-th item from number ``index`` on; all indices together give all items."""
+        check_count("shard", "count", count)
+        check_count("shard", "index", index, least=0)
+        if index >= count:
+            raise UserError(f"shard: index must be below count {count}, found {index}.")
+        return PipelineBuilder(Shard(self.node, index, count))
+
+    def bucket(self, n: int, *, drop_remainder: bool = False) -> "PipelineBuilder[list[T]]":
+        """Lists of ``n`` items; the last is shorter, or dropped."""
+        check_count("bucket", "n", n)
+        return PipelineBuilder(Bucket(self.node, n, drop_remainder))
+
+    def bucket_by_length(
+        self,
+        sizes: Sequence[tuple[int, int]],
+        *,
+        length: Callable[[T], int] = longest,
+        skip_long: bool = False,
+    ) -> "PipelineBuilder[list[T]]":
+        """Lists of items of like length, each given when it is full; the rest at the end.
+
+        Args:
+            sizes: Pairs of (items in a list, longest length that goes into it).
+            length: The length of an item; that of its longest part by default.
+            skip_long: Leave items out that are longer than all; by default they are an error.
+        """
+        if not sizes:
+            raise UserError(
+                "bucket_by_length: wanted pairs of (items, longest length), found none."
+            )
+        for n, long in sizes:
+            check_count("bucket_by_length", "items", n)
+            check_count("bucket_by_length", "longest length", long, least=0)
+        return PipelineBuilder(BucketByLength(self.node, as_sizes(sizes), length, skip_long))
+
+    def batch(
+        self, n: int, *, pad_idx: int | None = None, drop_remainder: bool = False
+    ) -> "PipelineBuilder[Any]":
+        """Batches of ``n`` examples: int64[n, longest] of sequences of ids, a tuple of tuples.
+
+        Args:
+            n: Examples in a batch.
+            pad_idx: Fills short sequences up.
+            drop_remainder: Leave out a last batch of fewer.
+        """
+        return self.bucket(n, drop_remainder=drop_remainder).collate(pad_idx=pad_idx)
+
+    def collate(self, *, pad_idx: int | None = None) -> "PipelineBuilder[Any]":
+        """Makes each list of examples (of bucket, bucket_by_length) a batch, as ``batch`` does."""
+        return PipelineBuilder(Map(self.node, partial(_collate, pad_idx=pad_idx)))
+
+    def zip(
+        self, *others: "Pipelines", shortest: bool = False
+    ) -> "PipelineBuilder[tuple[Any, ...]]":
+        """Tuples of one item of this chain and of each of the others."""
+        return zip_pipelines([self, *others], shortest=shortest)
+
+    def concat(self, *others: "Pipelines") -> "PipelineBuilder[Any]":
+        """The items of this chain, then those of the others."""
+        return concat_pipelines([self, *others])
+
+    def round_robin(self, *others: "Pipelines") -> "PipelineBuilder[Any]":
+        """One item of each chain in turn, until all have ended."""
+        return round_robin_pipelines([self, *others])
+
+    def sample(
+        self, *others: "Pipelines", weights: Sequence[float] | None = None, seed: int = 0
+    ) -> "PipelineBuilder[Any]":
+        """Each item from a chain drawn by weight, until all have ended."""
+        return sample_pipelines([self, *others], weights=weights, seed=seed)
+
+    def repeat(self, n: int | None = None) -> "PipelineBuilder[T]":
+        """``n`` epochs as one (each with an order of its own), or all of them without end."""
+        if n is not None:
+            check_count("repeat", "n", n)
+        return PipelineBuilder(Repeat(self.node, n))
+
+    def take(self, n: int) -> "PipelineBuilder[T]":
+        """The first ``n`` items of each epoch."""
+        check_count("take", "n", n, least=0)
+        return PipelineBuilder(Take(self.node, n))
+
+    def skip(self, n: int) -> "PipelineBuilder[T]":
+        """All but the first ``n`` items of each epoch."""
+        check_count("skip", "n", n, least=0)
+        return PipelineBuilder(Skip(self.node, n))
+
+    def prefetch(self, n: int) -> "PipelineBuilder[T]":
+        """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""
+        check_count("prefetch", "n", n)
+        return PipelineBuilder(Prefetch(self.node, n))
+
+    def and_return(self) -> DataPipeline[T]:
+        """The pipeline: an iterable of which one iteration is one epoch."""
+        return DataPipeline(self.node)
+
+
+Pipelines = PipelineBuilder[Any] | DataPipeline[Any]
+
+
+def read_text(
+    path: Path | str, *, rtrim: bool = True, skip_header: int = 0
+) -> PipelineBuilder[str]:
+    """The lines of a UTF-8 text file.
+
+    Args:
+        path: The file. It is opened when the first item is asked for.
+        rtrim: Cut white space off the end of each line; the line's own end (LF, CR LF) always goes.
+        skip_header: Lines to leave out at the start.
+
+    Raises:
+        UserError: When iterated: the file cannot be read.
+        DataError: When iterated: a line is not UTF-8 or longer than a megabyte; it names the line.
+    """
+    check_count("read_text", "skip_header", skip_header, least=0)
+    return PipelineBuilder(ReadText(Path(path), rtrim, skip_header))
+
+
+def from_sequence(items: Sequence[T]) -> PipelineBuilder[T]:
+    """The items of a list or another sequence, not copied."""
+    return PipelineBuilder(Items(items))
+
+
+def zip_pipelines(
+    pipelines: Sequence[Pipelines], *, shortest: bool = False
+) -> PipelineBuilder[tuple[Any, ...]]:
+    """Tuples of one item of each pipeline, which are read anew: their own positions do not matter.
+
+    Args:
+        pipelines: Pipelines or chains.
+        shortest: End with the first that ends; by default unequal lengths are an error.
+
+    Example:
+        >>> pairs = zip_pipelines([from_sequence("ab"), from_sequence([[1], [2, 3]])])
+        >>> list(pairs.batch(2, pad_idx=0).and_return())
+        [(['a', 'b'], tensor([[1, 0],
+                [2, 3]]))]
+    """
+    return PipelineBuilder(Zip(_nodes("zip", pipelines), shortest))
+
+
+def concat_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
+    """The items of the first pipeline, then those of the second, and so on."""
+    return PipelineBuilder(Concat(_nodes("concat", pipelines)))
+
+
+def round_robin_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
+    """One item of each pipeline in turn; those that have ended are left out."""
+    return PipelineBuilder(RoundRobin(_nodes("round_robin", pipelines)))
+
+
+def sample_pipelines(
+    pipelines: Sequence[Pipelines], *, weights: Sequence[float] | None = None, seed: int = 0
+) -> PipelineBuilder[Any]:
+    """Each item from a pipeline drawn by weight, until all have ended.
+
+    Args:
+        pipelines: Pipelines or chains.
+        weights: One positive number each, of any sum; equal by default.
+        seed: The draws are a pure function of (seed, epoch, number of the item).
+    """
+    nodes = _nodes("sample", pipelines)
+    weights = [1.0] * len(nodes) if weights is None else weights
+    if len(weights) != len(nodes) or not all(weight > 0 for weight in weights):
+        raise UserError(f"sample: wanted {len(nodes)} positive weights, found {list(weights)}.")
+    check_count("sample", "seed", seed, least=0)
+    return PipelineBuilder(Sample(nodes, tuple(map(float, weights)), seed))
+
+
+def _nodes(verb: str, pipelines: Sequence[Pipelines]) -> tuple[Node[Any], ...]:
+    if not pipelines:
+        raise UserError(f"{verb}: wanted at least one pipeline, found none.")
+    return tuple(pipeline.node for pipeline in pipelines)
+
+
+def _collate(items: Sequence[Any] | Mapping[str, Any], pad_idx: int | None) -> Any:
+    assert isinstance(items, Sequence)
+    return collate(items, pad_idx=pad_idx)

@@ -1,1 +1,14 @@
-"""text: see its modules."""
+"""Text to arrays and back: tokenizers, ragged arrays, the text-to-answer path. No torch here."""
+
+from weft.text.multilingual import MultilingualTokenizer as MultilingualTokenizer
+from weft.text.paths import Encoded as Encoded
+from weft.text.paths import Seq2SeqText as Seq2SeqText
+from weft.text.paths import TextPath as TextPath
+from weft.text.paths import load_text_path as load_text_path
+from weft.text.ragged import Ragged as Ragged
+from weft.text.sentencepiece import train_sentencepiece as train_sentencepiece
+from weft.text.tokenizer import Decoder as Decoder
+from weft.text.tokenizer import Encoder as Encoder
+from weft.text.tokenizer import Tokenizer as Tokenizer
+from weft.text.tokenizer import VocabInfo as VocabInfo
+from weft.text.tokenizer import load_tokenizer as load_tokenizer

@@ -1,0 +1,186 @@
+"""Which rows go into which batch: a pure function of (lengths, settings, seed, epoch).
+
+Rows of like length share a batch, so that little of it is padding; the batches come in random
+order. Nothing but the epoch's number is needed to make the same plan again, which is why resuming
+costs nothing and why every rank can make the whole plan for itself and take its share of each step.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import UserError
+
+__all__ = ["Batching", "PlanStatistics", "over_budget", "plan_epoch", "plan_statistics", "split"]
+
+Indices = NDArray[np.int64]
+
+WINDOW = 100
+"""Batches of ``batch_size`` rows whose rows are sorted by length together."""
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How rows become batches.
+
+    >>> Batching(max_tokens=None)
+    Traceback (most recent call last):
+    weft.errors.UserError: Batches need a size: set max_tokens or batch_size.
+    """
+
+    max_tokens: int | None = 2048
+    """Most cells of one step, over all ranks: padded source plus padded target.
+
+    Not used where ``batch_size`` is set."""
+    batch_size: int | None = None
+    """Rows of one step, over all ranks."""
+    shuffle: bool = True
+    """Whether ties, windows and the order of batches are random; else from short to long."""
+    seed_offset: int = 0
+    """Added to the seed, where two data sets of one run must not share an order."""
+
+    def __post_init__(self) -> None:
+        if self.max_tokens is None and self.batch_size is None:
+            raise UserError("Batches need a size: set max_tokens or batch_size.")
+        for name in ("max_tokens", "batch_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} must be 1 or more, but is {value}.")
+
+
+def plan_epoch(
+    lengths: Sequence[NDArray[np.int64]], batching: Batching, *, seed: int, epoch: int
+) -> list[Indices]:
+    """Plans one epoch; every row is in exactly one batch.
+
+    A row that is over ``max_tokens`` by itself makes a batch alone (``over_budget`` lists such
+    rows).
+
+    Args:
+        lengths: *Shape:* ``[n]`` each; the length of every row in each column, say source and
+            target.
+        batching: The settings.
+        seed: The run's seed.
+        epoch: Number of the epoch, from 0.
+
+    Returns:
+        Row indices of each batch, in the order of the steps.
+
+    Example:
+        >>> source, target = np.array([2, 9, 3, 2]), np.array([3, 9, 3, 2])
+        >>> batching = Batching(max_tokens=12, shuffle=False)
+        >>> plan = plan_epoch([source, target], batching, seed=1, epoch=0)
+        >>> [batch.tolist() for batch in plan]
+        [[3, 2], [0], [1]]
+    """
+    if len({len(column) for column in lengths}) != 1:
+        message = (
+            f"plan_epoch: columns must be of one length, but have {[len(c) for c in lengths]} rows."
+        )
+        raise ValueError(message)
+    count = len(lengths[0])
+    entropy = [(seed + batching.seed_offset) % 2**64, epoch]
+    # PCG64 by name: default_rng may change its generator between versions of numpy.
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    first = random.permutation(count) if batching.shuffle else np.arange(count)
+    if batching.batch_size is not None:
+        size = batching.batch_size
+        window = np.arange(count) // (size * WINDOW if batching.shuffle else max(count, 1))
+        order = first[_by_length([column[first] for column in lengths], window)]
+        cuts = list(range(0, count, size))
+    else:
+        assert batching.max_tokens is not None
+        order = first[_by_length([column[first] for column in lengths], np.zeros(count, np.int64))]
+        cuts = _fill([column[order] for column in lengths], batching.max_tokens)
+    batches = [order[i:j] for i, j in zip(cuts, [*cuts[1:], count], strict=True)]
+    if batching.shuffle:
+        batches = [batches[i] for i in random.permutation(len(batches))]
+    return batches
+
+
+def over_budget(lengths: Sequence[NDArray[np.int64]], batching: Batching) -> Indices:
+    """Indices of the rows that are over ``max_tokens`` alone.
+
+    >>> over_budget([np.array([5, 90]), np.array([5, 20])], Batching(max_tokens=100)).tolist()
+    [1]
+    """
+    if batching.batch_size is not None or batching.max_tokens is None:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.sum(lengths, axis=0) > batching.max_tokens)
+
+
+def split(batch: Indices, rank: int, world_size: int) -> Indices:
+    """The share of one rank in a step; the shares of all ranks are the whole step, each row once.
+
+    Every ``world_size``-th row, since neighbours have like lengths. With fewer rows than ranks a
+    share is empty.
+
+    >>> split(np.array([4, 7, 1, 0, 2]), rank=1, world_size=2).tolist()
+    [7, 0]
+    """
+    if not 0 <= rank < world_size:
+        raise ValueError(f"split: rank must be from 0 to {world_size - 1}, but is {rank}.")
+    return batch[rank::world_size]
+
+
+@dataclass(frozen=True)
+class PlanStatistics:
+    """What a plan holds.
+
+    >>> PlanStatistics(batches=2, rows=8, tokens=90, cells=100).padding
+    0.1
+    """
+
+    batches: int
+    rows: int
+    tokens: int
+    """Cells that hold an id."""
+    cells: int
+    """Cells of the padded rectangles, all columns."""
+
+    @property
+    def padding(self) -> float:
+        """Share of cells that are padding, from 0 to 1."""
+        return (self.cells - self.tokens) / self.cells if self.cells else 0.0
+
+
+def plan_statistics(
+    lengths: Sequence[NDArray[np.int64]], plan: Sequence[Indices]
+) -> PlanStatistics:
+    """Counts rows, tokens and padded cells of a plan."""
+    sizes = np.array([len(batch) for batch in plan], dtype=np.int64)
+    if not len(plan):
+        return PlanStatistics(0, 0, 0, 0)
+    order, starts = np.concatenate(plan), np.cumsum(sizes) - sizes
+    columns = [column[order] for column in lengths]
+    cells = sum(int((np.maximum.reduceat(column, starts) * sizes).sum()) for column in columns)
+    return PlanStatistics(
+        len(plan), len(order), sum(int(column.sum()) for column in columns), cells
+    )
+
+
+def _by_length(lengths: Sequence[NDArray[np.int64]], window: Indices) -> Indices:
+    """Order by window, then the last column's length (the target's), then the first's; stable.
+
+    The first column rises and falls in turn from one target length to the next: where a batch spans
+    two target lengths, its sources are then of like length.
+    """
+    target, source = lengths[-1], lengths[0]
+    snake = np.where(target % 2 == 0, source, -source)
+    return np.lexsort((snake, target, window))
+
+
+def _fill(lengths: Sequence[NDArray[np.int64]], max_tokens: int) -> list[int]:
+    """Where batches begin, each filled until one more row would take it over ``max_tokens``."""
+    count, start, cuts = len(lengths[0]), 0, []
+    while start < count:
+        cuts.append(start)
+        # No later row makes the rectangle narrower, so this many rows are the most that can fit.
+        most = max_tokens // max(1, sum(int(column[start]) for column in lengths))
+        stop = min(count, start + max(1, most))
+        width = sum(np.maximum.accumulate(column[start:stop]) for column in lengths)
+        fits = np.searchsorted(width * np.arange(1, stop - start + 1), max_tokens, side="right")
+        start += max(1, int(fits))
+    return cuts

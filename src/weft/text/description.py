@@ -1,0 +1,87 @@
+"""The small JSON file beside saved text objects: which kind they are, and their settings.
+
+It names a registered kind, never an import path, and no file: a description from a stranger can
+choose among what is installed here and nothing else.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+from weft.runtime.files import write_file
+
+__all__ = ["SavedTextError", "read_bytes", "read_description", "settings_of", "write_description"]
+
+FORMAT = 1
+LARGEST_DESCRIPTION = 1 << 20
+"""Bytes. Real descriptions have some hundred; a larger one is refused before it is parsed."""
+
+
+class SavedTextError(UserError):
+    """A saved tokenizer or text path that cannot be read."""
+
+
+def write_description(path: Path, kind: str, settings: Mapping[str, Any]) -> None:
+    """Writes the description of an object of a registered ``kind``."""
+    content = {"format": FORMAT, "type": kind, "settings": dict(settings)}
+    write_file(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_description(path: Path) -> tuple[str, dict[str, Any]]:
+    """Reads kind and settings.
+
+    Raises:
+        SavedTextError: The file is missing, too large, not JSON, or not a description of this
+            format.
+    """
+    raw = read_bytes(path, largest=LARGEST_DESCRIPTION)
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise SavedTextError(f"{path} is not JSON: {error}. Save the text path again.") from None
+    if not isinstance(content, dict) or set(content) != {"format", "type", "settings"}:
+        raise SavedTextError(
+            f"{path} must hold exactly the keys format, type, settings. Save the text path again."
+        )
+    if content["format"] != FORMAT:
+        raise SavedTextError(
+            f"{path} has format {content['format']!r:.40}, but this weft reads format {FORMAT}. "
+            "Use the version of weft that saved it, or save it again."
+        )
+    kind, settings = content["type"], content["settings"]
+    if not isinstance(kind, str) or not isinstance(settings, dict):
+        raise SavedTextError(f"{path}: 'type' must be a string and 'settings' a mapping.")
+    return kind, settings
+
+
+def settings_of(
+    path: Path, settings: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]
+) -> None:
+    """Checks that settings are the names of ``kinds``, each of its type (lists: of strings)."""
+    for name in settings:
+        if name not in kinds:
+            known = ", ".join(sorted(kinds))
+            raise SavedTextError(f"{path}: unknown setting {name!r:.80}. Known: {known}.")
+    for name, kind in kinds.items():
+        if name not in settings:
+            raise SavedTextError(f"{path}: the setting '{name}' is missing.")
+        value = settings[name]
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        if not fits or (isinstance(value, list) and not all(isinstance(x, str) for x in value)):
+            raise SavedTextError(f"{path}: the setting '{name}' cannot be {value!r:.80}.")
+
+
+def read_bytes(path: Path, *, largest: int) -> bytes:
+    """The content of a file of at most ``largest`` bytes."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(largest + 1)
+    except OSError as error:
+        raise SavedTextError(f"{path} cannot be read: {error.strerror}.") from None
+    if len(raw) > largest:
+        raise SavedTextError(
+            f"{path} is larger than {largest:,} bytes, the most that is read from it."
+        )
+    return raw

@@ -1,0 +1,256 @@
+"""The way from text to arrays and from outputs to answers.
+
+One object serves training, prediction, export and serving. It is fitted on the training
+data and saved with every checkpoint, and it imports no torch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import override
+
+from weft.config.registry import Registry, UnknownNameError
+from weft.errors import DataError
+from weft.text.description import SavedTextError, read_description, settings_of, write_description
+from weft.text.ragged import Ragged
+from weft.text.tokenizer import Mode, Tokenizer, load_tokenizer
+
+__all__ = ["Encoded", "Mismatch", "Seq2SeqText", "TextPath", "load_text_path", "text_paths"]
+
+text_paths: Registry[Any] = Registry("text path", {"seq2seq": "weft.text.paths"})
+"""Kinds of text path by the name they are saved under."""
+
+DESCRIPTION = "text.json"
+
+
+@dataclass(frozen=True)
+class Encoded(Mapping[str, Ragged]):
+    """Encoded columns, and which rows are over a length limit; ``encoded["source"]`` is a column.
+
+    A row over the limit is still in the columns, whole: whoever asked decides what becomes of it.
+    """
+
+    columns: Mapping[str, Ragged]
+    over_length: NDArray[np.int64]
+    """Indices of rows longer than a limit, rising; empty where there is none."""
+
+    @override
+    def __getitem__(self, name: str) -> Ragged:
+        return self.columns[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    @override
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of each column."""
+        return len(next(iter(self.columns.values()), ()))
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One row of a batch whose ids are not those that the text path gives to its own text."""
+
+    row: int
+    column: str
+    text: str
+    given: tuple[int, ...]
+    expected: tuple[int, ...]
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"row {self.row}, {self.column} {self.text!r}: the batch has ids {list(self.given)}, "
+            f"but this text is encoded as {list(self.expected)}"
+        )
+
+
+class TextPath(ABC):
+    """Rows of text to arrays, and a model's outputs to answers."""
+
+    kind: ClassVar[str]
+    input_columns: ClassVar[tuple[str, ...]]
+    """Columns every row must have, in prediction too."""
+    target_columns: ClassVar[tuple[str, ...]]
+    """Columns that only training and evaluation need."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns, inputs first."""
+        return (*self.input_columns, *self.target_columns)
+
+    @abstractmethod
+    def encode(
+        self, rows: Sequence[Mapping[str, str]], *, with_targets: bool, truncate: bool = False
+    ) -> Encoded:
+        """Encodes rows; ``truncate`` cuts those over a length limit, else they are reported."""
+
+    @abstractmethod
+    def decode(self, outputs: Iterable[Any]) -> list[Any]:
+        """One answer for each of a model's outputs."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Writes all that ``load_text_path`` needs into ``folder``, as data."""
+
+    @classmethod
+    @abstractmethod
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TextPath":
+        """Makes the path from what ``save`` wrote."""
+
+
+def load_text_path(folder: Path) -> TextPath:
+    """Loads a text path saved by ``TextPath.save``.
+
+    Raises:
+        SavedTextError: The folder holds no text path, or one that was changed.
+    """
+    kind, settings = read_description(folder / DESCRIPTION)
+    try:
+        owner = text_paths.get(kind)
+    except UnknownNameError as error:
+        raise SavedTextError(
+            f"{folder / DESCRIPTION}: {error} Install or import the package that registers it."
+        ) from None
+    loaded = owner.from_files(folder, settings)
+    assert isinstance(loaded, TextPath)
+    return loaded
+
+
+@text_paths.register("seq2seq")
+class Seq2SeqText(TextPath):
+    """Source text to target text by one tokenizer: translation, summaries, question to answer.
+
+    Args:
+        tokenizer: Encodes both sides.
+        source_lang: Language of the sources; None is the tokenizer's default.
+        target_lang: Language of the targets; None is the tokenizer's default.
+        max_source_length: Most ids of a source, marks included; None is no limit.
+        max_target_length: Most ids of a target, marks included; None is no limit.
+    """
+
+    kind = "seq2seq"
+    input_columns = ("source",)
+    target_columns = ("target",)
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        max_source_length: int | None = None,
+        max_target_length: int | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.source_lang, self.target_lang = source_lang, target_lang
+        self.limits = {"source": max_source_length, "target": max_target_length}
+        for side, limit in self.limits.items():
+            least = 3 + len(self.target_prefix)
+            if limit is not None and limit < least:
+                raise DataError(f"max_{side}_length must be {least} or more, but is {limit}.")
+
+    @property
+    def target_prefix(self) -> list[int]:
+        """The ids that begin every target: what generation starts from."""
+        return self.tokenizer.target_prefix(self.target_lang)
+
+    @override
+    def encode(
+        self, rows: Sequence[Mapping[str, str]], *, with_targets: bool, truncate: bool = False
+    ) -> Encoded:
+        """Encodes the column ``source`` and, with targets, ``target``; others are not looked at.
+
+        Raises:
+            DataError: A row lacks a column; names the row and the columns it has.
+        """
+        columns, over = {}, np.zeros(len(rows), dtype=np.bool_)
+        for name in self.columns if with_targets else self.input_columns:
+            encoded = self._encode(name, _column(rows, name))
+            limit = self.limits[name]
+            if limit is not None:
+                over |= encoded.lengths > limit
+                encoded = encoded.clipped(limit) if truncate else encoded
+            columns[name] = encoded
+        return Encoded(columns, np.flatnonzero(over))
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:
+        """Text of generated ids up to the first eos; special ids and tags leave no trace."""
+        eos = self.tokenizer.vocab_info.eos_idx
+        rows = [np.asarray(row, dtype=np.int64).tolist() for row in outputs]
+        kept = [row[: row.index(eos)] if eos in row else row for row in rows]
+        return self.tokenizer.create_decoder().batch(kept)
+
+    def roundtrip(self, source: ArrayLike, target: ArrayLike | None = None) -> list[Mismatch]:
+        """Rows of a padded batch whose ids this path would not give to their text.
+
+        Rows with the unknown id are left out: their text is lost.
+
+        Args:
+            source: *Shape:* ``[B, S]``, padded ids as the model gets them.
+            target: *Shape:* ``[B, T]``, the whole targets, prefix included.
+        """
+        sides = [("source", source)] if target is None else [("source", source), ("target", target)]
+        info = self.tokenizer.vocab_info
+        found = []
+        for name, ids in sides:
+            given = [_without_padding(row, info.pad_idx) for row in np.asarray(ids)]
+            texts = self.decode(given)
+            for i, expected in enumerate(self._encode(name, texts)):
+                if not np.array_equal(given[i], expected) and info.unk_idx not in given[i]:
+                    pair = tuple(given[i].tolist()), tuple(expected.tolist())
+                    found.append(Mismatch(i, name, texts[i], *pair))
+        return found
+
+    @override
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder / "tokenizer")
+        settings = {
+            "source_lang": self.source_lang,
+            "target_lang": self.target_lang,
+            "max_source_length": self.limits["source"],
+            "max_target_length": self.limits["target"],
+        }
+        write_description(folder / DESCRIPTION, self.kind, settings)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Seq2SeqText":
+        text, number = (str, type(None)), (int, type(None))
+        kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(
+            ("source_lang", "target_lang"), text
+        )
+        kinds |= dict.fromkeys(("max_source_length", "max_target_length"), number)
+        settings_of(folder / DESCRIPTION, settings, kinds)
+        return cls(load_tokenizer(folder / "tokenizer"), **settings)
+
+    def _encode(self, side: str, texts: Sequence[str]) -> Ragged:
+        mode: Mode = "source" if side == "source" else "target"
+        lang = self.source_lang if side == "source" else self.target_lang
+        return self.tokenizer.create_encoder(mode=mode, lang=lang).batch(texts)
+
+
+def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
+    try:
+        return [row[name] for row in rows]
+    except KeyError:
+        i = next(i for i, row in enumerate(rows) if name not in row)
+        has = ", ".join(rows[i]) or "none"
+        raise DataError(f"Row {i} has no column '{name}'; its columns: {has}.") from None
+
+
+def _without_padding(row: NDArray[Any], pad: int) -> NDArray[Any]:
+    """The row up to its last id that is not padding."""
+    real = np.flatnonzero(row != pad)
+    return row[: real[-1] + 1] if len(real) else row[:0]

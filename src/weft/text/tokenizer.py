@@ -1,0 +1,124 @@
+"""What every tokenizer offers: encoders per side and language, a decoder, and saving as data."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.config import registries
+from weft.config.registry import UnknownNameError
+from weft.text.description import SavedTextError, read_description, write_description
+from weft.text.ragged import Ragged
+
+__all__ = ["Decoder", "Encoder", "Mode", "Tokenizer", "VocabInfo", "load_tokenizer"]
+
+Mode = Literal["source", "target"]
+DESCRIPTION = "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class VocabInfo:
+    """Size of a vocabulary and its special ids.
+
+    >>> VocabInfo(size=5000, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0).eos_idx
+    3
+    """
+
+    size: int
+    """Number of ids, language tags included: the rows of the embedding."""
+    unk_idx: int
+    """Stands for what the vocabulary cannot write."""
+    bos_idx: int
+    """Begins every target."""
+    eos_idx: int
+    """Ends every source and target."""
+    pad_idx: int
+    """Fills rows of a batch up to the longest."""
+
+
+class Encoder(ABC):
+    """Turns text into ids: ``encoder(text)`` one row, ``encoder.batch(texts)`` many, fast."""
+
+    @abstractmethod
+    def batch(self, texts: Sequence[str]) -> Ragged:
+        """Encodes a list of texts at once; row ``i`` belongs to ``texts[i]``."""
+
+    def __call__(self, text: str) -> NDArray[np.int32]:
+        """Encodes one text. *Shape:* ``[length]``."""
+        return self.batch([text])[0]
+
+
+class Decoder(ABC):
+    """Turns ids into text; special ids and tags leave no trace in it."""
+
+    @abstractmethod
+    def batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Decodes many rows at once."""
+
+    def __call__(self, ids: Sequence[int]) -> str:
+        """Decodes one row."""
+        return self.batch([ids])[0]
+
+
+class Tokenizer(ABC):
+    """Base of all tokenizers. A subclass is registered by name in ``registries.tokenizers``."""
+
+    kind: ClassVar[str]
+    """The registered name; saved with the tokenizer and looked up when it is loaded."""
+
+    @property
+    @abstractmethod
+    def vocab_info(self) -> VocabInfo:
+        """Size and special ids."""
+
+    @abstractmethod
+    def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
+        """An encoder for one side; ``lang`` None is the side's default language."""
+
+    @abstractmethod
+    def create_decoder(self) -> Decoder:
+        """A decoder of ids of either side."""
+
+    @abstractmethod
+    def target_prefix(self, lang: str | None = None) -> list[int]:
+        """The ids that begin every target in ``lang``: what generation starts from."""
+
+    @abstractmethod
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        """Writes the tokenizer's files and returns its settings, as JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Tokenizer":
+        """Makes the tokenizer from what ``save_files`` wrote; ``settings`` may be a stranger's."""
+
+    def save(self, folder: Path) -> None:
+        """Writes all that ``load_tokenizer`` needs into ``folder``, as data: no pickle, no code."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_description(folder / DESCRIPTION, self.kind, self.save_files(folder))
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Loads a tokenizer saved by ``Tokenizer.save``.
+
+    Only registered kinds are loaded: those of weft and of installed packages that register
+    themselves.
+
+    Raises:
+        SavedTextError: The folder is not a saved tokenizer, or was changed.
+    """
+    kind, settings = read_description(folder / DESCRIPTION)
+    try:
+        owner = registries.tokenizers.get(kind)
+    except UnknownNameError as error:
+        raise SavedTextError(
+            f"{folder / DESCRIPTION}: {error} Import or install the package that registers it "
+            "first."
+        ) from None
+    loaded = owner.from_files(folder, settings)
+    assert isinstance(loaded, Tokenizer)
+    return loaded

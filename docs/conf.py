@@ -28,13 +28,13 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
 
-# What cannot be linked to: other projects' names (the pages are built without a network, so no inventory
-# of theirs can be read), type variables, and private names. A link to any other name of weft must hold.
+# What cannot be linked to: other projects' names (the pages are built without a network, so no
+# inventory of theirs can be read), type variables, and private names. Links to all else must hold.
 nitpick_ignore_regex = [("py:.*", r"(?!weft\.).*"), ("py:.*", r"weft\..*\.([A-Z](_co)?|_\w+)")]
 
 
 def prepare(_app, what, _name, _obj, _options, lines):
-    """Keeps napoleon from reading ``Shape:``, or a colon in an attribute's text, as the end of a type."""
+    """Keeps napoleon from reading ``Shape:``, or a colon in an attribute's text, as a type."""
     if what in {"attribute", "data", "property"}:
         lines.insert(0, "")
     lines[:] = [line.replace("*Shape:*", "Shape") for line in lines]

@@ -2,3 +2,4 @@
 
 from weft.config.component import Component as Component
 from weft.config.component import Config as Config
+from weft.config.component import setting as setting

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
-__all__ = ["Component", "Config", "Given", "runtime_parameters"]
+__all__ = ["Component", "Config", "Given", "config_fields", "runtime_parameters", "setting"]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -59,8 +59,10 @@ class Component:
         >>> class Scale(Component):
         ...     class Config(Config):
         ...         by: float = 2.0
+        ...
         ...     def __init__(self, config: "Scale.Config", *, offset: float) -> None:
         ...         self.config, self.offset = config, offset
+        ...
         ...     def __call__(self, x: float) -> float:
         ...         return self.config.by * x + self.offset
         >>> Scale.Config(by=3.0).build(offset=1.0)(2.0)
@@ -74,11 +76,17 @@ class Component:
         if "Config" in cls.__dict__:
             config = cls.__dict__["Config"]
             if not (isinstance(config, type) and issubclass(config, Config)):
-                raise TypeError(f"{cls.__qualname__}.Config must be a subclass of weft.config.Config.")
+                raise TypeError(
+                    f"{cls.__qualname__}.Config must be a subclass of weft.config.Config."
+                )
             config.owner = cls
         elif hasattr(cls, "Config"):
             # A subclass without a Config of its own still owns one, so that its Config builds it.
-            cls.Config = type("Config", (cls.Config,), {"__module__": cls.__module__, "__doc__": cls.Config.__doc__})
+            cls.Config = type(
+                "Config",
+                (cls.Config,),
+                {"__module__": cls.__module__, "__doc__": cls.Config.__doc__},
+            )
             cls.Config.__qualname__ = f"{cls.__qualname__}.Config"
             cls.Config.owner = cls
 
@@ -97,3 +105,19 @@ def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Param
 def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any], ...]:
     """The settable fields of a Config, in the order written."""
     return tuple(f for f in dataclasses.fields(config) if f.init)
+
+
+def setting(default: Any = dataclasses.MISSING, *, in_key: bool = True, factory: Any = None) -> Any:
+    """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
+
+    Such settings (device, workers, reporting, saving, run length) are left out of the run's key.
+
+    >>> class Saver(Component):
+    ...     class Config(Config):
+    ...         keep: int = setting(3, in_key=False)
+    >>> Saver.Config().keep
+    3
+    """
+    if factory is not None:
+        return dataclasses.field(default_factory=factory, metadata={"in_key": in_key})
+    return dataclasses.field(default=default, metadata={"in_key": in_key})

@@ -16,14 +16,20 @@ experiments: Registry[Any] = Registry(
 )
 tasks: Registry[Any] = Registry("task", {"translation": "weft.tasks.translation"})
 models: Registry[Any] = Registry("model", {"transformer": "weft.models.transformer"})
-tokenizers: Registry[Any] = Registry("tokenizer", {"multilingual": "weft.text.multilingual"})
-datasets: Registry[Any] = Registry("data", {"text_pairs": "weft.data.text_pairs"})
+tokenizers: Registry[Any] = Registry(
+    "tokenizer", {"fitted": "weft.text.fitted", "multilingual": "weft.text.multilingual"}
+)
+datasets: Registry[Any] = Registry(
+    "data", {"corpus_pairs": "weft.recipes.corpus.data", "text_pairs": "weft.data.text_pairs"}
+)
 optimizers: Registry[Any] = Registry("optimizer", {"adamw": "weft.train.optimizers"})
 schedules: Registry[Any] = Registry(
     "lr_scheduler",
     dict.fromkeys(("constant", "linear", "cosine", "inverse_square_root"), "weft.train.schedules"),
 )
-metrics: Registry[Any] = Registry("metric", dict.fromkeys(("bleu", "chrf"), "weft.metrics.translation"))
+metrics: Registry[Any] = Registry(
+    "metric", dict.fromkeys(("bleu", "chrf"), "weft.metrics.translation")
+)
 reporters: Registry[Any] = Registry(
     "reporter",
     {

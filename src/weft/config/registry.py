@@ -13,7 +13,7 @@ Installed packages name modules that register components in the entry-point grou
 
 import difflib
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -62,7 +62,12 @@ class Registry(Generic[T]):
                 getattr(taken, "__module__", None),
                 getattr(taken, "__qualname__", None),
             ) == (module, getattr(entry, "__qualname__", None))
-            if (taken is not None and not same) or self._modules.get(name, module) != module:
+            reloaded = str(module).startswith("weft_recipe_") and str(
+                getattr(taken, "__module__", "")
+            ).startswith("weft_recipe_")  # an edited script, executed again in this process
+            if (taken is not None and not same and not reloaded) or self._modules.get(
+                name, module
+            ) != module:
                 owner = getattr(taken, "__module__", None) or self._modules[name]
                 raise ValueError(f"The {self.concept} '{name}' is registered already, by {owner}.")
             self._entries[name] = entry
@@ -88,6 +93,14 @@ class Registry(Generic[T]):
     def name_of(self, entry: object) -> str | None:
         """The name an object is registered under, or None."""
         return next((name for name, known in self._entries.items() if known is entry), None)
+
+    def files_any(self, kinds: Iterable[object]) -> bool:
+        """Whether one of the classes, or a subclass of one, is filed here already."""
+        wanted = tuple(kind for kind in kinds if isinstance(kind, type))
+        return any(
+            isinstance(entry, type) and issubclass(entry, wanted)
+            for entry in self._entries.values()
+        )
 
     def neighbours(self, name: str) -> str:
         """A sentence with the nearest known name and all of them."""

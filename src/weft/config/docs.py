@@ -1,0 +1,82 @@
+"""What the source says of each setting: ``Args:`` of a function, the line under a field of a Config."""
+
+import ast
+import inspect
+import textwrap
+from typing import Any
+
+__all__ = ["argument_docs", "field_docs", "first_line"]
+
+
+def first_line(owner: Any) -> str:
+    """The first sentence line of a docstring; a dataclass' made-up signature is none."""
+    doc = inspect.getdoc(owner) if owner is not None else ""
+    if not doc or (isinstance(owner, type) and doc.startswith(f"{owner.__name__}(")):
+        return ""
+    return doc.strip().splitlines()[0].strip()
+
+
+def argument_docs(owner: Any) -> dict[str, str]:
+    """The ``Args:`` section of a google docstring, by name; a class may have it on ``__init__``.
+
+    >>> def f(x: int) -> int:
+    ...     '''Doubles.
+    ...
+    ...     Args:
+    ...         x: The number,
+    ...             any number.
+    ...     '''
+    >>> argument_docs(f)
+    {'x': 'The number, any number.'}
+    """
+    found = _args_section(inspect.getdoc(owner) or "")
+    if isinstance(owner, type):
+        found = {**_args_section(inspect.getdoc(owner.__init__) or ""), **found}
+    return found
+
+
+def _args_section(doc: str) -> dict[str, str]:
+    lines = iter(doc.splitlines())
+    if not any(line.strip() in ("Args:", "Arguments:") for line in lines):
+        return {}
+    found: dict[str, str] = {}
+    name, indent = "", -1
+    for line in lines:
+        text = line.strip()
+        depth = len(line) - len(line.lstrip())
+        if not text:
+            continue
+        if depth == 0:
+            break
+        indent = depth if indent < 0 else indent
+        head, colon, rest = text.partition(":")
+        if depth == indent and colon:
+            name = head.split("(")[0].strip().lstrip("*")
+            found[name] = rest.strip()
+        elif name:
+            found[name] = f"{found[name]} {text}".strip()
+    return found
+
+
+def field_docs(kind: type[Any]) -> dict[str, str]:
+    """The docstring line under each field of a class, inherited along its bases."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base is not object:
+            found |= _own_field_docs(base)
+    return found
+
+
+def _own_field_docs(kind: type[Any]) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError, SyntaxError, IndentationError):
+        return {}
+    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
+    found = {}
+    for field, doc in zip(body, body[1:], strict=False):
+        named = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        text = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant) and doc.value.value
+        if named and isinstance(text, str):
+            found[field.target.id] = " ".join(text.split())  # type: ignore[union-attr]
+    return found

@@ -1,0 +1,180 @@
+"""One ingredient of a recipe: a function, a class, a component or its Config, and what it asks for."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weft.config.component import Component, Config, Given, runtime_parameters
+from weft.config.docs import argument_docs, field_docs, first_line
+from weft.config.kinds import hints
+from weft.errors import Place
+
+__all__ = [
+    "MISSING", "STANDARD", "BuiltFrom", "Ingredient", "Like", "Parameter", "Table",
+    "as_config", "dependencies_of", "is_ingredient", "parameters_of", "settings_of",
+]  # fmt: skip
+
+
+class _Missing:
+    """Where a value would be and nobody gives one."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Any = _Missing()
+
+STANDARD = (
+    "tokenizer", "labels", "model", "module", "task", "optimizer", "lr_scheduler", "trainer",
+    "train_data", "valid_data", "test_data", "reporters", "callbacks", "env", "xp", "entry_point",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Like:
+    """An ingredient that follows another, setting by setting; see :func:`weft.config.like`."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BuiltFrom:
+    """An ingredient built by the Config that another ingredient is: ``module`` from ``model``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One thing an ingredient asks for, before it is known whether a person or a dependency gives it."""
+
+    name: str
+    annotation: Any = inspect.Parameter.empty
+    default: Any = MISSING
+    doc: str = ""
+    in_key: bool = True
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """A name of the recipe and what it stands for.
+
+    Args:
+        name: The ingredient's name; other ingredients ask for it by this name.
+        value: A function, class, component, Config, Given, Like or BuiltFrom.
+        place: Where it was written.
+    """
+
+    name: str
+    value: Any
+    place: Place | None = None
+
+    @property
+    def doc(self) -> str:
+        """The first line of what its source says of it."""
+        return first_line(documented(self.value))
+
+
+@dataclass(frozen=True)
+class Table:
+    """The ingredients of one recipe, or of the library's defaults, by name."""
+
+    name: str
+    ingredients: Mapping[str, Ingredient]
+    doc: str = ""
+    path: Path | None = None
+    source: str = ""
+    module: ModuleType | None = None
+    local_modules: tuple[Path, ...] = ()
+    swaps: Mapping[str, str] = field(default_factory=dict)
+
+
+def documented(value: Any) -> Any:
+    """The object whose docstring describes the ingredient; a Config's component speaks for it."""
+    config = as_config(value)
+    if config is None:
+        return value if callable(value) else None
+    kind = config if isinstance(config, type) else type(config)
+    return getattr(kind, "owner", kind)
+
+
+def as_config(value: Any) -> Config | type[Config] | None:
+    """The Config (or, of a component class, its Config class) that an ingredient's value means."""
+    if isinstance(value, Given):
+        return value.config
+    if isinstance(value, Config):
+        return value
+    if isinstance(value, type):
+        if issubclass(value, Config):
+            return value
+        if issubclass(value, Component) and hasattr(value, "Config"):
+            found: type[Config] = value.Config
+            return found
+    return None
+
+
+def is_ingredient(value: Any) -> bool:
+    """Whether a public top-level name bound to this value is an ingredient."""
+    wanted = (Config, Given, Like, BuiltFrom)
+    return inspect.isroutine(value) or isinstance(value, type) or isinstance(value, wanted)
+
+
+def settings_of(config: Config | type[Config] | type[Any]) -> list[Parameter]:
+    """The fields of a Config or dataclass; an instance's values are the defaults."""
+    kind = config if isinstance(config, type) else type(config)
+    types, docs = hints(kind), field_docs(kind)
+    found = []
+    for entry in dataclasses.fields(kind):
+        if entry.init:
+            default = _default(entry) if kind is config else getattr(config, entry.name)
+            in_key = entry.metadata.get("in_key", True)
+            doc = docs.get(entry.name, "")
+            found.append(
+                Parameter(entry.name, types.get(entry.name, entry.type), default, doc, in_key)
+            )
+    return found
+
+
+def _default(entry: dataclasses.Field[Any]) -> Any:
+    if entry.default_factory is not dataclasses.MISSING:
+        return entry.default_factory()
+    return MISSING if entry.default is dataclasses.MISSING else entry.default
+
+
+def dependencies_of(config: Config | type[Config]) -> list[Parameter]:
+    """What ``build`` of the Config asks for."""
+    kind = config if isinstance(config, type) else type(config)
+    source = kind.build if kind.build is not Config.build else kind.owner.__init__
+    types = hints(source)
+    return [_parameter(p, types, {}) for p in runtime_parameters(config).values()]
+
+
+def parameters_of(value: Any) -> list[Parameter]:
+    """The parameters of a function or of a class' constructor."""
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    try:
+        found = [p for p in inspect.signature(value).parameters.values() if p.kind not in variadic]
+    except (TypeError, ValueError):
+        return []
+    types, docs = hints(value.__init__ if isinstance(value, type) else value), argument_docs(value)
+    if dataclasses.is_dataclass(value) and isinstance(value, type):
+        types, docs = hints(value), {**docs, **field_docs(value)}
+    return [_parameter(p, types, docs) for p in found]
+
+
+def _parameter(
+    found: inspect.Parameter, types: Mapping[str, Any], docs: Mapping[str, str]
+) -> Parameter:
+    default = MISSING if found.default is inspect.Parameter.empty else found.default
+    annotation = types.get(found.name, found.annotation)
+    return Parameter(found.name, annotation, default, docs.get(found.name, ""))

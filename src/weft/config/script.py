@@ -1,0 +1,164 @@
+"""Scripts: a file is executed as a module of its own, and its ingredients are found in its source."""
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weft.config.ingredient import Ingredient, Table, is_ingredient
+from weft.config.recipe import Recipe
+from weft.errors import Place, UserError
+
+__all__ = ["load_script", "table_of_module", "table_of_recipe"]
+
+SCRIPT_MODULE = "weft_recipe_"
+
+_local: dict[str, ModuleType] = {}  # modules found beside a script: the next script has its own
+
+
+def load_script(path: Path) -> Table:
+    """Executes a script and lists its ingredients.
+
+    Raises:
+        UserError: The file cannot be read, is not Python, or fails: with file, line and message.
+    """
+    source = _read(path)
+    try:
+        code = compile(source, str(path), "exec", dont_inherit=True)
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = Place(str(path), line, getattr(error, "offset", None) if line else None)
+        raise UserError(f"{place}: not Python: {getattr(error, 'msg', error)}.") from error
+    module = _new_module(path, source)
+    with _folder_on_path(path.resolve().parent) as found:
+        try:
+            exec(code, module.__dict__)  # noqa: S102 - running the user's own script is the point
+        except (Exception, SystemExit) as error:
+            raise UserError(_failure(error, path)) from error
+    ingredients = _ingredients(tree, vars(module), str(path))
+    doc = ast.get_docstring(tree) or ""
+    return Table(path.stem, ingredients, doc, path, source, module, tuple(sorted(found)))
+
+
+def table_of_module(module: ModuleType) -> Table:
+    """The ingredients of an imported module: the library's defaults."""
+    source = inspect.getsource(module)
+    found = _ingredients(ast.parse(source), vars(module), module.__name__)
+    return Table(module.__name__, found, inspect.getdoc(module) or "", source=source, module=module)
+
+
+def table_of_recipe(recipe: Recipe, *, name: str = "recipe", place: Place | None = None) -> Table:
+    """The ingredients of a recipe written as a table; ``"@package.name"`` stays an import path."""
+    if place is None:
+        place = Place(name)
+    found, swaps = {}, {}
+    for key, value in recipe.ingredients.items():
+        if isinstance(value, str) and value.startswith("@"):
+            swaps[key] = value
+        elif is_ingredient(value):
+            found[key] = Ingredient(key, value, place)
+        else:
+            raise UserError(
+                f"{place}: the ingredient '{key}' is a {type(value).__name__}; wanted a Config, a "
+                f"component, a function, a class or like(...)."
+            )
+    return Table(name, found, recipe.doc, swaps=swaps)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start}).") from error
+
+
+def _new_module(path: Path, source: str) -> ModuleType:
+    """A module under a name of its own: the same file again has the same name, no other has."""
+    digest = hashlib.sha256(f"{path.resolve()}\0{source}".encode()).hexdigest()[:12]
+    name = f"{SCRIPT_MODULE}{digest}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses, annotations and inspect look it up there
+    return module
+
+
+@contextmanager
+def _folder_on_path(folder: Path) -> Iterator[set[Path]]:
+    """The script's folder on ``sys.path``; yields a set that is filled with the modules found there."""
+    for name, module in _local.items():
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
+    _local.clear()
+    before, found = set(sys.modules), set[Path]()
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield found
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and _is_local(Path(file), folder):
+                _local[name] = sys.modules[name]
+                found.add(Path(file).resolve())
+
+
+def _is_local(file: Path, folder: Path) -> bool:
+    resolved = file.resolve()
+    inside = resolved.is_relative_to(folder) and "site-packages" not in resolved.parts
+    return (
+        inside
+        and resolved.suffix == ".py"
+        and not resolved.is_relative_to(Path(sys.prefix).resolve())
+    )
+
+
+def _failure(error: BaseException, path: Path) -> str:
+    """Where the script failed, in its own lines, and with what."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == str(path)]
+    folder = path.resolve().parent
+    near = [f for f in frames if Path(f.filename).is_file() and _is_local(Path(f.filename), folder)]
+    frame = (near or own or [None])[-1]
+    place = Place(str(path) if frame is None else frame.filename, frame.lineno if frame else None)
+    if isinstance(error, SyntaxError) and error.filename:
+        place = Place(error.filename, error.lineno)
+    return f"{place}: the script failed: {type(error).__name__}: {error}"
+
+
+def _ingredients(tree: ast.Module, names: Mapping[str, Any], source: str) -> dict[str, Ingredient]:
+    found: dict[str, Ingredient] = {}
+    for name, node in _bound_names(tree.body):
+        if not name.startswith("_") and name in names and is_ingredient(names[name]):
+            place = Place(source, node.lineno, node.col_offset + 1)
+            found[name] = Ingredient(name, names[name], place)
+    return found
+
+
+def _bound_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Names bound by def, class or assignment at the top of the file, also under if, try and with."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                for leaf in ast.walk(target):
+                    if isinstance(leaf, ast.Name) and isinstance(leaf.ctx, ast.Store):
+                        yield leaf.id, node
+        for part in ("body", "orelse", "finalbody"):
+            if isinstance(node, ast.If | ast.Try | ast.With):
+                yield from _bound_names(getattr(node, part, []))
+        for handler in getattr(node, "handlers", []):
+            yield from _bound_names(handler.body)

@@ -1,0 +1,271 @@
+"""Settings in layers: structures are filled field by field, and the last layer that speaks wins.
+
+``type`` is resolved first. A layer that changes it discards what earlier layers set on that node; a layer
+that sets one field never resets its siblings.
+"""
+
+import dataclasses
+import difflib
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Config
+from weft.config.ingredient import MISSING, Parameter, settings_of
+from weft.config.kinds import has_word, members, torch_kind, type_name, unwrapped
+from weft.config.nodes import Entries, Node, Scalar, Value, is_null, merged, shown
+from weft.config.registry import Registry
+from weft.config.values import INVALID, Values, torch_value
+from weft.errors import Place, UserError
+
+__all__ = ["Settings", "near", "real", "without_type"]
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """'Did you mean ...? ' or nothing.
+
+    >>> near("lerning_rate", ["learning_rate"])
+    "Did you mean 'learning_rate'? "
+    """
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean '{found[0]}'? " if found else ""
+
+
+def without_type(node: Entries) -> Entries:
+    """The entries but ``type``."""
+    rest = {key: item for key, item in node.entries.items() if key != "type"}
+    return dataclasses.replace(node, entries=rest)
+
+
+class Settings(Values):
+    """Resolves layers of nodes into values; notes tell what a change of type discarded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def fields(
+        self, parameters: Sequence[Parameter], layers: Sequence[Entries], name: str
+    ) -> dict[str, Any]:
+        """One value for each parameter: its default, changed by the layers in order."""
+        known = [parameter.name for parameter in parameters]
+        for layer in layers:
+            for key in layer.entries:
+                if key not in known:
+                    listed = f"It has: {', '.join(known)}." if known else "It has no settings."
+                    text = f"{name} has no setting '{key}'. {near(key, known)}{listed}"
+                    self.problem(text, layer.place_of(key))
+        return {
+            parameter.name: self.resolve(
+                parameter,
+                [
+                    layer.entries[parameter.name]
+                    for layer in layers
+                    if parameter.name in layer.entries
+                ],
+                f"{name}.{parameter.name}",
+            )
+            for parameter in parameters
+        }
+
+    def resolve(self, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
+        """The value of one setting; MISSING when nobody gives one."""
+        kind = structure_of(parameter.annotation, parameter.default)
+        if kind is not None:
+            return self.layered(kind, parameter.annotation, parameter.default, nodes, name)
+        if not nodes:
+            return self._checked(parameter, name)
+        node: Node | None = None
+        for item in nodes:
+            if node is None and isinstance(item, Entries) and item.dotted:
+                node = _as_entries(parameter.default, item.place)
+            node = merged(node, item)
+        assert node is not None
+        return self.read(node, self._kind_of(parameter), name)
+
+    def _kind_of(self, parameter: Parameter) -> Any:
+        unknown = parameter.annotation in (Parameter("").annotation, Any)
+        return (
+            type(parameter.default)
+            if unknown and parameter.default is not None
+            else parameter.annotation
+        )
+
+    def _checked(self, parameter: Parameter, name: str) -> Any:
+        """A default from code is taken as it is, but for what is plainly of another type."""
+        if parameter.default is MISSING or parameter.default is None:
+            return parameter.default
+        child = self.fresh()
+        value = child.read(Value(parameter.default), parameter.annotation, name)
+        return parameter.default if child.problems else value
+
+    def layered(
+        self, kind: Any, annotation: Any, default: Any, nodes: Sequence[Node], name: str
+    ) -> Any:
+        """A dataclass or a component's Config, from its default and the layers that touch it."""
+        base, collected = default, list[Entries]()
+        for node in nodes:
+            entries = _as_entries(node.value, node.place) if isinstance(node, Value) else node
+            if not isinstance(entries, Entries):
+                base, collected = self._replaced(node, kind, annotation, name), []
+                kind = type(base) if dataclasses.is_dataclass(base) else kind
+                continue
+            named = self._named_type(entries, kind, annotation, name)
+            if named is not None and named is not kind:
+                self._discard(collected, name, entries)
+                kind, base, collected = named, MISSING, []
+            collected.append(without_type(entries) if named is not None else entries)
+        if not collected and base is not MISSING:
+            return base
+        if base is INVALID:
+            return INVALID
+        if base is MISSING and not nodes and not _optional_default(kind):
+            return MISSING
+        return self.made(kind, base, collected, name)
+
+    def made(self, kind: Any, base: Any, layers: Sequence[Entries], name: str) -> Any:
+        """An instance of the dataclass with every field resolved, or INVALID."""
+        same = dataclasses.is_dataclass(base) and type(base) is kind
+        values = self.fields(settings_of(base if same else kind), layers, name)
+        place = layers[-1].place if layers else None
+        for field, value in values.items():
+            if value is MISSING:
+                self.required(f"{name}.{field}", settings_of(kind), field, place)
+        if any(value is INVALID or value is MISSING for value in values.values()):
+            return INVALID
+        try:
+            return kind(**values)
+        except (ValueError, TypeError, UserError) as error:
+            return self.problem(f"{name}: {error}", place)
+
+    def required(
+        self, name: str, parameters: Sequence[Parameter], field: str, place: Place | None
+    ) -> None:
+        """Notes that a setting without default has no value."""
+        wanted = next(type_name(p.annotation) for p in parameters if p.name == field)
+        self.problem(f"{name}: wanted {wanted}, and no value is given. Set {name}=...", place)
+
+    @override
+    def structure(self, node: Node, annotation: Any, name: str) -> Any:
+        """Reads a whole dataclass: an item of a list, a member of a union."""
+        node = (_as_entries(node.value, node.place) or node) if isinstance(node, Value) else node
+        if not isinstance(node, Entries):
+            wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
+            return self.problem(wanted, node.place)
+        return self.layered(structure_of(annotation, MISSING), annotation, MISSING, [node], name)
+
+    def _replaced(self, node: Node, kind: Any, annotation: Any, name: str) -> Any:
+        if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
+            return node.value
+        if isinstance(node, Scalar) and not is_null(node) and issubclass(kind, Config):
+            if not any(has_word(member) for member in members(annotation) or (annotation,)):
+                return self.problem(
+                    f"{name}: wanted settings, found {shown(node)}. "
+                    f"Another type is chosen with {name}.type={node.text}.",
+                    node.place,
+                )
+        return self.read(node, annotation, name)
+
+    def _named_type(self, entries: Entries, kind: Any, annotation: Any, name: str) -> Any:
+        """The Config class that the layer's ``type`` names, or None when it names none."""
+        node = entries.entries.get("type")
+        own = any(field.name == "type" for field in dataclasses.fields(kind))
+        if node is None or own or not issubclass(kind, Config):
+            return None
+        word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
+        bases = _bases(annotation) or (kind,)
+        owners = tuple(base.owner for base in bases if hasattr(base, "owner"))
+        found = dict(_named_subclasses(owners, kind.owner if hasattr(kind, "owner") else None))
+        if word not in found:
+            listed = f"Known: {', '.join(sorted(found)) or 'none'}."
+            text = f"{name}.type: no {type_name(annotation)} is named '{word}'. {near(word, found)}{listed}"
+            self.problem(text, node.place)
+            return kind
+        return found[word].Config
+
+    def _discard(self, collected: Sequence[Entries], name: str, by: Entries) -> None:
+        node = by.entries["type"]
+        dropped = [
+            f"{path} ({place})" for layer in collected for path, place in leaves(layer, name)
+        ]
+        if dropped:
+            word = node.text if isinstance(node, Scalar) else shown(node)
+            self.notes.append(f"{name}.type={word} ({node.place}) discards {', '.join(dropped)}.")
+
+
+def leaves(node: Node, name: str) -> Iterator[tuple[str, Place | None]]:
+    """Every setting that a layer gives under a name, dotted, with its place."""
+    if isinstance(node, Entries) and node.entries:
+        for key, item in node.entries.items():
+            yield from leaves(item, f"{name}.{key}")
+    else:
+        yield name, node.place
+
+
+def structure_of(annotation: Any, default: Any) -> Any:
+    """The dataclass that a setting is filled as, or None when it is one value."""
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        return type(default)
+    bases = _bases(annotation)
+    return bases[0] if bases else None
+
+
+def _bases(annotation: Any) -> tuple[Any, ...]:
+    """The dataclasses among the annotation and the members of its union."""
+    annotation = unwrapped(annotation)
+    union = members(annotation) or (annotation,)
+    return tuple(
+        a for a in map(unwrapped, union) if isinstance(a, type) and dataclasses.is_dataclass(a)
+    )
+
+
+def _optional_default(kind: Any) -> bool:
+    """Whether the dataclass can be made of nothing but defaults."""
+    return not any(parameter.required for parameter in settings_of(kind)) and not has_word(kind)
+
+
+def _as_entries(value: Any, place: Place | None) -> Any:
+    """A mapping from code as entries of values; anything else is None."""
+    if not isinstance(value, Mapping):
+        return None
+    return Entries({str(k): Value(v, place) for k, v in value.items()}, place or Place("code"))
+
+
+def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[tuple[str, Any]]:
+    """Registered subclasses of the owners, by name; a registry that files one of them is read whole."""
+    for registry in registries.all_registries().values():
+        if registry.files_any((*owners, current)):
+            yield from _subclasses(registry, owners)
+
+
+def _subclasses(
+    registry: Registry[Any], owners: tuple[type[Any], ...]
+) -> Iterator[tuple[str, Any]]:
+    for name in registry.names():
+        entry = registry.get(name)
+        if isinstance(entry, type) and issubclass(entry, owners):
+            yield name, entry
+
+
+def real(value: Any, annotation: Any) -> Any:
+    """The value as an ingredient receives it: names of dtypes and devices become torch's objects."""
+    annotation = unwrapped(annotation)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            parameter.name: made
+            for parameter in settings_of(value)
+            if (made := real(parameter.default, parameter.annotation)) is not parameter.default
+        }
+        return dataclasses.replace(value, **changed) if changed else value
+    if isinstance(value, str):
+        kinds = [kind for kind in members(annotation) or (annotation,) if torch_kind(kind)]
+        return torch_value(value, kinds[0]) if kinds else value
+    if isinstance(value, list | tuple):
+        inner = typing.get_args(annotation)[:1] or (Any,)
+        made = [real(item, inner[0]) for item in value]
+        same = all(a is b for a, b in zip(made, value, strict=True))
+        return value if same else type(value)(made)
+    return value

@@ -1,0 +1,381 @@
+"""From what was written to typed values, and from typed values to plain data that reads back equal.
+
+The type decides what a word means: ``no`` is text in a text field and False in a bool field, ``1e-3`` a float.
+"""
+
+import dataclasses
+import enum
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from weft.config import registries
+from weft.config.kinds import DEVICE, has_word, members, torch_kind, type_name, unwrapped
+from weft.config.nodes import Entries, Items, Node, Scalar, Value, is_null, shown, untyped
+from weft.errors import Place, Problem
+
+__all__ = ["INVALID", "Values", "format_duration", "parse_duration", "plain", "torch_value"]
+
+_DTYPES = (
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128",
+    "uint8", "int8", "int16", "int32", "int64", "bool",
+)  # fmt: skip
+_DTYPE_ALIASES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "int": "int32",
+    "long": "int64",
+}
+_DEVICE = re.compile(r"(auto|cpu|cuda|mps|xpu|hpu|meta|mtia)(:\d+)?")
+_UNITS = {
+    "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1,
+}  # fmt: skip
+_UNIT_WORDS = {
+    "day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+}  # fmt: skip
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)")
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {int: TypeAdapter(int), float: TypeAdapter(float)}
+_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+
+
+class _Invalid:
+    """What stands where no value could be read."""
+
+    def __repr__(self) -> str:
+        return "INVALID"
+
+
+INVALID = _Invalid()
+
+
+class _WrongType(Exception):
+    """The node is not of the wanted type; a message says more than 'wanted, found'."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or "")
+        self.message = message
+
+
+class Values:
+    """Reads nodes into typed values; what is wrong is collected in ``problems``, all of it."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def problem(self, message: str, place: Place | None) -> _Invalid:
+        """Notes something wrong and returns the stand-in."""
+        self.problems.append(Problem(message, place))
+        return INVALID
+
+    def structure(self, node: Node, annotation: Any, name: str) -> Any:
+        """Reads a dataclass; the tree of settings knows how."""
+        return self.problem(f"{name}: {type_name(annotation)} cannot be read here.", node.place)
+
+    def read(self, node: Node, annotation: Any, name: str) -> Any:
+        """The node as a value of the type, or INVALID with the problem noted under ``name``."""
+        annotation = unwrapped(annotation)
+        try:
+            return self._read(node, annotation, name)
+        except _WrongType as error:
+            wanted = f"{name}: wanted {type_name(annotation)}, found {shown(node)}."
+            return self.problem(f"{name}: {error.message}" if error.message else wanted, node.place)
+
+    def _read(self, node: Node, annotation: Any, name: str) -> Any:
+        union = members(annotation)
+        if union is not None:
+            return self._union(node, union, name)
+        if annotation in (None, type(None)):
+            return _expect(None, is_null(node))
+        origin = typing.get_origin(annotation) or annotation
+        if origin is typing.Literal:
+            return _one_of(node, {option: option for option in typing.get_args(annotation)})
+        if torch_kind(annotation):
+            return _torch_name(node, torch_kind(annotation))
+        if not isinstance(origin, type):
+            return untyped(node)
+        return self._read_class(node, origin, annotation, name)
+
+    def _read_class(self, node: Node, origin: type[Any], annotation: Any, name: str) -> Any:
+        for kinds, read in _SCALARS:
+            if issubclass(origin, kinds):
+                return read(node, origin)
+        if origin is not str and issubclass(origin, Mapping):
+            return self._mapping(node, annotation, name)
+        if issubclass(origin, Sequence | Set):
+            return self._sequence(node, origin, annotation, name)
+        if isinstance(node, Value) and isinstance(node.value, origin):
+            return node.value
+        if has_word(origin) and isinstance(node, Scalar):
+            return _from_word(node, origin)
+        if dataclasses.is_dataclass(origin):
+            return self.structure(node, annotation, name)
+        return untyped(node) if origin is object else _expect(None, False)
+
+    def _union(self, node: Node, union: tuple[Any, ...], name: str) -> Any:
+        if is_null(node) and type(None) in union:
+            return None
+        kinds = [unwrapped(member) for member in union if member is not type(None)]
+        if isinstance(node, Value):
+            exact = [kind for kind in kinds if isinstance(kind, type) and type(node.value) is kind]
+            kinds = exact + kinds
+        text_last = sorted(kinds, key=lambda kind: (kind is str) != (_quoted(node)))
+        attempts: list[list[Problem]] = []
+        for kind in text_last:
+            child = self.fresh()
+            value = child.read(node, kind, name)
+            if not child.problems:
+                return value
+            attempts.append(child.problems)
+        if len(attempts) == 1:
+            self.problems += attempts[0]
+            return INVALID
+        raise _WrongType
+
+    def fresh(self) -> "Values":
+        """A reader of the same kind for an attempt that may fail."""
+        return type(self)()
+
+    def _sequence(self, node: Node, origin: type[Any], annotation: Any, name: str) -> Any:
+        if (
+            isinstance(node, Value)
+            and isinstance(node.value, Sequence | Set)
+            and not isinstance(node.value, str)
+        ):
+            node = Items(
+                tuple(Value(item, node.place) for item in node.value), node.place or Place("code")
+            )
+        if not isinstance(node, Items):
+            raise _WrongType
+        arguments = typing.get_args(annotation)
+        fixed = origin is tuple and arguments and arguments[-1] is not ...
+        if fixed and arguments == ((),):
+            arguments = ()
+        if fixed and len(arguments) != len(node.items):
+            raise _WrongType
+        kinds = arguments if fixed else [arguments[0] if arguments else Any] * len(node.items)
+        found = [
+            self.read(item, kind, f"{name}[{index}]")
+            for index, (item, kind) in enumerate(zip(node.items, kinds, strict=True))
+        ]
+        if INVALID in found:
+            return INVALID
+        return _container(origin)(found)
+
+    def _mapping(self, node: Node, annotation: Any, name: str) -> Any:
+        if isinstance(node, Value) and isinstance(node.value, Mapping):
+            return node.value
+        if not isinstance(node, Entries):
+            raise _WrongType
+        key_kind, value_kind = typing.get_args(annotation) or (str, Any)
+        found = {}
+        for key, item in node.entries.items():
+            place = node.place_of(key)
+            found[self.read(Scalar(key, place), key_kind, f"{name} key")] = self.read(
+                item, value_kind, f"{name}.{key}"
+            )
+        return INVALID if INVALID in (*found, *found.values()) else found
+
+
+def _quoted(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.quoted
+
+
+def _expect(value: Any, good: bool) -> Any:
+    if not good:
+        raise _WrongType
+    return value
+
+
+def _container(origin: type[Any]) -> Callable[[list[Any]], Any]:
+    if issubclass(origin, tuple):
+        return tuple
+    if issubclass(origin, frozenset | set):
+        return origin
+    return list if issubclass(list, origin) or origin is list else tuple
+
+
+def _bool(node: Node, _: type[Any]) -> bool:
+    if isinstance(node, Value):
+        return bool(_expect(node.value, isinstance(node.value, bool)))
+    word = _text(node).lower()
+    return bool(_expect(word in _TRUE, word in _TRUE + _FALSE))
+
+
+def _number(node: Node, kind: type[Any]) -> Any:
+    given = node.value if isinstance(node, Value) else _text(node).strip()
+    if isinstance(given, bool):
+        raise _WrongType
+    try:
+        return _ADAPTERS[kind].validate_python(given)
+    except ValidationError as error:
+        raise _WrongType from error
+
+
+def _string(node: Node, _: type[Any]) -> str:
+    if isinstance(node, Value):
+        return str(_expect(node.value, isinstance(node.value, str | Path)))
+    return _text(node)
+
+
+def _path(node: Node, _: type[Any]) -> Path:
+    if isinstance(node, Value):
+        return Path(_expect(node.value, isinstance(node.value, str | Path)))
+    text = _text(node)
+    return Path(_expect(text, text != ""))
+
+
+def _text(node: Node) -> str:
+    if isinstance(node, Scalar):
+        return node.text
+    raw = None if isinstance(node, Value) else node.raw
+    if raw is None:
+        raise _WrongType
+    return raw
+
+
+def _enum(node: Node, kind: type[Any]) -> Any:
+    if isinstance(node, Value) and isinstance(node.value, kind):
+        return node.value
+    by_value = {member.value: member for member in kind}
+    return _one_of(
+        node, {**by_value, **{member.name: member for member in kind}}, names=list(kind.__members__)
+    )
+
+
+def _one_of(node: Node, options: Mapping[Any, Any], names: Sequence[Any] | None = None) -> Any:
+    text = str(node.value) if isinstance(node, Value) else _text(node)
+    ordered = sorted(options, key=lambda option: isinstance(option, str) != _quoted(node))
+    for option in ordered:
+        if text == str(option) or (isinstance(option, bool) and text == str(option).lower()):
+            return options[option]
+        if option is None and is_null(node):
+            return None
+    listed = ", ".join(
+        repr(option) if names is None else str(option) for option in names or options
+    )
+    raise _WrongType(f"wanted one of {listed}, found {shown(node)}.")
+
+
+def _duration(node: Node, _: type[Any]) -> timedelta:
+    if isinstance(node, Value):
+        value: timedelta = _expect(node.value, isinstance(node.value, timedelta))
+        return value
+    try:
+        return parse_duration(_text(node))
+    except ValueError as error:
+        raise _WrongType(str(error)) from error
+
+
+def _from_word(node: Scalar, kind: Any) -> Any:
+    try:
+        return kind.parse(node.text)
+    except ValueError as error:
+        raise _WrongType(str(error)) from error
+
+
+def _torch_name(node: Node, kind: str | None) -> str:
+    text = str(node.value) if isinstance(node, Value) else _text(node)
+    text = text.removeprefix("torch.")
+    if kind == DEVICE:
+        if not _DEVICE.fullmatch(text):
+            raise _WrongType(f"wanted a device like 'cpu' or 'cuda:0', found {shown(node)}.")
+        return text
+    text = _DTYPE_ALIASES.get(text, text)
+    if text not in _DTYPES:
+        raise _WrongType(f"wanted a dtype, one of {', '.join(_DTYPES)}; found {shown(node)}.")
+    return text
+
+
+_SCALARS: tuple[tuple[Any, Callable[[Node, type[Any]], Any]], ...] = (
+    (enum.Enum, _enum),
+    (bool, _bool),
+    (int | float, _number),
+    (str, _string),
+    (Path, _path),
+    (timedelta, _duration),
+)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Reads ``20m``, ``1h30m``, ``2d``, ``15 min``, ``90 seconds``.
+
+    >>> str(parse_duration("1h30m")), str(parse_duration("15 min"))
+    ('1:30:00', '0:15:00')
+
+    Raises:
+        ValueError: The text is no duration.
+    """
+    rest = text.strip().lower()
+    sign, rest = (-1, rest[1:]) if rest.startswith("-") else (1, rest)
+    micros, position = 0.0, 0
+    while match := _DURATION.match(rest, position):
+        unit = _UNIT_WORDS.get(match[2], match[2])
+        if unit not in _UNITS:
+            break
+        number = float(match[1]) if "." in match[1] else int(match[1])
+        micros += number * _UNITS[unit]
+        position = match.end()
+    if position == 0 or rest[position:].strip():
+        raise ValueError(f"wanted a duration like '20m', '1h30m' or '2d', found {text!r}.")
+    try:
+        return sign * timedelta(microseconds=micros)
+    except OverflowError as error:
+        raise ValueError(f"the duration {text!r} is too long.") from error
+
+
+def format_duration(value: timedelta) -> str:
+    """The shortest text that ``parse_duration`` reads back exactly.
+
+    >>> format_duration(timedelta(minutes=90)), format_duration(timedelta(0))
+    ('1h30m', '0s')
+    """
+    total = value // timedelta(microseconds=1)
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    parts = []
+    for unit, size in _UNITS.items():
+        count, total = divmod(total, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return sign + ("".join(parts) or "0s")
+
+
+def plain(value: Any) -> Any:
+    """The value as plain data (None, bool, number, text, list, dict) that reads back equal."""
+    if isinstance(value, enum.Enum):
+        return value.name
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if has_word(type(value)):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        filed = registries.find_name(getattr(value, "owner", None))
+        head = {"type": filed[1]} if filed else {}
+        fields = [f.name for f in dataclasses.fields(value) if f.init]
+        return {**head, **{name: plain(getattr(value, name)) for name in fields}}
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Set):
+        return sorted(
+            (plain(item) for item in value), key=lambda item: (str(type(item)), str(item))
+        )
+    if isinstance(value, Sequence):
+        return [plain(item) for item in value]
+    return str(value).removeprefix("torch.")
+
+
+def torch_value(name: str, annotation: Any) -> Any:
+    """The torch dtype or device of that name; this is where torch is imported."""
+    import torch
+
+    if torch_kind(annotation) == DEVICE:
+        return torch.device(name)
+    return getattr(torch, name)

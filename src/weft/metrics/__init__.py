@@ -1,4 +1,4 @@
-"""Metrics that stream and merge exactly, and reporters that take their values to people and files."""
+"""Metrics that stream and merge exactly, and reporters that show and keep their values."""
 
 from weft.metrics.metric import Direction as Direction
 from weft.metrics.metric import Metric as Metric

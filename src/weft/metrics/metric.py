@@ -1,8 +1,8 @@
 """A metric: numbers that stream in, merge exactly, and come out as named values.
 
-A subclass says how a batch changes its state and what values follow from the state. The state is plain JSON and
-can be added to another: from that, merging over ranks and saving in a checkpoint follow for all metrics alike.
-Nothing here knows tasks, batches or the trainer.
+A subclass says how a batch changes its state and what values follow from the state. The state is
+plain JSON and can be added to another: from that, merging over ranks and saving in a checkpoint
+follow for all metrics alike. Nothing here knows tasks, batches or the trainer.
 """
 
 import copy
@@ -28,9 +28,9 @@ class MetricError(UserError):
 class Metric(ABC):
     """Base of all metrics.
 
-    Whatever the split of the data into updates, ranks or saved states, ``compute`` gives the same bits as one
-    pass over everything: an implementation keeps integers, or sums that do not round. Memory does not grow with
-    the number of rows.
+    Whatever the split of the data into updates, ranks or saved states, ``compute`` gives the same
+    bits as one pass over everything: an implementation keeps integers, or sums that do not round.
+    Memory does not grow with the number of rows.
 
     Example:
         >>> from collections.abc import Mapping
@@ -69,14 +69,14 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self) -> dict[str, float]:
-        """The values by name, of all that was added so far; changes nothing. Without any data: NaN."""
+        """The values by name, of all that was added so far (NaN without any); changes nothing."""
 
     @abstractmethod
     def directions(self) -> Mapping[str, Direction]:
         """For each name that ``compute`` gives, which values are better."""
 
     def details(self) -> dict[str, str]:
-        """What a reader needs to repeat the values, by name of the value (a signature); often nothing."""
+        """What is needed to repeat a value (a signature), by its name; often nothing."""
         return {}
 
     @abstractmethod

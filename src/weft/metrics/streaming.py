@@ -1,9 +1,10 @@
 """Metrics fed with sums and counts: a mean, a perplexity, an accuracy.
 
-Sums are exact. What is given may be a tensor on any device, which is not waited for: scalars are kept where they
-are and read together when a value is asked for (or when 1,024 of them have gathered). They are added as fractions,
-since every finite float is one: neither the order of the batches nor their split over ranks can change a bit,
-which no floating-point accumulator can promise (and float64 does not exist on some accelerators).
+Sums are exact. What is given may be a tensor on any device, which is not waited for: scalars are
+kept where they are and read together when a value is asked for (or when 1,024 of them have
+gathered). They are added as fractions, since every finite float is one: neither the order of the
+batches nor their split over ranks can change a bit, which no floating-point accumulator can promise
+(and float64 does not exist on some accelerators).
 """
 
 import math
@@ -41,7 +42,7 @@ class ExactSum:
         self._pending: list[Tensor] = []
 
     def add(self, value: Tensor | float) -> None:
-        """Adds a number or a tensor of one element; a tensor's later changes in place do not matter."""
+        """Adds a number or a tensor of one element; it may be changed in place afterwards."""
         if not isinstance(value, Tensor):
             self._fold(float(value))
             return
@@ -57,7 +58,7 @@ class ExactSum:
     def exact(self) -> Fraction | float:
         """The sum: a fraction, or the infinity or NaN that some term was."""
         self._settle()
-        return self._special if self._special else self._exact  # NaN counts as true
+        return self._special or self._exact  # NaN counts as true
 
     def state(self) -> str:
         """The sum as text that is read back exactly."""
@@ -73,7 +74,8 @@ class ExactSum:
     def _settle(self) -> None:
         pending, self._pending = self._pending, []
         while pending:
-            # One transfer for all scalars of a device and dtype: each alone would wait for the device once.
+            # One transfer for all scalars of a device and dtype: each alone would wait for the
+            # device once.
             first = pending[0]
             same = [p for p in pending if p.device == first.device and p.dtype == first.dtype]
             pending = [p for p in pending if p.device != first.device or p.dtype != first.dtype]
@@ -208,7 +210,9 @@ class Perplexity(SumCount):
 
 @final
 class Accuracy(SumCount):
-    """The share that is right, from 0 to 1, of numbers right and numbers in all; higher is better. Empty: NaN.
+    """The share that is right, from 0 to 1, of numbers right and in all; higher is better.
+
+    Empty: NaN.
 
     Args:
         name: The name of the value.

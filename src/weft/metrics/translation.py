@@ -1,8 +1,9 @@
 """BLEU and chrF of generated text, by sacrebleu, from statistics that add up.
 
-sacrebleu scores a corpus from a short list of integers per sentence (n-gram matches, n-gram totals, lengths). Only
-their sum is kept: memory does not grow with the corpus, two halves merge exactly, and the scores are those of
-``sacrebleu.corpus_bleu`` and ``sacrebleu.corpus_chrf`` on all sentences at once.
+sacrebleu scores a corpus from a short list of integers per sentence (n-gram matches, n-gram totals,
+lengths). Only their sum is kept: memory does not grow with the corpus, two halves merge exactly,
+and the scores are those of ``sacrebleu.corpus_bleu`` and ``sacrebleu.corpus_chrf`` on all sentences
+at once.
 """
 
 import itertools
@@ -36,7 +37,7 @@ def plain_spaces(text: str) -> str:
 
 
 class CorpusScore(Metric, Component):
-    """Base of corpus scores by sacrebleu: sums of integers per sentence, and a signature in ``details``."""
+    """Base of corpus scores by sacrebleu, as sums of integers; ``details`` has the signature."""
 
     def __init__(self, name: str, scorer: "Scorer", *, normalize_spaces: bool) -> None:
         self.name = name
@@ -50,7 +51,8 @@ class CorpusScore(Metric, Component):
 
         Args:
             hypotheses: One text per row.
-            references: For each row one or more correct texts; their number may differ from row to row.
+            references: For each row one or more correct texts; their number may differ from row to
+                row.
 
         Raises:
             MetricError: The lengths differ, or a row has no reference.
@@ -61,10 +63,10 @@ class CorpusScore(Metric, Component):
         if self._normalize:
             hypotheses = [plain_spaces(text) for text in hypotheses]
             references = [[plain_spaces(text) for text in texts] for texts in references]
-        # sacrebleu takes the references as streams: one of all first references, one of all second ones, ...
+        # sacrebleu takes references as streams: all first ones, all second ones, ...
         streams: list[Any] = [list(stream) for stream in itertools.zip_longest(*references)]
-        # These two functions of it are not public, and nothing public gives chrF's statistics; that they do
-        # what corpus_bleu and corpus_chrf do is held by tests/metrics/test_translation.py.
+        # These two functions of it are not public, and nothing public gives chrF's statistics; that
+        # they do what corpus_bleu and corpus_chrf do is held by tests/metrics/test_translation.py.
         rows = self._scorer._extract_corpus_statistics(list(hypotheses), streams)
         self._add([sum(column) for column in zip(*rows, strict=True)], len(rows))
         self._num_references.update(len(texts) for texts in references)
@@ -76,7 +78,7 @@ class CorpusScore(Metric, Component):
 
     @final
     def score(self) -> "Score":
-        """sacrebleu's own object, with precisions and brevity penalty; at least one row must have been added."""
+        """Sacrebleu's own object, with precisions and brevity penalty; there must be a row."""
         if not self._rows:
             raise MetricError(f"{self.name} has seen no text yet, so it has no score.")
         score: Score = self._scorer._compute_score_from_stats(list(self._statistics))
@@ -90,7 +92,7 @@ class CorpusScore(Metric, Component):
     @final
     @override
     def details(self) -> dict[str, str]:
-        """sacrebleu's signature; ``nrefs:var`` where rows differ in their number of references."""
+        """Sacrebleu's signature; ``nrefs:var`` where rows differ in their number of references."""
         if not self._rows:
             return {}
         self._scorer.num_refs = (  # sacrebleu sets it when it reads references
@@ -140,8 +142,8 @@ class CorpusScore(Metric, Component):
     def _check(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         if len(hypotheses) != len(references):
             raise MetricError(
-                f"{self.name} needs the references of each text, but was given {len(hypotheses)} texts "
-                f"and {len(references)} lists of references."
+                f"{self.name} needs the references of each text, but was given "
+                f"{len(hypotheses)} texts and {len(references)} lists of references."
             )
         for row, texts in enumerate(references):
             if isinstance(texts, str) or not texts:
@@ -169,18 +171,19 @@ class Bleu(CorpusScore):
     """
 
     class Config(Config):
-        """Settings of BLEU; the defaults are those of sacrebleu, hence comparable with published figures."""
+        """Settings of BLEU; the defaults are sacrebleu's, as in published figures."""
 
         name: str = "bleu"
         """The name of the value."""
         tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"
-        """How words are found: that of WMT (``13a``), international punctuation, characters, Chinese, spaces only."""
+        """How words are found: as in WMT (``13a``), by international punctuation, by character, for
+        Chinese, or at spaces only."""
         lowercase: bool = False
         """Whether case is ignored."""
         normalize_spaces: bool = True
-        """Whether special spaces (U+202F, U+00A0, U+2009) become plain ones on both sides. French puts them
-        before ``! ? : ;``, tokenizers that normalize (NFKC) never generate them, and a space that no reader
-        tells apart should never cost a match."""
+        """Whether special spaces (U+202F, U+00A0, U+2009) become plain ones on both sides. French
+        puts them before ``! ? : ;``, tokenizers that normalize (NFKC) never generate them, and a
+        space that no reader tells apart should never cost a match."""
 
     config: Config
 
@@ -188,7 +191,8 @@ class Bleu(CorpusScore):
         from sacrebleu.metrics.bleu import BLEU
 
         self.config = config
-        # force: it silences a warning about texts ending in " .", which 100 rows of some corpora rightly do.
+        # force: it silences a warning about texts ending in " .", which 100 rows of some corpora
+        # rightly do.
         scorer = BLEU(lowercase=config.lowercase, tokenize=config.tokenize, force=True)
         super().__init__(config.name, scorer, normalize_spaces=config.normalize_spaces)
 
@@ -219,7 +223,7 @@ class ChrF(CorpusScore):
         lowercase: bool = False
         """Whether case is ignored."""
         normalize_spaces: bool = True
-        """Whether special spaces (U+202F, U+00A0, U+2009) become plain ones on both sides; see BLEU's."""
+        """Whether U+202F, U+00A0 and U+2009 become plain spaces on both sides; see BLEU's."""
 
     config: Config
 

@@ -1,4 +1,4 @@
-"""Reporters: where the values of a run and its examples go. Each is a component of its own file."""
+"""Reporters: where the values of a run and its examples go. Each kind is a component."""
 
 from weft.metrics.reporters.reporter import Progress as Progress
 from weft.metrics.reporters.reporter import Reporter as Reporter

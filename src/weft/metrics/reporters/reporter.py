@@ -16,10 +16,10 @@ __all__ = ["Progress", "Reporter", "Reporters", "Row", "RunInfo"]
 Progress = Mapping[str, Any]
 """Where a run stands, a plain mapping; every key may be missing.
 
-``step`` (optimizer steps taken), ``total`` (steps in all, None when unknown), ``epoch`` (a float: 2.3 is three
-tenths into the third), ``examples`` (rows seen), ``final`` (True for an evaluation after training), and ``time``: a
-mapping of all that the clock decides: ``elapsed`` and ``eta`` in seconds, and rates such as
-``steps_per_second`` and ``target_tokens_per_second``.
+``step`` (optimizer steps taken), ``total`` (steps in all, None when unknown), ``epoch`` (a float:
+2.3 is three tenths into the third), ``examples`` (rows seen), ``final`` (True for an evaluation
+after training), and ``time``: a mapping of all that the clock decides: ``elapsed`` and ``eta`` in
+seconds, and rates such as ``steps_per_second`` and ``target_tokens_per_second``.
 """
 
 Row = Mapping[str, Any]
@@ -50,10 +50,11 @@ class RunInfo:
 
 
 class Reporter(ABC):
-    """Base of all reporters. The order of calls: ``load_state_dict`` when resuming, ``start``, any number of
-    ``tick``, ``report`` and ``examples``, ``end`` when the run is complete, ``close`` always.
+    """Base of all reporters.
 
-    Only the first rank of a run calls reporters. A subclass overrides what it has a use for.
+    The order of calls: ``load_state_dict`` when resuming, ``start``, any number of ``tick``,
+    ``report`` and ``examples``, ``end`` when the run is complete, ``close`` always. Only the first
+    rank of a run calls reporters. A subclass overrides what it has a use for.
 
     Example:
         >>> class Loudest(Reporter):
@@ -96,8 +97,8 @@ class Reporter(ABC):
 class Reporters(Reporter):
     """Several reporters as one; each has its state under its registered name.
 
-    A reporter without a state in the checkpoint (added since) starts afresh, and a state without a reporter
-    (removed since) is left alone.
+    A reporter without a state in the checkpoint (added since) starts afresh, and a state without a
+    reporter (removed since) is left alone.
     """
 
     def __init__(self, reporters: Sequence[Reporter]) -> None:

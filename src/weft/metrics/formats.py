@@ -1,0 +1,80 @@
+"""Numbers as people read them."""
+
+import math
+
+__all__ = ["format_duration", "format_rate", "format_value"]
+
+_SHARES = ("accuracy", "padding", "share")
+
+
+def format_value(name: str, value: object) -> str:
+    """A value for a line or a table: four digits, thousands with commas, shares in percent.
+
+    Args:
+        name: Its name; one that ends in ``accuracy``, ``padding`` or ``share`` is a share of 1.
+        value: The value; anything but a number is shown as it is.
+
+    Example:
+        >>> (
+        ...     format_value("loss", 3.14159),
+        ...     format_value("padding", 0.0191),
+        ...     format_value("lr", 0.0012),
+        ... )
+        ('3.142', '1.9 %', '0.0012')
+        >>> format_value("perplexity", 25315.2), format_value("parameters", 6120000)
+        ('25,315', '6,120,000')
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return str(value)
+    if name.endswith(_SHARES):
+        return f"{100 * value:.1f} %"
+    return _four_digits(value)
+
+
+def _four_digits(value: float) -> str:
+    size = abs(value)
+    if size >= 1e9:
+        return f"{value:.3e}"
+    if size >= 999.95:  # what four digits would round to 1000
+        return f"{value:,.0f}"
+    if size < 0.01:  # learning rates: 0.0012, not 0.001200
+        return f"{value:.4g}"
+    return f"{value:#.4g}"
+
+
+def format_rate(name: str, value: float) -> str:
+    """A rate whose name ends in ``_per_second``.
+
+    Example:
+        >>> format_rate("target_tokens_per_second", 7431.8), format_rate("steps_per_second", 7.42)
+        ('7,432 target tokens/s', '7.4 steps/s')
+    """
+    unit = name.removesuffix("_per_second").replace("_", " ")
+    number = f"{value:,.0f}" if abs(value) >= 10 or not math.isfinite(value) else f"{value:.1f}"
+    return f"{number} {unit}/s"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration, as exactly as it is of use.
+
+    Example:
+        >>> [format_duration(s) for s in (4.2, 200, 754, 3900, 190000)]
+        ['4s', '3m 20s', '12m', '1h 05m', '2d 04h']
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    whole = max(0, int(seconds))
+    minutes, hours = whole // 60, whole // 3600
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 600:
+        return f"{minutes}m {whole % 60:02}s"
+    if whole < 3600:
+        return f"{minutes}m"
+    if hours < 24:
+        return f"{hours}h {minutes % 60:02}m"
+    return f"{hours // 24}d {hours % 24:02}h"

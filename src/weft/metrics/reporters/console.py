@@ -1,0 +1,101 @@
+"""The console: a progress bar and a table for a person, plain lines for a file.
+
+Which of the two is decided by whether the stream is a terminal. A log file of a cluster job gets
+one line per report, without carriage returns and escape codes: bars in such files have filled
+disks.
+"""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO, final
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component, Config
+from weft.metrics.reporters.bar import BarDisplay
+from weft.metrics.reporters.lines import Display, LinesDisplay, summary_line
+from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
+
+__all__ = ["Console"]
+
+
+@final
+@registries.reporters.register("console")
+class Console(Component, Reporter):
+    """Shows the run on standard error, which is where the log goes too.
+
+    On a terminal: a bar with steps, time left, steps per second and the loss; each evaluation is a
+    row of a table above it, the best values so far in bold. Elsewhere: a line per report. Colours
+    follow ``NO_COLOR``.
+
+    Args:
+        config: The settings.
+        stream: Where to write instead.
+
+    Example:
+        >>> import sys
+        >>> console = Console.Config(mode="lines").build(stream=sys.stdout)
+        >>> console.start(RunInfo(recipe="tatoeba.py", facts={"parameters": 6120000}))
+        tatoeba.py · parameters 6,120,000
+        >>> progress = {
+        ...     "step": 1200,
+        ...     "epoch": 2.31,
+        ...     "time": {"eta": 754.0, "target_tokens_per_second": 7431.8},
+        ... }
+        >>> console.report("train", progress, {"loss": 3.1418, "lr": 0.0012})
+        step 1,200 · epoch 2.3 · loss 3.142 · lr 0.0012 · 7,432 target tokens/s · eta 12m
+        >>> console.report("valid", {"step": 1200}, {"loss": 2.871, "bleu": 28.337})
+        valid at step 1,200 · loss 2.871 · bleu 28.34
+    """
+
+    class Config(Config):
+        """Settings of the console."""
+
+        mode: Literal["auto", "bar", "lines"] = dataclasses.field(
+            default="auto", metadata={"in_key": False}
+        )
+        """``bar`` or ``lines``; ``auto`` shows a bar where the stream is a terminal."""
+
+    config: Config
+
+    def __init__(self, config: Config, *, stream: TextIO | None = None) -> None:
+        self.config = config
+        self._stream = stream
+        self._display: Display | None = None
+
+    @override
+    def start(self, info: RunInfo) -> None:
+        self._shown().start(info)
+
+    @override
+    def tick(self, progress: Progress) -> None:
+        self._shown().tick(progress)
+
+    @override
+    def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        self._shown().report(split, progress, values)
+
+    @override
+    def end(self, summary: Mapping[str, Any]) -> None:
+        self.close()
+        self._shown().say(summary_line(summary))
+
+    @override
+    def close(self) -> None:
+        if self._display:
+            self._display.close()
+
+    def _shown(self) -> Display:
+        if self._display is None:
+            stream = self._stream or sys.stderr  # looked up late: tests and notebooks replace it
+            mode = self.config.mode
+            bar = mode == "bar" or (mode == "auto" and _is_terminal(stream))
+            self._display = BarDisplay(stream) if bar else LinesDisplay(stream)
+        return self._display
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,132 @@
+"""``metrics.jsonl``: every value of a run, one JSON object per line."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol, final
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component, Config
+from weft.metrics.metric import MetricError
+from weft.metrics.reporters.json_values import json_value
+from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
+from weft.runtime.experiment import Experiment
+from weft.runtime.line_log import LineLog
+
+__all__ = ["JsonLines", "LineWriter"]
+
+_PLACE = ("step", "epoch", "examples")
+_RESERVED = frozenset(("split", "time", *_PLACE))
+
+
+class LineWriter(Protocol):
+    """A file of JSON lines that can be cut back; :class:`weft.runtime.line_log.LineLog` is one."""
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        ...
+
+    def append(self, line: dict[str, Any], /) -> None:
+        """Writes one line."""
+        ...
+
+    def sync(self) -> None:
+        """Waits until all lines are on the disk."""
+        ...
+
+    def truncate_to(self, size: int, /) -> None:
+        """Cuts everything after the first ``size`` bytes."""
+        ...
+
+
+@final
+@registries.reporters.register("jsonl")
+class JsonLines(Component, Reporter):
+    """Writes ``metrics.jsonl`` in the run folder.
+
+    A line is ``{"split": "valid", "step": 1000, "epoch": 2.3, "examples": 64000, "loss": 3.14,
+    "time": {...}}``. Everything that the clock decides is under ``time``; all the rest is the
+    same, byte for byte, in a run that was killed and resumed. For that a checkpoint keeps the
+    file's length, and a resumed run cuts the file back to it; a run that starts afresh empties it.
+    NaN and infinities are strings (``"NaN"``).
+
+    Args:
+        config: The settings.
+        xp: The run, for its folder.
+        lines: Where to write instead, an object such as :class:`weft.runtime.line_log.LineLog`.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     reporter = JsonLines.Config().build(xp=Experiment(folder=Path(folder)))
+        ...     reporter.start(RunInfo())
+        ...     reporter.report("train", {"step": 10, "time": {"elapsed": 1.5}}, {"loss": 3.25})
+        ...     reporter.close()
+        ...     print(Path(folder, "metrics.jsonl").read_text(), end="")
+        {"split": "train", "step": 10, "loss": 3.25, "time": {"elapsed": 1.5}}
+    """
+
+    class Config(Config):
+        """It has no settings."""
+
+    config: Config
+
+    def __init__(self, config: Config, *, xp: Experiment, lines: LineWriter | None = None) -> None:
+        self.config = config
+        self._path, self._lines = xp.folder / "metrics.jsonl", lines
+        self._resumed = False
+
+    @override
+    def start(self, info: RunInfo) -> None:
+        lines = self._open()
+        if not self._resumed and info.step == 0 and lines.size:
+            # Left by a start that was killed before its first checkpoint.
+            lines.truncate_to(0)
+
+    @override
+    def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        taken = sorted(_RESERVED & values.keys())
+        if taken:
+            raise MetricError(
+                f"A value cannot be called {', '.join(taken)}: in metrics.jsonl these words say "
+                "where the run stands. Rename the metric."
+            )
+        place = {key: progress[key] for key in _PLACE if key in progress}
+        line = {"split": split, **place, **values, "time": dict(progress.get("time", {}))}
+        self._open().append(json_value(line, name=f"{split} value"))
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        """The file's length in bytes."""
+        lines = self._open()
+        lines.sync()  # a checkpoint must not outlive the lines that it counts
+        return {"bytes": lines.size}
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Cuts the file back; one that has become shorter is left alone, with a warning."""
+        self._resumed = True
+        lines, wanted = self._open(), state["bytes"]
+        if lines.size < wanted:
+            logging.getLogger(__name__).warning(
+                "metrics.jsonl has %d bytes, but had %d when the checkpoint was saved: lines are "
+                "missing. The run goes on and adds to what is there.",
+                lines.size,
+                wanted,
+            )
+        elif lines.size > wanted:
+            lines.truncate_to(wanted)
+
+    @override
+    def close(self) -> None:
+        if isinstance(self._lines, LineLog):
+            self._lines.close()
+            self._lines = None
+
+    def _open(self) -> LineWriter:
+        if self._lines is None:  # not before it is needed: a check builds reporters too
+            self._lines = LineLog(self._path)
+        return self._lines

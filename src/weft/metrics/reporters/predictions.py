@@ -1,0 +1,77 @@
+"""``predictions/``: what the model answered, to read beside the inputs and references."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component, Config
+from weft.metrics.reporters.json_values import json_value
+from weft.metrics.reporters.reporter import Progress, Reporter, Row
+from weft.runtime.experiment import Experiment
+from weft.runtime.files import write_atomic
+
+__all__ = ["Predictions", "spread"]
+
+
+@final
+@registries.reporters.register("predictions")
+class Predictions(Component, Reporter):
+    """Writes ``predictions/<split>-step-00001000.jsonl`` per evaluation, whole or not at all.
+
+    A line is a row as the task gives it: its number, inputs, prediction, references and score.
+    During training a sample is written, the same rows each time, so that files can be compared; of
+    an evaluation after training (progress ``final``, or split ``test``) everything. A resumed run
+    writes the files again as they were.
+
+    Args:
+        config: The settings.
+        xp: The run, for its folder.
+    """
+
+    class Config(Config):
+        """How many rows are written; None is all of them, 0 none (and no file)."""
+
+        sample: int | None = dataclasses.field(default=20, metadata={"in_key": False})
+        """Rows per evaluation during training, spread evenly over the data; a minute's reading."""
+        final: int | None = dataclasses.field(default=None, metadata={"in_key": False})
+        """Rows of an evaluation after training; all of them, to find what goes wrong."""
+
+    config: Config
+
+    def __init__(self, config: Config, *, xp: Experiment) -> None:
+        self.config = config
+        self._folder = xp.folder / "predictions"
+
+    @override
+    def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        """Values are for other reporters."""
+
+    @override
+    def examples(self, split: str, progress: Progress, rows: Iterable[Row]) -> None:
+        final = progress.get("final", split == "test")
+        chosen = spread(list(rows), self.config.final if final else self.config.sample)
+        if not chosen:
+            return
+        lines = [
+            json.dumps(json_value(row, name=f"row {i}"), ensure_ascii=False)
+            for i, row in enumerate(chosen)
+        ]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
+        write_atomic(path, "\n".join(lines) + "\n")
+
+
+def spread(rows: Sequence[Row], most: int | None) -> Sequence[Row]:
+    """At most ``most`` rows, evenly spread over all, in order; None is all.
+
+    Example:
+        >>> [row["row"] for row in spread([{"row": i} for i in range(100)], 4)]
+        [0, 25, 50, 75]
+    """
+    if most is None or most >= len(rows):
+        return rows
+    return [rows[i * len(rows) // most] for i in range(most)]

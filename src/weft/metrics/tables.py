@@ -1,0 +1,80 @@
+"""Tables of values as plain text."""
+
+from collections.abc import Mapping, Sequence
+
+from weft.metrics.formats import format_value
+from weft.metrics.metric import Direction
+
+__all__ = ["text_table", "values_table"]
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns under a header; a column of numbers is aligned to the right, others to the left.
+
+    Example:
+        >>> print(text_table(["value", "n"], [["bleu", "1,003"], ["chrf", "12"]]))
+        value      n
+        bleu   1,003
+        chrf      12
+    """
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    right = [all(cell[:1] in "0123456789-n+." for cell in column[1:]) for column in columns]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in (header, *rows)
+    ]
+    return "\n".join(lines)
+
+
+def values_table(
+    values: Mapping[str, float],
+    *,
+    counts: Mapping[str, int] | None = None,
+    directions: Mapping[str, Direction] | None = None,
+    details: Mapping[str, str] | None = None,
+) -> str:
+    """The values of one evaluation, each with how many rows or tokens it is of.
+
+    Args:
+        values: The values by name.
+        counts: For a value, over how many it was measured.
+        directions: For a value, which values are better.
+        details: For a value, what is needed to repeat it, such as sacrebleu's signature.
+
+    Example:
+        >>> print(
+        ...     values_table(
+        ...         {"loss": 2.5, "bleu": 40.912},
+        ...         counts={"bleu": 1003},
+        ...         directions={"loss": "lower", "bleu": "higher"},
+        ...         details={"bleu": "nrefs:var|tok:13a"},
+        ...     )
+        ... )
+        value  result      n  better
+        loss    2.500      -  lower
+        bleu    40.91  1,003  higher  nrefs:var|tok:13a
+    """
+    counts, directions, details = counts or {}, directions or {}, details or {}
+    optional = {
+        "n": {name: f"{count:,}" for name, count in counts.items()},
+        "better": directions,
+        "": details,
+    }
+    shown = {title: column for title, column in optional.items() if column}
+    rows = [
+        [
+            name,
+            format_value(name, value),
+            *(_cell(title, column, name) for title, column in shown.items()),
+        ]
+        for name, value in values.items()
+    ]
+    return text_table(["value", "result", *shown], rows)
+
+
+def _cell(title: str, column: Mapping[str, str], name: str) -> str:
+    return column.get(name, "-" if title == "n" else "")

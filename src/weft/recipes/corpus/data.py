@@ -1,0 +1,66 @@
+"""The built-in corpus as a data ingredient."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Literal
+
+from weft.config import registries
+from weft.config.component import Component, Config
+from weft.data.batching import Batching
+from weft.data.text_pairs import Rows
+from weft.recipes.corpus.generate import generate
+
+__all__ = ["CorpusPairs"]
+
+
+@registries.datasets.register("corpus_pairs")
+class CorpusPairs(Component):
+    """Rows of one part of the generated English-French corpus; nothing is read or downloaded.
+
+    Example:
+        >>> pairs = CorpusPairs.Config(part="test").build()
+        >>> sorted(pairs.rows()[0])
+        ['source', 'target']
+    """
+
+    class Config(Config):
+        """Which part, and how it is batched."""
+
+        part: Literal["train", "valid", "test"] = "train"
+        """The part; no sentence is in two of them."""
+        corpus_seed: int = 0
+        """Seed of the generator."""
+        max_tokens: int | None = 2048
+        """Padded source and target cells of one optimizer step, over all ranks."""
+        batch_size: int | None = None
+        """Rows of one optimizer step, over all ranks; with max_tokens, whichever is reached."""
+        shuffle: bool = True
+        """Another order in each epoch, a pure function of the run's seed and the epoch."""
+
+    def __init__(self, config: "CorpusPairs.Config") -> None:
+        self.config = config
+        pairs = getattr(generate(seed=config.corpus_seed), config.part)
+        self._rows = Rows({"source": [en for en, _ in pairs], "target": [fr for _, fr in pairs]})
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self._rows)
+
+    def rows(self) -> Rows:
+        """The rows in the generator's order."""
+        return self._rows
+
+    @property
+    def batching(self) -> Batching:
+        """How the rows become batches."""
+        config = self.config
+        return Batching(
+            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
+        )
+
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits of the rows."""
+        lines = (f"{row['source']}\t{row['target']}\n".encode() for row in self._rows)
+        return hashlib.sha256(b"".join(lines)).hexdigest()

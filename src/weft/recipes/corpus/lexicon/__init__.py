@@ -1,0 +1,1 @@
+"""The words, written by hand: nouns, adjectives, verbs, and where and when."""

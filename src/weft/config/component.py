@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
+from typing_extensions import override
+
 __all__ = ["Component", "Config", "Given", "config_fields", "runtime_parameters", "setting"]
 
 
@@ -23,13 +25,15 @@ class Config:
 
     owner: ClassVar[type["Component"]]
 
+    @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True, kw_only=True)(cls)
 
     def build(self, **runtime: Any) -> Any:
         """Makes the object. ``runtime`` are the parameters of the owner's constructor after its config."""
-        return self.owner(self, **runtime)
+        owner: Any = self.owner
+        return owner(self, **runtime)
 
     def given(self, **names: str) -> "Given":
         """Rebinds what ``build`` needs: ``given(vocabulary="target_vocabulary")``."""
@@ -71,6 +75,7 @@ class Component:
 
     Config: ClassVar[type[Any]]
 
+    @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "Config" in cls.__dict__:

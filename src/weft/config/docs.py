@@ -10,7 +10,7 @@ __all__ = ["argument_docs", "field_docs", "first_line"]
 
 def first_line(owner: Any) -> str:
     """The first sentence line of a docstring; a dataclass' made-up signature is none."""
-    doc = inspect.getdoc(owner) if owner is not None else ""
+    doc = vars(owner).get("__doc__") if isinstance(owner, type) else getattr(owner, "__doc__", None)
     if not doc or (isinstance(owner, type) and doc.startswith(f"{owner.__name__}(")):
         return ""
     return doc.strip().splitlines()[0].strip()
@@ -31,7 +31,8 @@ def argument_docs(owner: Any) -> dict[str, str]:
     """
     found = _args_section(inspect.getdoc(owner) or "")
     if isinstance(owner, type):
-        found = {**_args_section(inspect.getdoc(owner.__init__) or ""), **found}
+        constructor = getattr(owner, "__init__", None)
+        found = {**_args_section(inspect.getdoc(constructor) or ""), **found}
     return found
 
 
@@ -75,8 +76,9 @@ def _own_field_docs(kind: type[Any]) -> dict[str, str]:
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
     found = {}
     for field, doc in zip(body, body[1:], strict=False):
-        named = isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
         text = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant) and doc.value.value
-        if named and isinstance(text, str):
-            found[field.target.id] = " ".join(text.split())  # type: ignore[union-attr]
+        if isinstance(text, str):
+            found[field.target.id] = " ".join(text.split())
     return found

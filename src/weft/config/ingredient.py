@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from typing_extensions import override
+
 from weft.config.component import Component, Config, Given, runtime_parameters
 from weft.config.docs import argument_docs, field_docs, first_line
 from weft.config.kinds import hints
@@ -22,6 +24,7 @@ __all__ = [
 class _Missing:
     """Where a value would be and nobody gives one."""
 
+    @override
     def __repr__(self) -> str:
         return "MISSING"
 
@@ -129,7 +132,7 @@ def is_ingredient(value: Any) -> bool:
     return inspect.isroutine(value) or isinstance(value, type) or isinstance(value, wanted)
 
 
-def settings_of(config: Config | type[Config] | type[Any]) -> list[Parameter]:
+def settings_of(config: object) -> list[Parameter]:
     """The fields of a Config or dataclass; an instance's values are the defaults."""
     kind = config if isinstance(config, type) else type(config)
     types, docs = hints(kind), field_docs(kind)
@@ -154,9 +157,14 @@ def _default(entry: dataclasses.Field[Any]) -> Any:
 def dependencies_of(config: Config | type[Config]) -> list[Parameter]:
     """What ``build`` of the Config asks for."""
     kind = config if isinstance(config, type) else type(config)
-    source = kind.build if kind.build is not Config.build else kind.owner.__init__
+    source = kind.build if kind.build is not Config.build else _constructor(kind.owner)
     types = hints(source)
     return [_parameter(p, types, {}) for p in runtime_parameters(config).values()]
+
+
+def _constructor(kind: type[Any]) -> Any:
+    """The constructor of a class, as a function."""
+    return getattr(kind, "__init__", kind)
 
 
 def parameters_of(value: Any) -> list[Parameter]:
@@ -166,7 +174,10 @@ def parameters_of(value: Any) -> list[Parameter]:
         found = [p for p in inspect.signature(value).parameters.values() if p.kind not in variadic]
     except (TypeError, ValueError):
         return []
-    types, docs = hints(value.__init__ if isinstance(value, type) else value), argument_docs(value)
+    types, docs = (
+        hints(_constructor(value) if isinstance(value, type) else value),
+        argument_docs(value),
+    )
     if dataclasses.is_dataclass(value) and isinstance(value, type):
         types, docs = hints(value), {**docs, **field_docs(value)}
     return [_parameter(p, types, docs) for p in found]

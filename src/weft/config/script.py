@@ -130,8 +130,8 @@ def _failure(error: BaseException, path: Path) -> str:
     own = [frame for frame in frames if frame.filename == str(path)]
     folder = path.resolve().parent
     near = [f for f in frames if Path(f.filename).is_file() and _is_local(Path(f.filename), folder)]
-    frame = (near or own or [None])[-1]
-    place = Place(str(path) if frame is None else frame.filename, frame.lineno if frame else None)
+    last = (near or own)[-1:]
+    place = Place(last[0].filename, last[0].lineno) if last else Place(str(path))
     if isinstance(error, SyntaxError) and error.filename:
         place = Place(error.filename, error.lineno)
     return f"{place}: the script failed: {type(error).__name__}: {error}"

@@ -12,6 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from pydantic import TypeAdapter, ValidationError
 
 from weft.config import registries
@@ -48,6 +50,7 @@ _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 class _Invalid:
     """What stands where no value could be read."""
 
+    @override
     def __repr__(self) -> str:
         return "INVALID"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from typing_extensions import override
 
 from weft.config.nodes import Entries, Items, Node, Scalar, untyped_word
 from weft.errors import Place, UserError
@@ -185,6 +186,7 @@ def _at(node: Node | None, place: Place, *, raw: str | None = None) -> Node:
 class _Dumper(yaml.SafeDumper):
     """Writes what ``read_yaml`` reads back equal: no aliases, text quoted where it would read as else."""
 
+    @override
     def ignore_aliases(self, data: Any) -> bool:
         return True
 

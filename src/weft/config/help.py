@@ -1,0 +1,155 @@
+"""The help of a recipe: its docstring, how it is used, and every ingredient with its settings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from weft.config.docs import first_line
+from weft.config.graph import Node, produced
+from weft.config.ingredient import (
+    MISSING,
+    STANDARD,
+    BuiltFrom,
+    Parameter,
+    Table,
+    as_config,
+    settings_of,
+)
+from weft.config.kinds import type_name
+from weft.config.nodes import Entries
+from weft.config.plan import ALWAYS, Plan, draft_plan
+from weft.config.tree import structure_of
+from weft.config.values import INVALID, plain
+
+__all__ = ["TARGETS", "USAGE", "help_text"]
+
+TARGETS = ("tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer", "train_data", "valid_data",
+           "test_data", "reporters", "callbacks")  # fmt: skip
+WANTED = ("tokenizer", "module", "train_data")
+
+USAGE: Mapping[str, str] = {
+    "help": "this text",
+    "check": "plan, read the data, run one batch through everything",
+    "test": "build one ingredient and show it: -f NAME",
+    "train": "train, or go on training",
+}
+
+
+def help_text(
+    table: Table,
+    defaults: Table,
+    *,
+    recipe: str = "",
+    layers: Sequence[Entries] = (),
+    words: Sequence[str] = (),
+    usage: Mapping[str, str] = USAGE,
+    targets: Iterable[str] = TARGETS,
+    wanted: Iterable[str] = WANTED,
+    always: Iterable[str] = ALWAYS,
+) -> str:
+    """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
+
+    Args:
+        table: The recipe's ingredients.
+        defaults: The library's.
+        recipe: What the user types for the recipe.
+        layers: Settings from files.
+        words: Settings of the command line.
+        usage: Command to one line on it.
+        targets: Ingredients shown where the recipe or the library defines them.
+        wanted: Ingredients that every recipe needs.
+        always: Names that the run provides.
+    """
+    known = {**defaults.ingredients, **table.ingredients}
+    reached = [name for name in targets if name in known or name in wanted]
+    plan = draft_plan(
+        table, defaults=defaults, layers=layers, words=words, targets=reached, always=always
+    )
+    name = recipe or (str(table.path) if table.path else table.name)
+    lines = [table.doc.strip() or table.name, ""]
+    width = max((len(command) for command in usage), default=0)
+    lines += [
+        f"  weft {command.ljust(width)} {name} [name.setting=value ...]  {line}"
+        for command, line in usage.items()
+    ]
+    for ingredient in _ordered(plan):
+        lines += ["", *_ingredient_lines(plan, ingredient)]
+    if plan.problems:
+        others = [p for p in plan.problems if not _about_missing(p.message, plan.missing)]
+        lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []
+    return "\n".join(lines) + "\n"
+
+
+def _about_missing(message: str, missing: Sequence[str]) -> bool:
+    return any(message.startswith(f"no '{name}' is specified") for name in missing)
+
+
+def _ordered(plan: Plan) -> list[str]:
+    """The standard names in their order, each after the recipe's own that come before it."""
+    names = [*plan.order, *plan.missing]
+    standard = [name for name in STANDARD if name in names]
+    return standard + [name for name in names if name not in standard]
+
+
+def _ingredient_lines(plan: Plan, name: str) -> list[str]:
+    if name in plan.missing:
+        return [f"**{name}**: !!! No {name} specified !!!"]
+    node = plan.nodes[name]
+    head = f"**{name}** ({_made_name(node, plan)})"
+    doc = node.ingredient.doc if node.value is node.ingredient.value else first_line(node.value)
+    lines = [f"{head}: {doc}" if doc else head]
+    values = [
+        (parameter, node.settings.get(parameter.name, MISSING))
+        for parameter in node.wiring.settings
+    ]
+    return lines + [line for p, value in values for line in _setting_lines(name, p, value)]
+
+
+def _made_name(node: Node, plan: Plan) -> str:
+    if isinstance(node.value, BuiltFrom):
+        source = plan.nodes.get(node.value.name)
+        made: Any = produced("module", source.value) if source and source.is_config else Any
+        return f"{type_name(made)}, built from {node.value.name}"
+    config = as_config(node.value)
+    if config is not None:
+        owner = getattr(config, "owner", config)
+        name = type_name(owner) if node.name != "model" else f"{type_name(owner)}.Config"
+        return f"{name}, type {node.type_name}" if node.type_name else name
+    return type_name(produced(node.name, node.value))
+
+
+def _setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:
+    """One line for a setting; a structure has one for each of its fields."""
+    name = f"{owner}.{parameter.name}"
+    kind = structure_of(parameter.annotation, value)
+    if kind is not None and type(value) is kind and not hasattr(kind, "parse"):
+        head = [_line(name, parameter, None)]
+        return head + [
+            line for p in settings_of(value) for line in _setting_lines(name, p, p.default)
+        ]
+    return [_line(name, parameter, value)]
+
+
+def _line(name: str, parameter: Parameter, value: Any) -> str:
+    if value is MISSING or value is INVALID:
+        shown = "(required)" if value is MISSING else "(not valid)"
+    elif value is None and parameter.default is not None and parameter.default is not MISSING:
+        shown = ""
+    else:
+        shown = f"(default={_shown(plain(value))})"
+    return " ".join(
+        part
+        for part in (f"  {name} ({type_name(parameter.annotation)}):", parameter.doc, shown)
+        if part
+    )
+
+
+def _shown(data: Any) -> str:
+    if data is None:
+        return "null"
+    if isinstance(data, bool):
+        return str(data).lower()
+    if isinstance(data, list):
+        return "[" + ", ".join(_shown(item) for item in data) + "]"
+    if isinstance(data, dict):
+        return "{" + ", ".join(f"{key}: {_shown(item)}" for key, item in data.items()) + "}"
+    return str(data)

@@ -1,0 +1,134 @@
+"""The key of a run: a hash of what decides its result.
+
+In it: resolved settings and the reached code of the recipe. Not in it: comments, docstrings, layout, and
+settings marked ``in_key=False`` (device, workers, reporting, saving, run length).
+"""
+
+import ast
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.config.graph import Node
+from weft.config.ingredient import MISSING, Like, Parameter, Table, settings_of
+from weft.config.plan import Plan
+from weft.config.values import INVALID, plain
+
+__all__ = ["key_settings", "local_modules", "reached_code", "run_key"]
+
+
+def run_key(plan: Plan) -> str:
+    """Twelve hex digits that name what the run computes."""
+    content = {"settings": key_settings(plan), "code": reached_code(plan), "swaps": plan.swaps}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def key_settings(plan: Plan) -> dict[str, Any]:
+    """The resolved settings of the plan that are in the key."""
+    found = {}
+    for name in sorted(plan.order):
+        node = plan.nodes[name]
+        values = {p.name: _kept(p, node) for p in node.wiring.settings if p.in_key}
+        head = {"type": node.type_name} if node.type_name else {}
+        if head or values:
+            found[name] = {**head, **values}
+    return found
+
+
+def _kept(parameter: Parameter, node: Node) -> Any:
+    value = node.settings.get(parameter.name, MISSING)
+    return None if value is MISSING or value is INVALID else _without_marked(value, plain(value))
+
+
+def _without_marked(value: Any, data: Any) -> Any:
+    """Plain data of a value, without the nested fields that are not in the key."""
+    if dataclasses.is_dataclass(value) and isinstance(data, dict) and not isinstance(value, type):
+        left_out = {p.name for p in settings_of(value) if not p.in_key}
+        kept = {key: item for key, item in data.items() if key not in left_out}
+        return {k: _without_marked(getattr(value, k, None), item) for k, item in kept.items()}
+    if isinstance(value, Mapping) and isinstance(data, dict):
+        pairs = zip(value.values(), data.items(), strict=True)
+        return {str(key): _without_marked(item, made) for item, (key, made) in pairs}
+    if isinstance(value, Sequence) and isinstance(data, list):
+        return [_without_marked(item, made) for item, made in zip(value, data, strict=True)]
+    return data
+
+
+def local_modules(table: Table) -> list[Path]:
+    """The modules of the script's own folder that it imported; a run keeps a copy of them."""
+    return list(table.local_modules)
+
+
+def reached_code(plan: Plan) -> dict[str, str]:
+    """Normalized source of everything of the recipe's own that the plan reaches."""
+    table = plan.table
+    if not table.source:
+        return {}
+    tree = ast.parse(table.source)
+    bound = _top_level(tree)
+    reached = [n for n in plan.order if n in table.ingredients and n not in plan.swaps]
+    followed = (plan.nodes[n].ingredient.value for n in reached)
+    reached += [value.name for value in followed if isinstance(value, Like)]
+    found: dict[str, str] = {}
+    while reached:
+        name = reached.pop()
+        if name in found or name not in bound:
+            continue
+        found[name] = "\n".join(_normalized(node) for node in bound[name])
+        for node in bound[name]:
+            reached += sorted({leaf.id for leaf in ast.walk(node) if isinstance(leaf, ast.Name)})
+            reached += sorted(_names_in_text(node))
+    folder = table.path.resolve().parent if table.path else Path()
+    for path in table.local_modules:
+        source = path.read_text(encoding="utf-8")
+        found[f"module {path.relative_to(folder).as_posix()}"] = _normalized(ast.parse(source))
+    return found
+
+
+def _top_level(tree: ast.Module) -> dict[str, list[ast.stmt]]:
+    """The statements that bind each top-level name, imports included; a name may be bound twice."""
+    found: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in _binds(statement):
+            found.setdefault(name, []).append(statement)
+    return found
+
+
+def _binds(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
+    stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
+    return sorted({name.id for name in stored if isinstance(name.ctx, ast.Store)})
+
+
+def _names_in_text(statement: ast.stmt) -> set[str]:
+    """Names inside annotations that are written as text."""
+    noted = (
+        getattr(n, part, None) for n in ast.walk(statement) for part in ("annotation", "returns")
+    )
+    leaves = (leaf for note in noted if note is not None for leaf in ast.walk(note))
+    texts = (leaf.value for leaf in leaves if isinstance(leaf, ast.Constant))
+    return {text.partition(".")[0] for text in texts if isinstance(text, str)}
+
+
+def _normalized(node: ast.AST) -> str:
+    """The tree without docstrings, comments and positions."""
+    copied = ast.parse(ast.unparse(node))
+    for inner in ast.walk(copied):
+        body = getattr(inner, "body", None)
+        if isinstance(body, list):
+            kept = [s for s in body if not _is_text(s)]
+            inner.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.unparse(copied)
+
+
+def _is_text(statement: Any) -> bool:
+    """A statement that is nothing but text: a docstring, or the line under a field."""
+    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return constant and isinstance(statement.value.value, str)

@@ -101,7 +101,7 @@ def _ingredient_lines(plan: Plan, name: str) -> list[str]:
         (parameter, node.settings.get(parameter.name, MISSING))
         for parameter in node.wiring.settings
     ]
-    return lines + [line for p, value in values for line in _setting_lines(name, p, value)]
+    return lines + [line for p, value in values for line in setting_lines(name, p, value)]
 
 
 def _made_name(node: Node, plan: Plan) -> str:
@@ -117,14 +117,14 @@ def _made_name(node: Node, plan: Plan) -> str:
     return type_name(produced(node.name, node.value))
 
 
-def _setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:
+def setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:
     """One line for a setting; a structure has one for each of its fields."""
     name = f"{owner}.{parameter.name}"
     kind = structure_of(parameter.annotation, value)
     if kind is not None and type(value) is kind and not hasattr(kind, "parse"):
         head = [_line(name, parameter, None)]
         return head + [
-            line for p in settings_of(value) for line in _setting_lines(name, p, p.default)
+            line for p in settings_of(value) for line in setting_lines(name, p, p.default)
         ]
     return [_line(name, parameter, value)]
 

@@ -1,0 +1,37 @@
+"""``weft list [CONCEPT]``: the names that recipes and files can use."""
+
+import argparse
+import difflib
+from typing import Any
+
+from weft.config import registries
+from weft.errors import UserError
+
+__all__ = ["add", "run"]
+
+
+def add(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser("list", help="list what recipes can name")
+    parser.add_argument(
+        "concept", nargs="?", help="optimizers, models, experiments, ...; all when left out"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the names of one concept, one a line, or of every concept, one concept a line."""
+    known = registries.all_registries()
+    if args.concept is None:
+        width = max(map(len, known))
+        for plural, registry in known.items():
+            print(f"{plural.ljust(width)}  {', '.join(registry.names()) or '-'}")
+        return 0
+    by_concept = {registry.concept: registry for registry in known.values()}
+    found = known.get(args.concept) or by_concept.get(args.concept)
+    if found is None:
+        near = difflib.get_close_matches(args.concept, known, n=1)
+        guess = f"Did you mean '{near[0]}'? " if near else ""
+        raise UserError(f"no concept is called '{args.concept}'. {guess}Known: {', '.join(known)}.")
+    for name in found.names():
+        print(name)
+    return 0

@@ -1,0 +1,111 @@
+"""The command line: finds the command and imports only that; errors become exit codes and one clear text.
+
+A command is a module ``weft/cli/<name>.py`` with ``add(subparsers)`` and ``run(args) -> int``, and a line here.
+"""
+
+import argparse
+import difflib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "help": ("weft.cli.help", "show a recipe's ingredients and settings"),
+    "list": ("weft.cli.list", "list what recipes can name: experiments, optimizers, models, ..."),
+    "show": ("weft.cli.show", "show one component: what it is, its settings, types and defaults"),
+}
+"""Command to its module and its line of help; nothing is imported before a command is chosen."""
+
+ALIASES = {"inference": "predict"}
+
+EPILOG = """\
+A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names one.
+Settings follow it as name.setting=value. 'weft help RECIPE' shows them all.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 1 for a failed run, 2 for the user's mistake."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    try:
+        return _run(words)
+    except SystemExit as error:  # argparse has said why
+        return error.code if isinstance(error.code, int) else 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of a pipe has left: weft list | head
+        sys.stdout = None  # type: ignore[assignment]  # nothing is flushed at exit
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        from weft.cli.failures import report
+
+        return report(error)
+
+
+def _run(words: list[str]) -> int:
+    name = _command(words)
+    module = _module(name) if name else None
+    args = _parser(name, module).parse_args(words)
+    if module is None:
+        return 0
+    code: int = module.run(args)
+    return code
+
+
+def _command(words: list[str]) -> str | None:
+    """The command among the words; an alias is replaced in place, 'weft' and 'weft help' show the help."""
+    if not words or words == ["help"]:
+        words[:] = ["--help"]
+    for index, word in enumerate(words):
+        if not word.startswith("-"):
+            words[index] = ALIASES.get(word, word)
+            return words[index]
+    return None
+
+
+def _module(name: str) -> ModuleType | None:
+    import importlib
+
+    return importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
+
+
+def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="weft",
+        description="Train, evaluate and use text models from one typed recipe.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    if name is not None and module is None:
+        near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        parser.error(f"no command is called '{name}'; {guess}commands: {', '.join(COMMANDS)}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command, (_, line) in COMMANDS.items():
+        if command == name and module is not None:
+            module.add(subparsers)
+        else:
+            subparsers.add_parser(command, help=line)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Prints the installed version; looked up only when asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"weft {version('weft')}")
+        parser.exit(0)

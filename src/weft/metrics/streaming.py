@@ -132,18 +132,22 @@ class SumCount(Metric):
     def quotient(self) -> float:
         """Sum by count, rounded once; NaN without a count, an infinity beyond the largest float."""
         total, count = self._total.exact(), self._count.exact()
-        if isinstance(total, float) or isinstance(count, float):
-            return float(total) / float(count) if count else math.nan
         if not count:
             return math.nan
-        try:
-            return float(total / count)
-        except OverflowError:
-            return math.copysign(math.inf, total / count)
+        if isinstance(total, float) or isinstance(count, float):
+            return _float(total) / _float(count)
+        return _float(total / count)
 
     @abstractmethod
     @override
     def compute(self) -> dict[str, float]: ...
+
+
+def _float(value: Fraction | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 @final

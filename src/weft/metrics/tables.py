@@ -19,7 +19,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
-    right = [all(cell[:1] in "0123456789-n+." for cell in column[1:]) for column in columns]
+    right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
     lines = [
         "  ".join(
             cell.rjust(width) if to_right else cell.ljust(width)
@@ -28,6 +28,14 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in (header, *rows)
     ]
     return "\n".join(lines)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.removesuffix(" %").replace(",", ""))
+    except ValueError:
+        return cell == "-"
+    return True
 
 
 def values_table(

@@ -77,26 +77,20 @@ class BarDisplay(Display):
         eta = progress.get("time", {}).get("eta")
         if eta is not None:
             self._pace = f"eta {format_duration(eta)}"
+        state = {"completed": progress.get("step", 0), "total": progress.get("total", self._total)}
         if self._bar is None:
             self._bar = _new_bar(self._terminal)
-            self._bar.add_task("train", total=None, notes=self._notes, pace=self._pace)
-        self._bar.update(
-            self._bar.task_ids[0],
-            completed=progress.get("step", 0),
-            total=progress.get("total", self._total),
-            notes=self._notes,
-            pace=self._pace,
-        )
+            self._bar.add_task("train", notes=self._notes, pace=self._pace, **state)
+            self._bar.start()
+            self._terminal.show_cursor(True)  # rich hides it; nobody would undo it after a SIGKILL
+        self._bar.update(self._bar.task_ids[0], notes=self._notes, pace=self._pace, **state)
         self._bar.refresh()
 
 
 def _new_bar(terminal: Terminal) -> Bar:
     text = TextColumn("{task.fields[notes]}", markup=False)
     pace = TextColumn("{task.fields[pace]}", markup=False)
-    bar = Bar(BarColumn(bar_width=20), _Steps(), pace, text, console=terminal, auto_refresh=False)
-    bar.start()
-    terminal.show_cursor(True)  # rich hides it; after a SIGKILL nobody would bring it back
-    return bar
+    return Bar(BarColumn(bar_width=20), _Steps(), pace, text, console=terminal, auto_refresh=False)
 
 
 @final

@@ -1,0 +1,169 @@
+"""What holds for every reporter. A new one is found here by its registration."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.config import registries
+from weft.config.component import runtime_parameters
+from weft.metrics.reporters.reporter import Reporter, Reporters, RunInfo
+from weft.runtime.experiment import Experiment
+
+TRAIN = {"loss": 3.25, "lr": 1e-4, "padding": 0.02}
+VALID = {"loss": float("nan"), "perplexity": float("inf"), "bleu": 28.337}
+ROWS = [{"row": i, "source": f"s{i}", "prediction": f"p{i} ?"} for i in range(50)]
+
+
+def progress(step: int, **time: float) -> dict[str, Any]:
+    return {"step": step, "total": 40, "epoch": step / 10, "examples": step * 8, "time": time}
+
+
+def build(name: str, folder: Path) -> Reporter:
+    config = registries.reporters.get(name).Config()
+    given = {"xp": Experiment(folder=folder), "stream": io.StringIO()}
+    wanted = runtime_parameters(config)
+    reporter: Reporter = config.build(**{k: v for k, v in given.items() if k in wanted})
+    return reporter
+
+
+def steps(reporter: Reporter, first: int, last: int, *, pace: float) -> None:
+    for step in range(first, last + 1, 10):
+        reporter.tick(progress(step, elapsed=pace * step))
+        reporter.report("train", progress(step, elapsed=pace * step, steps_per_second=pace), TRAIN)
+        reporter.report("valid", progress(step, elapsed=pace * step), VALID)
+        reporter.examples("valid", progress(step), iter(ROWS))
+
+
+def files(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """All that was written, without what the clock decides."""
+    found = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        lines = [
+            json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()
+        ]
+        found[str(path.relative_to(folder))] = [
+            {key: value for key, value in line.items() if key != "time"} for line in lines
+        ]
+    return found
+
+
+@pytest.fixture(params=registries.reporters.names())
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def whole(name: str, folder: Path) -> None:
+    folder.mkdir()
+    reporter = build(name, folder)
+    reporter.start(RunInfo())
+    steps(reporter, 10, 40, pace=1.0)
+    reporter.end({"step": 40})
+    reporter.close()
+
+
+@pytest.mark.parametrize("crash", [20, 30, 40])
+@pytest.mark.parametrize("orderly", [True, False])
+def test_a_resumed_run_writes_what_an_undisturbed_one_writes(
+    name: str, tmp_path: Path, crash: int, orderly: bool
+) -> None:
+    whole(name, tmp_path / "whole")
+    folder = tmp_path / "resumed"
+    folder.mkdir()
+    killed = build(name, folder)
+    killed.start(RunInfo())
+    steps(killed, 10, 20, pace=2.0)
+    state = json.loads(json.dumps(killed.state_dict(), allow_nan=False))
+    steps(killed, 30, crash, pace=2.0)  # after the checkpoint: to be taken back
+    if orderly:
+        killed.close()
+    resumed = build(name, folder)
+    resumed.load_state_dict(state)
+    resumed.start(RunInfo(step=20))
+    steps(resumed, 30, 40, pace=3.0)
+    resumed.end({"step": 40})
+    resumed.close()
+    killed.close()
+    assert files(folder) == files(tmp_path / "whole")
+
+
+def test_a_start_without_a_checkpoint_leaves_nothing_of_the_killed_one(
+    name: str, tmp_path: Path
+) -> None:
+    whole(name, tmp_path / "whole")
+    folder = tmp_path / "again"
+    folder.mkdir()
+    killed = build(name, folder)
+    killed.start(RunInfo())
+    steps(killed, 10, 20, pace=1.0)
+    killed.close()
+    again = build(name, folder)
+    again.start(RunInfo())
+    steps(again, 10, 40, pace=1.0)
+    again.close()
+    assert files(folder) == files(tmp_path / "whole")
+
+
+def test_building_one_writes_nothing(name: str, tmp_path: Path) -> None:
+    reporter = build(name, tmp_path)
+    reporter.close()
+    reporter.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_setting_is_in_the_key_of_a_run(name: str) -> None:
+    from dataclasses import fields
+
+    for field in fields(registries.reporters.get(name).Config):
+        assert field.metadata.get("in_key") is False, field.name
+
+
+def test_a_progress_with_only_a_step_is_enough(name: str, tmp_path: Path) -> None:
+    reporter = build(name, tmp_path)
+    reporter.start(RunInfo())
+    reporter.tick({"step": 1})
+    reporter.report("train", {"step": 1}, {"loss": 1.0})
+    reporter.report("test", {"step": 1}, {})
+    reporter.examples("test", {"step": 1}, [])
+    reporter.end({})
+    reporter.close()
+
+
+def test_several_reporters_act_as_one(tmp_path: Path) -> None:
+    names = registries.reporters.names()
+    together = Reporters([build(name, tmp_path) for name in names])
+    together.start(RunInfo())
+    steps(together, 10, 20, pace=1.0)
+    state = together.state_dict()
+    assert list(state) == names
+    steps(together, 30, 40, pace=1.0)
+    together.load_state_dict({"jsonl": state["jsonl"], "removed since": {}})
+    together.close()
+    written = files(tmp_path)
+    assert [line["step"] for line in written["metrics.jsonl"]] == [10, 10, 20, 20]
+    assert len(written["predictions/valid-step-00000040.jsonl"]) == 20
+
+
+def test_two_of_a_kind_keep_their_states_apart(tmp_path: Path) -> None:
+    pair = Reporters([build("console", tmp_path), build("console", tmp_path)])
+    assert list(pair.state_dict()) == ["console", "console-2"]
+
+
+def test_a_users_own_reporter_needs_one_method() -> None:
+    class Count(Reporter):
+        seen = 0
+
+        def report(self, split: str, progress: Any, values: Any) -> None:
+            self.seen += 1
+
+    count = Count()
+    together = Reporters([count])
+    together.start(RunInfo())
+    together.report("train", {}, {})
+    together.examples("valid", {}, [])
+    together.end({})
+    together.close()
+    assert count.seen == 1
+    assert together.state_dict() == {"Count": {}}

@@ -1,0 +1,170 @@
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.metrics.reporters.bar import ValuesTable
+from weft.metrics.reporters.console import Console
+from weft.metrics.reporters.reporter import RunInfo
+
+PROGRESS: dict[str, Any] = {
+    "step": 1200,
+    "total": 20000,
+    "epoch": 2.31,
+    "examples": 76800,
+    "time": {"elapsed": 100.0, "eta": 754.0, "target_tokens_per_second": 7431.8},
+}
+VALUES = {"loss": 3.1418, "lr": 0.0012, "padding": 0.0191}
+
+
+class Screen(io.StringIO):
+    """A terminal as far as ``isatty`` goes."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    return
+
+
+def shown(stream: io.StringIO, **settings: Any) -> str:
+    console = Console.Config(**settings).build(stream=stream)
+    directions: Any = {"loss": "lower", "bleu": "higher"}
+    console.start(RunInfo(recipe="tatoeba.py", folder=Path("runs/t"), directions=directions))
+    console.tick({"step": 1})
+    console.report("train", PROGRESS, VALUES)
+    console.report("valid", PROGRESS, {"loss": 2.871, "bleu": 28.337})
+    console.report("valid", {**PROGRESS, "step": 2400}, {"loss": 2.5, "bleu": 30.0})
+    console.end({"step": 2400, "bleu": 30.0, "best": {"step": 2400}})
+    console.close()
+    return stream.getvalue()
+
+
+def test_lines_off_a_terminal() -> None:
+    assert shown(io.StringIO()) == (
+        "tatoeba.py · runs/t\n"
+        "step 1,200 · epoch 2.3 · loss 3.142 · lr 0.0012 · padding 1.9 % · "
+        "7,432 target tokens/s · eta 12m\n"
+        "valid at step 1,200 · loss 2.871 · bleu 28.34 · 7,432 target tokens/s\n"
+        "valid at step 2,400 · loss 2.500 · bleu 30.00 · 7,432 target tokens/s\n"
+        "done · step 2,400 · bleu 30.00\n"
+    )
+
+
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_nothing_makes_lines_colourful(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "1")
+    text = shown(io.StringIO())
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+def test_a_bar_and_a_table_on_a_terminal() -> None:
+    text = shown(Screen())
+    assert "1,200/20,000 steps" in text
+    assert "eta 12m" in text
+    assert "loss 3.142 · lr 0.0012 · padding 1.9 % · 7,432 target tokens/s" in text
+    assert "split     step  epoch    loss    bleu" in text
+    assert text.count("split ") == 1
+    assert "valid    1,200    2.3   2.871   28.34" in text
+    assert "\x1b[1m  30.00\x1b[0m" in text  # the best so far is bold
+    assert text.endswith("done · step 2,400 · bleu 30.00\n")
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = shown(Screen())
+    assert "1,200/20,000 steps" in text
+    assert "\x1b[3" not in text.replace("\x1b[?", "")
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(Screen()) == shown(io.StringIO())
+
+
+def test_the_mode_is_a_setting() -> None:
+    assert shown(Screen(), mode="lines") == shown(io.StringIO())
+    assert "1,200/20,000 steps" in shown(io.StringIO(), mode="bar")
+
+
+def test_a_step_is_drawn_ten_times_a_second_at_most() -> None:
+    screen = Screen()
+    console = Console.Config().build(stream=screen)
+    for step in range(3000):
+        console.tick({"step": step, "total": 3000})
+    console.close()
+    assert screen.getvalue().count("/3,000 steps") < 50
+
+
+def test_a_terminal_in_another_encoding_does_not_end_the_run() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    console = Console.Config().build(stream=stream)
+    console.start(RunInfo(recipe="é.py", facts={"rows": 3}))
+    assert raw.getvalue() == b"?.py | rows 3\n"
+
+
+def test_a_resumed_run_says_where_it_goes_on() -> None:
+    stream = io.StringIO()
+    Console.Config().build(stream=stream).start(RunInfo(recipe="demo", step=1000))
+    assert stream.getvalue() == "demo · goes on after step 1,000\n"
+
+
+def test_text_is_no_markup() -> None:
+    screen = Screen()
+    console = Console.Config().build(stream=screen)
+    console.start(RunInfo(recipe="[red]a[/red]"))
+    console.report("train", PROGRESS, {"loss": 1.0})
+    console.close()
+    assert "[red]a[/red]" in screen.getvalue()
+
+
+def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console.Config().build()
+    console.report("train", {"step": 3}, {"loss": 1.0})
+    assert capsys.readouterr() == ("", "step 3 · loss 1.000\n")
+
+
+def test_the_header_comes_again_when_the_columns_change() -> None:
+    table = ValuesTable({})
+    counts = [len(table.add("valid", {"step": 1}, v)) for v in ({"a": 1.0}, {"a": 2.0}, {"b": 1.0})]
+    assert counts == [2, 1, 2]
+
+
+def test_the_best_is_bold_and_nan_never_is() -> None:
+    table = ValuesTable({"loss": "lower", "bleu": "higher"})
+    rows = [
+        table.add("valid", {"step": i}, {"loss": loss, "bleu": bleu, "other": 1.0})[-1]
+        for i, (loss, bleu) in enumerate([(3.0, 1.0), (float("nan"), 2.0), (2.0, 2.0), (4.0, 1.0)])
+    ]
+    assert [[row.plain[s.start : s.end].strip() for s in row.spans] for row in rows] == [
+        [],
+        ["2.000"],
+        ["2.000"],
+        [],
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals on this system")
+def test_on_a_real_terminal() -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as stream:
+        console = Console.Config().build(stream=stream)
+        console.report("train", PROGRESS, VALUES)
+        console.close()
+        text = b""
+        while b"tokens/s" not in text:  # the kernel hands it over in pieces
+            text += os.read(ours, 65536)
+    os.close(ours)
+    assert "1,200/20,000 steps" in text.decode()

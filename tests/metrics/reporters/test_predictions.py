@@ -1,0 +1,65 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weft.metrics.reporters.predictions import Predictions, spread
+from weft.runtime.experiment import Experiment
+
+ROWS = [
+    {
+        "row": i,
+        "source": f"s{i}",
+        "references": ["Où ?", "x\u2028y"],
+        "prediction": "é",
+        "score": -0.5,
+    }
+    for i in range(50)
+]
+
+
+def written(folder: Path, split: str, progress: dict[str, Any], **settings: Any) -> list[Any]:
+    predictions = Predictions.Config(**settings).build(xp=Experiment(folder=folder))
+    predictions.examples(split, progress, iter(ROWS))
+    path = folder / "predictions" / f"{split}-step-{progress['step']:08}.jsonl"
+    return [json.loads(line) for line in path.read_bytes().decode().split("\n")[:-1]]
+
+
+def test_training_gets_a_sample_spread_over_the_data(tmp_path: Path) -> None:
+    rows = written(tmp_path, "valid", {"step": 1000})
+    assert len(rows) == 20
+    assert rows[0] == ROWS[0]
+    assert [row["row"] for row in rows][-3:] == [42, 45, 47]
+    assert (tmp_path / "predictions" / "valid-step-00001000.jsonl").is_file()
+
+
+def test_the_end_gets_everything(tmp_path: Path) -> None:
+    assert written(tmp_path, "test", {"step": 7}) == ROWS
+    assert written(tmp_path, "valid", {"step": 8, "final": True}) == ROWS
+    assert len(written(tmp_path, "test", {"step": 9, "final": False})) == 20
+
+
+@pytest.mark.parametrize(("settings", "count"), [({"sample": 3}, 3), ({"sample": None}, 50)])
+def test_how_many_is_a_setting(tmp_path: Path, settings: dict[str, Any], count: int) -> None:
+    assert len(written(tmp_path, "valid", {"step": 1}, **settings)) == count
+
+
+def test_none_means_no_file(tmp_path: Path) -> None:
+    predictions = Predictions.Config(sample=0).build(xp=Experiment(folder=tmp_path))
+    predictions.examples("valid", {"step": 1}, ROWS)
+    assert not (tmp_path / "predictions").exists()
+
+
+def test_the_same_step_again_replaces_the_file(tmp_path: Path) -> None:
+    first = written(tmp_path, "valid", {"step": 5}, sample=50)
+    second = written(tmp_path, "valid", {"step": 5}, sample=2)
+    assert (len(first), len(second)) == (50, 2)
+    assert [p.name for p in (tmp_path / "predictions").iterdir()] == ["valid-step-00000005.jsonl"]
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 49, 50, 51])
+def test_a_spread_has_no_row_twice_and_keeps_the_order(most: int) -> None:
+    numbers = [row["row"] for row in spread(ROWS, most)]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == min(most, 50)

@@ -1,0 +1,182 @@
+"""What holds for every metric: any split of the data, merged in any order, is one pass.
+
+A new metric is one line in CASES: how it is made, and rows of arguments to its update.
+"""
+
+import json
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from weft.config import registries
+from weft.config.component import Config
+from weft.metrics.metric import Metric
+from weft.metrics.streaming import Accuracy, Mean, Perplexity
+from weft.metrics.translation import Bleu, ChrF
+
+RANDOM = random.Random(20)
+WORDS = [
+    "le",
+    "la",
+    "un",
+    "une",
+    "chat",
+    "chien",
+    "lit",
+    "dort",
+    "mange",
+    ",",
+    ".",
+    "!",
+    "?",
+    "sur",
+    "sous",
+    "l'eau",
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[], Metric]
+    rows: list[tuple[Any, ...]]
+
+
+def sentence() -> str:
+    return " ".join(RANDOM.choices(WORDS, k=RANDOM.randint(1, 12)))
+
+
+def sums(kind: Callable[[float], Any]) -> list[tuple[Any, ...]]:
+    # Exponents far apart: a float64 accumulator depends on the order of nearly all of these.
+    return [
+        (kind(RANDOM.uniform(0, 9) * 10.0 ** RANDOM.randint(-9, 9)), kind(RANDOM.randint(1, 99)))
+        for _ in range(60)
+    ]
+
+
+def texts() -> list[tuple[Any, ...]]:
+    return [([sentence()], [[sentence() for _ in range(RANDOM.randint(1, 4))]]) for _ in range(60)]
+
+
+def float32(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float32)
+
+
+CASES = {
+    "mean of floats": Case(lambda: Mean("loss"), sums(float)),
+    "mean of float32": Case(lambda: Mean("loss"), sums(float32)),
+    "mean of bfloat16": Case(lambda: Mean("loss", better="higher"), sums(torch.tensor)),
+    "perplexity": Case(Perplexity, [(t / 1e9, n) for t, n in sums(float32)]),
+    "accuracy": Case(
+        Accuracy, [(torch.tensor(k), torch.tensor(k + RANDOM.randint(0, 9))) for k in range(60)]
+    ),
+    "bleu": Case(lambda: Bleu.Config().build(), texts()),
+    "bleu of characters": Case(
+        lambda: Bleu.Config(tokenize="char", lowercase=True).build(), texts()
+    ),
+    "chrf": Case(lambda: ChrF.Config().build(), texts()),
+    "chrf++": Case(lambda: ChrF.Config(word_order=2).build(), texts()),
+}
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def seen(case: Case, rows: list[tuple[Any, ...]]) -> Metric:
+    metric = case.make()
+    for row in rows:
+        metric.update(*row)
+    return metric
+
+
+def parts(rows: list[Any], seed: int) -> list[list[Any]]:
+    """The rows in random order, cut into 1 to 6 parts, some of them empty."""
+    chance = random.Random(seed)
+    rows = chance.sample(rows, len(rows))
+    cuts = sorted(chance.choices(range(len(rows) + 1), k=chance.randint(0, 5)))
+    return [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_merging_any_split_in_any_order_is_one_pass(case: Case, seed: int) -> None:
+    whole = seen(case, case.rows)
+    merged = case.make()
+    for part in parts(case.rows, seed):
+        merged.merge(seen(case, part))
+    assert merged.compute() == whole.compute()
+    assert merged.details() == whole.details()
+    assert merged.state_dict() == whole.state_dict()
+
+
+def test_merging_leaves_the_other_as_it_was(case: Case) -> None:
+    one, other = seen(case, case.rows[:20]), seen(case, case.rows[20:])
+    before = other.compute()
+    one.merge(other)
+    one.update(*case.rows[0])
+    assert other.compute() == before
+
+
+def test_a_state_survives_json_and_the_metric_goes_on(case: Case) -> None:
+    text = json.dumps(seen(case, case.rows[:30]).state_dict(), allow_nan=False)
+    resumed = seen(case, case.rows[:3])  # what it had seen is replaced, not added to
+    resumed.load_state_dict(json.loads(text))
+    for row in case.rows[30:]:
+        resumed.update(*row)
+    whole = seen(case, case.rows)
+    assert resumed.compute() == whole.compute()
+    assert resumed.details() == whole.details()
+
+
+def test_reset_is_as_new(case: Case) -> None:
+    metric = seen(case, case.rows)
+    metric.reset()
+    assert metric.state_dict() == case.make().state_dict()
+    metric.update(*case.rows[0])
+    assert metric.compute() == seen(case, case.rows[:1]).compute()
+
+
+def test_compute_changes_nothing(case: Case) -> None:
+    metric = seen(case, case.rows[:30])
+    state = metric.state_dict()
+    assert metric.compute() == metric.compute()
+    assert metric.state_dict() == state
+
+
+def test_values_are_floats_with_a_direction_and_nan_when_empty(case: Case) -> None:
+    empty, full = case.make().compute(), seen(case, case.rows).compute()
+    assert list(empty) == list(full) == list(case.make().directions())
+    assert all(math.isnan(value) for value in empty.values())
+    assert all(type(value) is float and math.isfinite(value) for value in full.values())
+    assert set(case.make().directions().values()) <= {"higher", "lower"}
+
+
+def test_an_empty_metric_can_be_merged_and_saved(case: Case) -> None:
+    metric = seen(case, case.rows[:5])
+    before = metric.state_dict()
+    metric.merge(case.make())
+    assert metric.state_dict() == before
+    metric.load_state_dict(case.make().state_dict())
+    assert all(math.isnan(value) for value in metric.compute().values())
+
+
+def test_memory_does_not_grow_with_the_rows(case: Case) -> None:
+    once, often = case.make(), case.make()
+    for row in case.rows:
+        once.update(*row)
+    for _ in range(5):
+        for row in case.rows:
+            often.update(*row)
+    assert len(json.dumps(often.state_dict())) < len(json.dumps(once.state_dict())) + 100
+
+
+def test_every_registered_metric_is_a_component_with_defaults() -> None:
+    for name in registries.metrics.names():
+        config = registries.metrics.get(name).Config()
+        assert isinstance(config, Config)
+        assert list(config.build().compute()) == [name]

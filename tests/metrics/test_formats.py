@@ -1,0 +1,62 @@
+import math
+
+import pytest
+
+from weft.metrics.formats import format_duration, format_rate, format_value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.2e-05, "1.2e-05"),
+        (0.00070711, "0.0007071"),
+        (0.05, "0.05000"),
+        (3.14159, "3.142"),
+        (-3.14159, "-3.142"),
+        (40.912, "40.91"),
+        (100.00000000000004, "100.0"),
+        (999.94, "999.9"),
+        (999.96, "1,000"),
+        (25315.2, "25,315"),
+        (1.5e12, "1.500e+12"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        (6120000, "6,120,000"),
+        (True, "True"),
+        ("cpu", "cpu"),
+    ],
+)
+def test_values(value: object, text: str) -> None:
+    assert format_value("x", value) == text
+
+
+def test_shares_are_percent() -> None:
+    assert format_value("token_accuracy", 0.6123) == "61.2 %"
+    assert format_value("padding", math.nan) == "nan"
+    assert format_value("accuracy", 1) == "1"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0s"),
+        (59.9, "59s"),
+        (60, "1m 00s"),
+        (599, "9m 59s"),
+        (600, "10m"),
+        (3599, "59m"),
+        (3600, "1h 00m"),
+        (86399, "23h 59m"),
+        (86400, "1d 00h"),
+        (math.inf, "?"),
+        (math.nan, "?"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+def test_rates() -> None:
+    assert format_rate("steps_per_second", 10.4) == "10 steps/s"
+    assert format_rate("steps_per_second", math.inf) == "inf steps/s"

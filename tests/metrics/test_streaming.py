@@ -1,0 +1,160 @@
+import json
+import math
+import random
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.metrics.metric import MetricError
+from weft.metrics.streaming import Accuracy, ExactSum, Mean, Perplexity
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(FINITE), st.randoms())
+def test_a_sum_is_exact_in_any_order(values: list[float], chance: random.Random) -> None:
+    total, shuffled = ExactSum(), ExactSum()
+    for value in values:
+        total.add(value)
+    for value in chance.sample(values, len(values)):
+        shuffled.add(torch.tensor(value, dtype=torch.float64))
+    assert total.exact() == shuffled.exact() == sum(map(Fraction, values), Fraction(0))
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1))
+def test_a_mean_agrees_with_the_standard_library(values: list[float]) -> None:
+    mean = Mean("loss")
+    for value in values:
+        mean.update(value, 1)
+    assert mean.compute()["loss"] == pytest.approx(math.fsum(v / len(values) for v in values))
+
+
+def test_cancellation_loses_nothing() -> None:
+    mean = Mean("x")
+    for value in (1e16, 1.0, -1e16, 2.0):
+        mean.update(torch.tensor(value, dtype=torch.float64), 1)
+    assert mean.compute() == {"x": 0.75}
+
+
+def test_more_scalars_than_are_kept_waiting() -> None:
+    mean = Mean("x")
+    for i in range(3000):
+        mean.update(torch.tensor(float(i)), torch.tensor(1))
+    assert mean.compute() == {"x": 1499.5}
+
+
+def test_scalars_of_several_dtypes_and_shapes_mix() -> None:
+    mean = Mean("x")
+    mean.update(torch.tensor([1.5], dtype=torch.bfloat16), torch.tensor([[1]]))
+    mean.update(torch.tensor(2.5, dtype=torch.float64), 1)
+    mean.update(2, True)
+    assert mean.compute() == {"x": 2.0}
+
+
+def test_a_tensor_changed_afterwards_does_not_change_the_sum() -> None:
+    total = torch.tensor(4.0)
+    mean = Mean("x")
+    mean.update(total, 2)
+    total += 100
+    assert mean.compute() == {"x": 2.0}
+
+
+def test_the_graph_is_not_kept() -> None:
+    weight = torch.nn.Parameter(torch.tensor(2.0))
+    total = ExactSum()
+    total.add(weight * 2)
+    assert not total._pending[0].requires_grad
+
+
+def test_update_reads_no_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("this would wait for the device")
+
+    mean = Mean("x")
+    with monkeypatch.context() as patch:
+        for name in ("item", "tolist", "__float__", "__int__", "__bool__", "cpu"):
+            patch.setattr(torch.Tensor, name, refuse)
+        mean.update(torch.tensor(3.0), torch.tensor(2))
+    assert mean.compute() == {"x": 1.5}
+
+
+@pytest.mark.parametrize("special", [math.inf, -math.inf, math.nan])
+def test_what_is_not_finite_stays_and_survives_json(special: float) -> None:
+    mean = Mean("x")
+    mean.update(torch.tensor(special), 1)
+    mean.update(5.0, 1)
+    other = Mean("x")
+    other.load_state_dict(json.loads(json.dumps(mean.state_dict(), allow_nan=False)))
+    expected = special if math.isinf(special) else None
+    for metric in (mean, other):
+        value = metric.compute()["x"]
+        assert math.isnan(value) if expected is None else value == expected
+
+
+def test_opposite_infinities_are_not_a_number() -> None:
+    mean = Mean("x")
+    mean.update(math.inf, 1)
+    mean.update(-math.inf, 1)
+    assert math.isnan(mean.compute()["x"])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_mean_beyond_the_largest_float_is_infinite(sign: int) -> None:
+    mean = Mean("x")
+    for _ in range(4):
+        mean.update(sign * 1e308, 0.25)
+    assert mean.compute() == {"x": sign * math.inf}
+
+
+def test_a_count_of_zero_is_not_a_number() -> None:
+    mean = Mean("x")
+    mean.update(3.0, 0)
+    assert math.isnan(mean.compute()["x"])
+    mean.update(math.inf, 0)
+    assert math.isnan(mean.compute()["x"])
+
+
+def test_perplexity_overflows_to_infinity() -> None:
+    perplexity = Perplexity()
+    perplexity.update(1000.0, 1)
+    assert perplexity.compute() == {"perplexity": math.inf}
+    perplexity.update(math.nan, 1)
+    assert math.isnan(perplexity.compute()["perplexity"])
+
+
+def test_perplexity_agrees_with_torch() -> None:
+    torch.manual_seed(3)
+    logits, targets = torch.randn(50, 7), torch.randint(0, 7, (50,))
+    perplexity = Perplexity("ppl")
+    for x, y in zip(logits.split(8), targets.split(8), strict=True):
+        nll = torch.nn.functional.cross_entropy(x, y, reduction="sum")
+        perplexity.update(nll, len(y))
+    expected = torch.nn.functional.cross_entropy(logits, targets).exp().item()
+    assert perplexity.compute()["ppl"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_directions() -> None:
+    assert Mean("loss").directions() == {"loss": "lower"}
+    assert Mean("f1", better="higher").directions() == {"f1": "higher"}
+    assert Perplexity().directions() == {"perplexity": "lower"}
+    assert Accuracy("token_accuracy").directions() == {"token_accuracy": "higher"}
+
+
+def test_a_vector_is_refused() -> None:
+    with pytest.raises(
+        MetricError,
+        match=r"^A sum or a count must be a number or a tensor of one element, "
+        r"but has the shape \[2, 3\]\. Sum it first\.$",
+    ):
+        Mean("x").update(torch.zeros(2, 3), 1)
+
+
+def test_a_state_of_another_kind_is_refused() -> None:
+    with pytest.raises(
+        MetricError,
+        match=r"^The state of a Mean has the keys total and count, but this one has: rows\.$",
+    ):
+        Mean("x").load_state_dict({"rows": 1})

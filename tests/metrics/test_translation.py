@@ -1,0 +1,199 @@
+"""The oracle is sacrebleu itself, on all sentences at once."""
+
+import itertools
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from weft.metrics.metric import MetricError
+from weft.metrics.translation import Bleu, ChrF, plain_spaces
+
+REFERENCES = [
+    ["Le chat dort sur le lit.", "Le chat est en train de dormir sur le lit."],
+    ["Où est la gare, s'il vous plaît ?"],
+    ["Elle n'a pas mangé.", "Elle n'a rien mangé.", "Elle n\u2019a point mangé !"],
+    ["J'ai 1 234,5 euros (environ).", "J'ai 1234,5 euros, environ."],
+    ["Oui."],
+    ["« Viens ! » dit-il."],
+]
+HYPOTHESES = [
+    "Le chat dort dans le lit.",
+    "Où est la gare s'il vous plaît ?",
+    "Elle n'a rien mangé !",
+    "J'ai 1234,5 euros (environ).",
+    "",
+    "« Viens » , dit-il .",
+]
+
+
+def streams(references: list[list[str]]) -> list[list[Any]]:
+    return [list(stream) for stream in itertools.zip_longest(*references)]
+
+
+def corpus(seed: int, rows: int) -> tuple[list[str], list[list[str]]]:
+    """Random sentences with one to five references; hypotheses share words with them."""
+    chance = random.Random(seed)
+    words = [w for texts in REFERENCES for text in texts for w in text.split()]
+    references = [
+        [
+            " ".join(chance.choices(words, k=chance.randint(1, 20)))
+            for _ in range(chance.randint(1, 5))
+        ]
+        for _ in range(rows)
+    ]
+    hypotheses = []
+    for texts in references:
+        kept = [w for w in chance.choice(texts).split() if chance.random() < 0.8]
+        hypotheses.append(" ".join(kept + chance.choices(words, k=chance.randint(0, 3))))
+    return hypotheses, references
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("tokenize", ["13a", "intl", "char", "none", "zh"])
+def test_bleu_is_sacrebleus(seed: int, lowercase: bool, tokenize: Any) -> None:
+    hypotheses, references = corpus(seed, 40) if seed else (HYPOTHESES, REFERENCES)
+    bleu = Bleu.Config(tokenize=tokenize, lowercase=lowercase, normalize_spaces=False).build()
+    for start in range(0, len(hypotheses), 7):
+        bleu.update(hypotheses[start : start + 7], references[start : start + 7])
+    oracle = sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
+    expected = oracle.corpus_score(hypotheses, streams(references))
+    assert bleu.compute() == {"bleu": expected.score}
+    assert str(bleu.score()) == str(expected)
+    assert bleu.details() == {"bleu": str(oracle.get_signature())}
+    assert 0 < expected.score < 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "settings", [{}, {"word_order": 2}, {"char_order": 4, "beta": 3}, {"lowercase": True}]
+)
+def test_chrf_is_sacrebleus(seed: int, settings: dict[str, Any]) -> None:
+    hypotheses, references = corpus(seed, 40) if seed else (HYPOTHESES, REFERENCES)
+    chrf = ChrF.Config(normalize_spaces=False, **settings).build()
+    for start in range(0, len(hypotheses), 7):
+        chrf.update(hypotheses[start : start + 7], references[start : start + 7])
+    oracle = sacrebleu.metrics.CHRF(**settings)
+    expected = oracle.corpus_score(hypotheses, streams(references))
+    assert chrf.compute() == {"chrf": expected.score}
+    assert chrf.details() == {"chrf": str(oracle.get_signature())}
+
+
+def test_the_shortcuts_of_sacrebleu_agree() -> None:
+    bleu, chrf = Bleu.Config().build(), ChrF.Config().build()
+    for metric in (bleu, chrf):
+        metric.update(HYPOTHESES, REFERENCES)
+    plain = [plain_spaces(text) for text in HYPOTHESES]
+    against = streams([[plain_spaces(text) for text in texts] for texts in REFERENCES])
+    assert bleu.compute()["bleu"] == sacrebleu.corpus_bleu(plain, against).score
+    assert chrf.compute()["chrf"] == sacrebleu.corpus_chrf(plain, against).score
+
+
+def test_real_references_of_uneven_number(shared_data: Path) -> None:
+    targets: dict[str, list[str]] = {}
+    with (shared_data / "tatoeba-en-fr" / "dev.tsv").open(encoding="utf-8") as file:
+        for line in file:
+            source, target = line.rstrip("\n").split("\t")[:2]
+            targets.setdefault(source, []).append(target)
+    references = list(targets.values())[:1500]
+    assert len({len(texts) for texts in references}) > 1
+    hypotheses = [texts[-1].replace(" est ", " était ") for texts in references[1:]] + ["Oui ."]
+    bleu, chrf = Bleu.Config().build(), ChrF.Config().build()
+    for start in range(0, len(hypotheses), 64):
+        bleu.update(hypotheses[start : start + 64], references[start : start + 64])
+        chrf.update(hypotheses[start : start + 64], references[start : start + 64])
+    plain = [plain_spaces(text) for text in hypotheses]
+    against = streams([[plain_spaces(text) for text in texts] for texts in references])
+    assert bleu.compute()["bleu"] == sacrebleu.corpus_bleu(plain, against).score
+    assert chrf.compute()["chrf"] == sacrebleu.corpus_chrf(plain, against).score
+    assert "nrefs:var" in bleu.details()["bleu"]
+
+
+def test_the_signature_counts_references_over_all_updates() -> None:
+    bleu = Bleu.Config().build()
+    assert bleu.details() == {}
+    bleu.update(["a"], [["a", "b"]])
+    assert bleu.details()["bleu"].startswith("nrefs:2|")
+    bleu.update(["a"], [["a"]])
+    assert bleu.details()["bleu"].startswith("nrefs:var|")
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "intl", "char", "none", "zh"])
+def test_special_spaces_cost_no_match(tokenize: Any) -> None:
+    text = "Quoi ? Vraiment ? Oui ! Bien sûr !"
+    special = "Quoi\u202f? Vraiment\u00a0? Oui\u2009! Bien sûr\u202f!"
+    assert plain_spaces(special) == text
+    for normalize in (True, False):  # False too: sacrebleu's own tokenizers split at every space
+        bleu = Bleu.Config(tokenize=tokenize, normalize_spaces=normalize).build()
+        bleu.update([text, special], [[special], [text]])
+        assert bleu.compute()["bleu"] == pytest.approx(100.0)
+
+
+def test_no_match_at_all_is_zero() -> None:
+    bleu = Bleu.Config().build()
+    bleu.update(["", "x"], [["Oui."], ["Non."]])
+    assert bleu.compute() == {"bleu": 0.0}
+
+
+def test_an_update_without_rows_adds_nothing() -> None:
+    bleu = Bleu.Config(name="bleu_single").build()
+    bleu.update([], [])
+    assert math.isnan(bleu.compute()["bleu_single"])
+    assert bleu.directions() == {"bleu_single": "higher"}
+
+
+def test_tokenized_text_raises_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    bleu = Bleu.Config().build()
+    bleu.update(["Oui ."] * 200, [["Oui ."]] * 200)
+    assert caplog.text == ""
+
+
+def test_different_settings_do_not_merge() -> None:
+    one, other = Bleu.Config().build(), Bleu.Config(tokenize="char").build()
+    with pytest.raises(MetricError) as error:
+        one.merge(other)
+    version = sacrebleu.__version__
+    assert str(error.value) == (
+        f"bleu counts with the settings case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
+        f"|plain_spaces:yes, but the state to add was counted with "
+        f"case:mixed|eff:no|tok:char|smooth:exp|version:{version}|plain_spaces:yes."
+    )
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        (
+            ["a", "b"],
+            [["a"]],
+            "bleu needs the references of each text, but was given 2 texts and 1 lists of "
+            "references.",
+        ),
+        (
+            ["a", "b"],
+            [["a"], []],
+            "bleu needs a list of one or more references per text, but text 2 of 2 has none.",
+        ),
+        (
+            ["a"],
+            ["a"],
+            "bleu needs a list of one or more references per text, but text 1 of 1 has a bare "
+            "string.",
+        ),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(
+    hypotheses: list[str], references: list[Any], message: str
+) -> None:
+    with pytest.raises(MetricError) as error:
+        Bleu.Config().build().update(hypotheses, references)
+    assert str(error.value) == message
+
+
+def test_a_score_needs_text() -> None:
+    with pytest.raises(MetricError, match=r"^chrf has seen no text yet, so it has no score\.$"):
+        ChrF.Config().build().score()

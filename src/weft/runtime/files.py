@@ -27,6 +27,7 @@ __all__ = [
     "LineLog",
     "Lock",
     "clean_leftovers",
+    "make_folder",
     "new_folder",
     "operations",
     "remove_folder",
@@ -81,6 +82,19 @@ def sha256(path: Path) -> str:
     """Hexadecimal sha256 of a file's bytes, read in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and its missing parents, and waits until their names are on the disk.
+
+    Raises:
+        StorageError: one of them cannot be made.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
+    for path in reversed(missing):
+        with storing(path):
+            operations.mkdir(path)
+        sync_folder(path.parent)
 
 
 @contextmanager

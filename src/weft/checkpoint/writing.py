@@ -1,0 +1,88 @@
+"""Writes the files of one checkpoint into a folder, each hashed while it is written."""
+
+import json
+import platform
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from weft.checkpoint.manifest import FORMAT, FileEntry
+from weft.checkpoint.parts import STATE, Stateful, tensor_file
+from weft.checkpoint.state import split_state
+from weft.checkpoint.tensors import tensors_size, write_tensors
+from weft.errors import CheckpointError
+from weft.runtime.disk import storing
+from weft.runtime.files import HashingFile, operations, sha256
+
+__all__ = ["split_parts", "versions", "write_parts", "write_text_path"]
+
+_PART = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+
+
+def split_parts(
+    step: int, parts: Mapping[str, Stateful]
+) -> tuple[dict[str, dict[str, Tensor]], bytes]:
+    """The tensors of every part by its name, and the content of ``state.json``.
+
+    Raises:
+        CheckpointError: a part has a name no file can have, or holds what cannot be saved.
+    """
+    tensors, plain = {}, {}
+    for name, part in parts.items():
+        if not _PART.fullmatch(name):
+            raise CheckpointError(
+                f"A part cannot be called {name!r}: use small letters, digits, '_', '-' and '.'."
+            )
+        try:
+            tensors[name], plain[name] = split_state(part.state_dict())
+            for key, tensor in tensors[name].items():
+                tensors_size({key: tensor})
+        except CheckpointError as error:
+            raise CheckpointError(f"Part {name!r}: {error}") from error
+    document = {"format": FORMAT, "step": step, "parts": plain}
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return tensors, text.encode("ascii")
+
+
+def write_parts(
+    folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], document: bytes
+) -> dict[str, FileEntry]:
+    """Writes one safetensors file for each part with tensors, and ``state.json``."""
+    files = {}
+    for name, values in tensors.items():
+        if values:
+            path = folder / tensor_file(name)
+            with HashingFile(path, needed=tensors_size(values)) as file:
+                write_tensors(file, values)
+            files[path.name] = FileEntry(size=file.size, sha256=file.sha256)
+    with HashingFile(folder / STATE, needed=len(document)) as file:
+        file.write(document)
+    files[STATE] = FileEntry(size=file.size, sha256=file.sha256)
+    return files
+
+
+def write_text_path(folder: Path, write_text: Callable[[Path], None]) -> dict[str, FileEntry]:
+    """Lets the text path write into a new folder, and hashes what it wrote.
+
+    Raises:
+        CheckpointError: it wrote a link or a device.
+    """
+    with storing(folder):
+        operations.mkdir(folder)
+    write_text(folder)
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise CheckpointError(f"The text path wrote {path.name}, which is not a regular file.")
+        if path.is_file():
+            name = path.relative_to(folder.parent).as_posix()
+            files[name] = FileEntry(size=path.stat().st_size, sha256=sha256(path))
+    return files
+
+
+def versions() -> dict[str, str]:
+    """Of what wrote the files."""
+    return {"python": platform.python_version(), "torch": torch.__version__}

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from typing_extensions import override
+
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of a pipe has left: weft list | head
-        sys.stdout = None  # type: ignore[assignment]  # nothing is flushed at exit
+        sys.stdout = None  # nothing is flushed at exit
         return 1
     except Exception as error:
         if debug:
@@ -104,6 +106,7 @@ class _Version(argparse.Action):
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, help=help)
 
+    @override
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 

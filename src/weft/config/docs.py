@@ -13,7 +13,7 @@ def first_line(owner: Any) -> str:
     doc = vars(owner).get("__doc__") if isinstance(owner, type) else getattr(owner, "__doc__", None)
     if not doc or (isinstance(owner, type) and doc.startswith(f"{owner.__name__}(")):
         return ""
-    return doc.strip().splitlines()[0].strip()
+    return str(doc).strip().splitlines()[0].strip()
 
 
 def argument_docs(owner: Any) -> dict[str, str]:

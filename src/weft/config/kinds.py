@@ -5,7 +5,7 @@ import enum
 import inspect
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

@@ -22,10 +22,12 @@ tokenizers: Registry[Any] = Registry(
 datasets: Registry[Any] = Registry(
     "data", {"corpus_pairs": "weft.recipes.corpus.data", "text_pairs": "weft.data.text_pairs"}
 )
-optimizers: Registry[Any] = Registry("optimizer", {"adamw": "weft.train.optimizers"})
+optimizers: Registry[Any] = Registry("optimizer", {"adamw": "weft.training.optimizers"})
 schedules: Registry[Any] = Registry(
     "lr_scheduler",
-    dict.fromkeys(("constant", "linear", "cosine", "inverse_square_root"), "weft.train.schedules"),
+    dict.fromkeys(
+        ("constant", "linear", "cosine", "inverse_square_root"), "weft.training.schedules"
+    ),
 )
 metrics: Registry[Any] = Registry(
     "metric", dict.fromkeys(("bleu", "chrf"), "weft.metrics.translation")

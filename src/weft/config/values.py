@@ -12,9 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import override
 
 from weft.config import registries
 from weft.config.kinds import DEVICE, has_word, members, torch_kind, type_name, unwrapped

@@ -1,0 +1,248 @@
+"""One ingredient with all that the layers say of it: followed, swapped, typed, and its settings filled."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.config import registries
+from weft.config.component import Given
+from weft.config.graph import Node, Wiring, add_dependencies, wire
+from weft.config.ingredient import (
+    MISSING,
+    BuiltFrom,
+    Ingredient,
+    Like,
+    Parameter,
+    as_config,
+    dependencies_of,
+)
+from weft.config.kinds import hints
+from weft.config.nodes import Entries, Scalar, Value, is_null, shown
+from weft.config.nodes import Node as Written
+from weft.config.registry import Registry
+from weft.config.tree import Settings, leaves, near, without_type
+from weft.config.values import INVALID
+from weft.config.words import Names
+from weft.errors import Place, Problem, UserError
+
+__all__ = ["Resolver"]
+
+
+class Resolver:
+    """Resolves ingredients by name, each once."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.settings = Settings()
+        self.problems: list[Problem] = self.settings.problems
+        self.notes: list[str] = self.settings.notes
+        self.resolved: dict[str, Node] = {}
+
+    def node(self, name: str) -> Node:
+        """The ingredient with its settings resolved; each is resolved once."""
+        if name not in self.resolved:
+            ingredient = self.names.known[name]
+            self.resolved[name] = Node(
+                ingredient, MISSING
+            )  # a like() that follows itself stops here
+            self.resolved[name] = self.resolve(name, ingredient)
+        return self.resolved[name]
+
+    def resolve(self, name: str, ingredient: Ingredient) -> Node:
+        """Follows like(), then the layers' type, then their settings."""
+        value, base, own = ingredient.value, {}, list[Entries]()
+        if isinstance(value, Like):
+            model = self.like(name, value, ingredient.place)
+            if model is None:
+                return Node(ingredient, MISSING)
+            base = model.settings
+            items = {key: Value(item, ingredient.place) for key, item in value.settings.items()}
+            own = [Entries(items, ingredient.place or Place(name))] if items else []
+            value = model.value
+        value, layers, changed = self.typed_value(name, value, [*own, *self.layers_of(name)])
+        node = Node(ingredient, value)
+        if isinstance(value, BuiltFrom):
+            node.wiring = self.built_from(name, value)
+        else:
+            node.wiring = wire(name, value, self.names.defined)
+        self.problems += [Problem(text, ingredient.place) for text in node.wiring.problems]
+        self.fill(node, {} if changed else base, layers)
+        return node
+
+    def like(self, name: str, value: Like, place: Place | None) -> Node | None:
+        """The ingredient that a like() follows."""
+        if value.name not in self.names.known or value.name in self.names.off:
+            text = f"{name} is like '{value.name}', which is no ingredient. {near(value.name, self.names.known)}"
+            self.problems.append(Problem(text.strip(), place))
+            return None
+        model = self.node(value.name)
+        if model.value is MISSING:
+            text = f"{name} is like '{value.name}', which follows it in a circle or is not known."
+            self.problems.append(Problem(text, place))
+            return None
+        return model
+
+    def layers_of(self, name: str) -> list[Entries]:
+        """What files and the command line say of the ingredient, the weakest first."""
+        found: list[Entries] = []
+        swapped = self.names.swaps.get(name)
+        from_files = [layer.entries[name] for layer in self.names.layers if name in layer.entries]
+        if swapped is not None and from_files and str(swapped[1]).startswith("command line"):
+            dropped = [text for node in from_files for text in _listed(node, name)]
+            self.notes.append(f"{name}={swapped[0]} ({swapped[1]}) discards {', '.join(dropped)}.")
+            from_files = []
+        typed = [self.names.typed.entries[name]] if name in self.names.typed.entries else []
+        for node in [*from_files, *typed]:
+            if isinstance(node, Entries):
+                found.append(node)
+            elif not is_null(node):
+                self.refuse_word(name, node)
+        return found
+
+    def refuse_word(self, name: str, node: Written) -> None:
+        """Notes a plain value where settings of an ingredient belong."""
+        if isinstance(node, Scalar) and node.text.startswith("@"):
+            text = (
+                f"{name}: the import path '{node.text}' is not read from a file. "
+                f"Type it on the command line, or write it in the recipe: {name}={node.text}"
+            )
+        else:
+            word = node.text if isinstance(node, Scalar) else "..."
+            text = (
+                f"{name} is an ingredient: wanted its settings, found {shown(node)}. "
+                f"Another one is chosen with {name}.type={word}."
+            )
+        self.problems.append(Problem(text, node.place))
+
+    def typed_value(
+        self, name: str, value: Any, layers: list[Entries]
+    ) -> tuple[Any, list[Entries], bool]:
+        """The value after every layer's ``type``, the layers that still count, and whether it changed."""
+        kept: list[Entries] = []
+        changed = False
+        if isinstance(value, BuiltFrom) or "type" in _setting_names(name, value):
+            return value, layers, False
+        for layer in layers:
+            if "type" not in layer.entries:
+                kept.append(layer)
+                continue
+            entry = self.entry(name, value, layer.entries["type"])
+            if entry is not None and not _same(entry, value):
+                dropped = [text for earlier in kept for text in _listed(earlier, name)]
+                if dropped:
+                    word = shown(layer.entries["type"]).strip("'")
+                    place = layer.entries["type"].place
+                    self.notes.append(
+                        f"{name}.type={word} ({place}) discards {', '.join(dropped)}."
+                    )
+                value, kept, changed = entry, [], True
+            kept.append(without_type(layer))
+        return value, kept, changed
+
+    def entry(self, name: str, value: Any, node: Written) -> Any:
+        """The registered object that ``type`` names, or None with the problem noted."""
+        registry = _registry(name, value)
+        word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
+        if registry is None:
+            text = f"{name}.type: nothing is registered that could be '{name}'; remove the type."
+            self.problems.append(Problem(text, node.place))
+            return None
+        if word.startswith("@"):
+            text = (
+                f"{name}.type: wanted a registered {registry.concept}. Import paths: {name}={word}"
+            )
+            self.problems.append(Problem(text, node.place))
+            return None
+        try:
+            return registry.get(word)
+        except UserError as error:
+            self.problems.append(Problem(f"{name}.type: {error}", node.place))
+            return None
+
+    def built_from(self, name: str, value: BuiltFrom) -> Wiring:
+        """The wiring of an ingredient that another ingredient's Config builds."""
+        source = self.node(value.name)
+        wiring = Wiring()
+        wiring.dependencies[value.name] = (value.name, Parameter(value.name))
+        config = as_config(source.value)
+        if config is None and callable(source.value):
+            config = as_config(hints(source.value).get("return"))
+        if config is None and source.value is not MISSING:
+            wiring.problems.append(
+                f"{name} is built from {value.name}, whose type is not known: annotate what "
+                f"{value.name} returns with a component's Config, or define {name}."
+            )
+            return wiring
+        if config is not None:
+            renamed = source.value.names if isinstance(source.value, Given) else {}
+            add_dependencies(wiring, dependencies_of(config), renamed, self.names.defined)
+        return wiring
+
+    def fill(self, node: Node, base: Mapping[str, Any], layers: list[Entries]) -> None:
+        """Resolves the settings of one ingredient."""
+        parameters = [
+            Parameter(p.name, p.annotation, base.get(p.name, p.default), p.doc, p.in_key)
+            for p in node.wiring.settings
+        ]
+        node.wiring.settings = parameters
+        self.refuse_dependencies(node, layers)
+        found = self.settings.fields(parameters, layers, node.name)
+        place = layers[-1].place if layers else node.ingredient.place
+        for name, value in found.items():
+            if value is MISSING:
+                self.settings.required(f"{node.name}.{name}", parameters, name, place)
+        node.settings = found
+        config = as_config(node.value)
+        if config is None:
+            return
+        node.kind = config if isinstance(config, type) else type(config)
+        filed = registries.find_name(node.kind.owner)
+        node.type_name = filed[1] if filed else None
+        if not any(value is MISSING or value is INVALID for value in found.values()):
+            node.config = self.config(node, found, place)
+
+    def config(self, node: Node, found: Mapping[str, Any], place: Place | None) -> Any:
+        """The Config with all its settings, which may refuse them."""
+        try:
+            return node.kind(**found)
+        except (ValueError, TypeError, UserError) as error:
+            text = str(error) if str(error).startswith(f"{node.name}.") else f"{node.name}: {error}"
+            self.problems.append(Problem(text, place))
+            return None
+
+    def refuse_dependencies(self, node: Node, layers: list[Entries]) -> None:
+        """Notes settings under the name of a dependency: they belong to that ingredient."""
+        for index, layer in enumerate(layers):
+            given = [key for key in layer.entries if key in node.wiring.dependencies]
+            for key in given:
+                text = (
+                    f"{node.name}.{key} is the ingredient '{key}', no setting of {node.name}; "
+                    f"its settings are written {key}.…"
+                )
+                self.problems.append(Problem(text, layer.place_of(key)))
+            if given:
+                rest = {key: item for key, item in layer.entries.items() if key not in given}
+                layers[index] = Entries(rest, layer.place, key_places=layer.key_places)
+
+
+def _listed(node: Written, name: str) -> list[str]:
+    return [f"{path} ({place})" for path, place in leaves(node, name)]
+
+
+def _setting_names(name: str, value: Any) -> list[str]:
+    return (
+        [p.name for p in wire(name, value, lambda _: True).settings] if value is not MISSING else []
+    )
+
+
+def _registry(name: str, value: Any) -> Registry[Any] | None:
+    config = as_config(value)
+    owner = getattr(config, "owner", None) if config is not None else value
+    filed = registries.find_name(owner)
+    return registries.for_ingredient(name) or (filed[0] if filed else None)
+
+
+def _same(entry: Any, value: Any) -> bool:
+    first, second = as_config(entry), as_config(value)
+    if first is None or second is None:
+        return entry is value
+    return getattr(first, "owner", first) is getattr(second, "owner", second)

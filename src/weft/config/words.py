@@ -1,0 +1,129 @@
+"""The names of a recipe and the words of a command line: settings, bare names, swapped ingredients."""
+
+import importlib
+from collections.abc import Sequence
+
+from weft.config.ingredient import BuiltFrom, Ingredient, Table, is_ingredient
+from weft.config.nodes import Entries, Scalar, is_null, merged
+from weft.config.tree import near
+from weft.config.yaml_files import Word, parse_word
+from weft.errors import Place, Problem, UserError
+
+__all__ = ["Names"]
+
+
+class Names:
+    """Which ingredients exist, after what the command line swaps and switches off."""
+
+    def __init__(
+        self, table: Table, defaults: Table, layers: Sequence[Entries], always: tuple[str, ...]
+    ) -> None:
+        self.table, self.layers, self.always = table, layers, always
+        self.known = {**defaults.ingredients, **table.ingredients}
+        self.typed = Entries({}, Place("command line"))
+        self.swaps: dict[str, tuple[str, Place]] = {}
+        self.off: set[str] = set()
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        for name, path in table.swaps.items():
+            self.swap(name, path, Place(table.name))
+
+    def defined(self, name: str) -> bool:
+        """Whether somebody defines the ingredient or the run provides it."""
+        if name in self.off:
+            return False
+        if name in self.always:
+            return True
+        found = self.known.get(name)
+        if found is not None and isinstance(found.value, BuiltFrom):
+            return self.defined(found.value.name)
+        return found is not None
+
+    def all(self) -> list[str]:
+        """All names an ingredient can have here."""
+        return [*self.known, *(name for name in self.always if name not in self.known)]
+
+    def read_words(self, words: Sequence[str]) -> list[Word]:
+        """Files the words under their ingredients; returns the bare ones."""
+        bare: list[Word] = []
+        for text in words:
+            try:
+                word = parse_word(text)
+            except UserError as error:
+                self.problems.append(Problem(str(error)))
+                continue
+            name = word.path[0]
+            if (
+                len(word.path) == 1
+                and isinstance(word.node, Scalar)
+                and word.node.text.startswith("@")
+            ):
+                self.swap(name, word.node.text, word.place)
+            elif self.named(name):
+                self.type_word(word.tree())
+            else:
+                bare.append(word)
+        self.switch_off()
+        return bare
+
+    def named(self, name: str) -> bool:
+        """Whether the name is one an ingredient has, or would have if it were defined."""
+        return name in self.known or name in self.always or name in self.swaps
+
+    def type_word(self, tree: Entries) -> None:
+        """Adds a word to the command line's layer."""
+        joined = merged(self.typed, tree)
+        assert isinstance(joined, Entries)
+        self.typed = joined
+
+    def switch_off(self) -> None:
+        """``valid_data=null``: the ingredient is as if nobody had defined it."""
+        for layer in (*self.layers, self.typed):
+            for name, node in layer.entries.items():
+                if name in self.known:
+                    (self.off.add if is_null(node) else self.off.discard)(name)
+
+    def swap(self, name: str, path: str, place: Place) -> None:
+        """``module=@my_package.models.deep``: the ingredient is what the import path names."""
+        module_name, _, attribute = path.removeprefix("@").rpartition(".")
+        try:
+            value = getattr(importlib.import_module(module_name), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            self.problems.append(Problem(f"{name}: '{path}' cannot be imported: {error}", place))
+            return
+        if not is_ingredient(value):
+            wanted = "wanted a function, a class, a component or a Config"
+            self.problems.append(
+                Problem(f"{name}: '{path}' is a {type(value).__name__}; {wanted}.", place)
+            )
+            return
+        self.swaps[name] = (path, place)
+        self.known[name] = Ingredient(name, value, place)
+
+    def place_bare_words(self, bare: Sequence[Word], dotted: Sequence[str]) -> None:
+        """Finds the one setting that each bare word means."""
+        for word in bare:
+            ends = [name for name in dotted if name.endswith(f".{word.dotted}")]
+            if len(ends) == 1:
+                self.notes.append(f"{word.place.source.partition(': ')[2]} sets {ends[0]}")
+                self.type_word(word.tree(tuple(ends[0].split("."))))
+            elif ends:
+                listed = ", ".join(ends)
+                text = (
+                    f"'{word.dotted}' can mean more than one setting: {listed}. Write one of them."
+                )
+                self.problems.append(Problem(text, word.place))
+            else:
+                self.unknown_word(word, dotted)
+
+    def unknown_word(self, word: Word, dotted: Sequence[str]) -> None:
+        """Notes a word that names nothing, with the nearest name."""
+        lasts = {name.rpartition(".")[2]: name for name in dotted}
+        if len(word.path) == 1:
+            guess = near(word.dotted, [*lasts, *self.all()])
+            text = f"no setting is named '{word.dotted}'. {guess}"
+        else:
+            guess = near(word.path[0], self.all()) or near(word.dotted, dotted)
+            text = f"'{word.path[0]}' is no ingredient of this recipe. {guess}"
+            text += f"Known: {', '.join(sorted(self.all()))}." if not guess else ""
+        self.problems.append(Problem(text.strip(), word.place))

@@ -1,0 +1,39 @@
+"""The ingredients a recipe need not name. A recipe replaces one by defining its name.
+
+A default added later never changes an old script: what is here follows from what the recipe has.
+"""
+
+from collections.abc import Sequence
+
+from weft.config.ingredient import BuiltFrom
+from weft.metrics.reporters import Reporter
+from weft.metrics.reporters.console import Console
+from weft.metrics.reporters.jsonl import JsonLines
+from weft.metrics.reporters.predictions import Predictions
+from weft.runtime.experiment import Experiment
+from weft.tasks.translation import Translation
+from weft.training.callbacks import Callback
+from weft.training.loop import Trainer
+from weft.training.optimizers import AdamW
+from weft.training.schedules import InverseSquareRoot
+
+task = Translation.Config()
+module = BuiltFrom("model")
+optimizer = AdamW.Config()
+lr_scheduler = InverseSquareRoot.Config()
+trainer = Trainer.Config()
+
+
+def reporters(xp: Experiment, console: bool = True) -> Sequence[Reporter]:
+    """Where values and examples go: the console, metrics.jsonl and the predictions files.
+
+    Args:
+        console: Whether the console shows progress and values.
+    """
+    files: list[Reporter] = [JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)]
+    return [Console.Config().build(xp=xp), *files] if console else files
+
+
+def callbacks() -> Sequence[Callback]:
+    """Observers of the run; none."""
+    return ()

@@ -1,0 +1,103 @@
+"""Planning a recipe with the library's defaults: what ``train``, ``check``, ``help`` and the rest start from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.config.ingredient import Table
+from weft.config.plan import Plan, draft_plan, make_plan
+from weft.config.recipe import Recipe
+from weft.config.script import table_of_module
+from weft.config.source import Source, open_recipe
+from weft.errors import UserError
+from weft.recipes import defaults
+from weft.recipes.run_folder import RunFolder, is_run_folder
+
+__all__ = ["Planned", "draft_recipe", "library_defaults", "plan_recipe"]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A recipe and its plan."""
+
+    source: Source
+    plan: Plan
+    run: Path | None = None
+    """The run folder that is gone on with, where the recipe was named by one."""
+
+    @property
+    def table(self) -> Table:
+        """The recipe's ingredients."""
+        return self.source.table
+
+    @property
+    def script(self) -> Path | None:
+        """The recipe's script, if it is one."""
+        return self.source.path
+
+    @property
+    def name(self) -> str:
+        """What the recipe is called: of a run gone on with, what it was called then."""
+        return str(RunFolder(self.run).info["recipe"]) if self.run else self.source.name
+
+
+def library_defaults() -> Table:
+    """The ingredients a recipe need not name."""
+    return table_of_module(defaults)
+
+
+def plan_recipe(
+    recipe: str | Path | Recipe,
+    words: Sequence[str] = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    targets: Sequence[str],
+    allow_code: bool = False,
+) -> Planned:
+    """Plans a recipe; raises a PlanError with every problem.
+
+    Args:
+        recipe: A script, an experiment, a YAML file, a Recipe, or the folder of a run.
+        words: Settings as on the command line.
+        configs: Further YAML files of settings.
+        targets: The ingredients that are asked for.
+        allow_code: Whether a script that a run folder brings may be executed.
+    """
+    source, run = _open(recipe, configs, allow_code=allow_code)
+    plan = make_plan(
+        source.table,
+        defaults=library_defaults(),
+        layers=source.layers,
+        words=words,
+        targets=targets,
+    )
+    return Planned(source, plan, run)
+
+
+def draft_recipe(
+    recipe: str | Path | Recipe, words: Sequence[str] = (), *, targets: Sequence[str]
+) -> Planned:
+    """As :func:`plan_recipe`, but an incomplete recipe is no error: its problems are in the plan."""
+    source, run = _open(recipe, (), allow_code=False)
+    plan = draft_plan(
+        source.table,
+        defaults=library_defaults(),
+        layers=source.layers,
+        words=words,
+        targets=targets,
+    )
+    return Planned(source, plan, run)
+
+
+def _open(
+    recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
+) -> tuple[Source, Path | None]:
+    if isinstance(recipe, Recipe) or not Path(recipe).is_dir():
+        return open_recipe(recipe, configs=configs, allow_code=allow_code), None
+    folder = Path(recipe)
+    if not is_run_folder(folder):
+        raise UserError(
+            f"{folder} is a folder, but not one that weft train has written (no run.json in it). "
+            "Wanted a script.py, a file.yaml, an experiment, or a run folder."
+        )
+    return open_recipe(folder / "config.yaml", configs=configs, allow_code=allow_code), folder

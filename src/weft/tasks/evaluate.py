@@ -1,0 +1,58 @@
+"""Evaluation: every batch once, through the task's validation step into its metrics."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from weft.tasks.task import Batches, Task
+
+__all__ = ["Evaluation", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of one evaluation, and the rows that were answered."""
+
+    values: Mapping[str, float]
+    directions: Mapping[str, str]
+    """For each value ``higher`` or ``lower``: which is better."""
+    rows: list[dict[str, Any]]
+    """One plain dictionary per answered row, in the order of the data."""
+
+
+def evaluate(task: Task, batches: Batches, *, poll: Callable[[], None] = lambda: None) -> Evaluation:
+    """Evaluates the task's module as it stands.
+
+    Args:
+        task: The task; its module is put in evaluation mode and back.
+        batches: One epoch of batches.
+        poll: Called before each batch; what it raises ends the evaluation.
+
+    Returns:
+        The values by name, with the answered rows in the order of the data.
+    """
+    metrics, rows = task.metrics(), []
+    was_training = task.module.training
+    task.module.eval()
+    try:
+        with torch.inference_mode():
+            for batch in batches:
+                poll()
+                examples = batches.examples(batch)
+                outputs = task.validation_step(batch, examples)
+                task.aggregate(metrics, outputs, examples)
+                rows.extend(_answered(task, outputs.answers, examples))
+    finally:
+        task.module.train(was_training)
+    rows.sort(key=lambda row: row.get("row", 0))
+    directions = {name: way for metric in metrics.values() for name, way in metric.directions().items()}
+    return Evaluation(task.reduce(metrics), directions, rows)
+
+
+def _answered(
+    task: Task, answers: Mapping[int, Any], examples: Any
+) -> Iterator[dict[str, Any]]:
+    for position, answer in sorted(answers.items()):
+        yield {**examples[position], **task.answer_row(answer)}

@@ -1,0 +1,129 @@
+"""A task: the place where behaviour is changed. It joins a module, a text path, a loss and metrics.
+
+The loop asks a task for batches, for the loss of a batch, and for its evaluation; the predictor asks it for
+answers. A task holds no model settings (those are ``model.*``) and never sees the trainer.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from weft.config.component import Component
+from weft.metrics.metric import Metric
+from weft.text.paths import TextPath
+
+__all__ = ["Batches", "Loss", "Outputs", "Row", "Task"]
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss is a sum with a count, divided once by the global count of a step.
+
+    So neither gradient accumulation nor the number of ranks changes the result.
+    """
+
+    total: Tensor
+    """Differentiable sum over all targets, shape ``[]``."""
+    count: Tensor
+    """How many targets it sums over, shape ``[]``."""
+    sums: Mapping[str, Tensor] = field(default_factory=dict)
+    """Further sums over the same targets that are reported divided by the count, detached, shape ``[]``."""
+
+    def detach(self) -> "Loss":
+        """The same numbers without their graph."""
+        return Loss(self.total.detach(), self.count, self.sums)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a task makes of one validation batch."""
+
+    loss: Loss
+    answers: Mapping[int, Any] = field(default_factory=dict)
+    """Answers by position in the batch, for the positions that were decoded."""
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """Batches the loop can train on: one iteration is the rest of one epoch, and the position is state."""
+
+    epoch: int
+    """The epoch that the next iteration is part of, from 0."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None: ...
+
+    def examples(self, batch: Any, /) -> Sequence[Mapping[str, Any]]:
+        """The rows of a batch as a person reads them, with their ``row`` number where known."""
+        ...
+
+
+class Task(Component):
+    """Base of all tasks. A subclass is a component; its ``Config`` holds the task's own settings."""
+
+    module: nn.Module
+    text: TextPath
+
+    def initialize(self) -> list[str]:
+        """Called once, on a fresh start only; returns lines that say what it did. By default nothing."""
+        return []
+
+    @abstractmethod
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Makes batches of what a data ingredient gives: rows (encoded by ``self.text``) or ready batches."""
+
+    @abstractmethod
+    def training_step(self, batch: Any) -> Loss:
+        """The loss of one batch, with its graph."""
+
+    @abstractmethod
+    def validation_step(self, batch: Any, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+        """The loss of one batch and the answers to it; called without gradients."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, Metric]:
+        """Fresh metrics for one evaluation."""
+
+    @abstractmethod
+    def aggregate(
+        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Adds one batch to the metrics."""
+
+    def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """The values of an evaluation, by name."""
+        return {name: value for metric in metrics.values() for name, value in metric.compute().items()}
+
+    @abstractmethod
+    def predict(self, rows: Sequence[Row]) -> list[Any]:
+        """Typed answers to rows without targets, in order."""
+
+    def check(self, row: Row) -> None:
+        """Refuses a row that cannot be answered, with a DataError that says why. By default none."""
+        return
+
+    @abstractmethod
+    def answer_row(self, answer: Any) -> dict[str, Any]:
+        """An answer as plain data, for a predictions file."""
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Parameters for the optimizer; biases, norms and other vectors are not decayed."""
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        matrices = [p for p in trained if p.ndim > 1]
+        vectors = [p for p in trained if p.ndim <= 1]
+        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        return [group for group in groups if group["params"]]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module's parameters are."""
+        return next(self.module.parameters()).device

@@ -1,0 +1,14 @@
+"""Training: the loop (``loop.py`` is the page), optimizers, schedules, selection, intervals."""
+
+from weft.training.callbacks import Callback as Callback
+from weft.training.loop import Trainer as Trainer
+from weft.training.optimizers import AdamW as AdamW
+from weft.training.progress import Every as Every
+from weft.training.progress import Progress as Progress
+from weft.training.progress import Until as Until
+from weft.training.schedules import Constant as Constant
+from weft.training.schedules import Cosine as Cosine
+from weft.training.schedules import InverseSquareRoot as InverseSquareRoot
+from weft.training.schedules import Linear as Linear
+from weft.training.schedules import Schedule as Schedule
+from weft.training.selection import Selection as Selection

@@ -1,0 +1,37 @@
+"""Callbacks observe a run and may ask it to stop; they cannot reorder the loop."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from weft.training.progress import Progress
+
+__all__ = ["Callback"]
+
+
+class Callback:
+    """Base of the callbacks: override what you want to see. A method that returns True asks the run to stop.
+
+    Nobody holds the trainer: a callback sees counters and values, not the loop.
+
+    Example:
+        >>> class StopBelow(Callback):
+        ...     def evaluated(self, progress, values):
+        ...         return values["loss"] < 0.1
+        >>> StopBelow().evaluated(Progress(), {"loss": 0.05})
+        True
+    """
+
+    def start(self, progress: Progress) -> bool | None:
+        """The loop starts, freshly or resumed."""
+
+    def step(self, progress: Progress) -> bool | None:
+        """An optimizer step was taken."""
+
+    def evaluated(self, progress: Progress, values: Mapping[str, float]) -> bool | None:
+        """``valid_data`` was evaluated."""
+
+    def saved(self, progress: Progress, checkpoint: Path) -> bool | None:
+        """A checkpoint is safely on the disk."""
+
+    def end(self, progress: Progress) -> bool | None:
+        """The loop has ended."""

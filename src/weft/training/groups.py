@@ -1,0 +1,81 @@
+"""Groups of batches: what one optimizer step takes from the data. A group never crosses an epoch."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.errors import DataError
+from weft.tasks.task import Batches
+
+__all__ = ["Group", "Groups"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The batches of one optimizer step."""
+
+    batches: list[Any]
+    epochs: int
+    """Epochs completed once this group is done."""
+
+
+class Groups:
+    """An endless, resumable iterator over groups of up to ``size`` batches.
+
+    It reads one batch ahead, to know an epoch's end when it comes; its state is that of the data before the
+    batch ahead, so nothing read ahead is lost or repeated.
+    """
+
+    def __init__(self, data: Batches, *, size: int) -> None:
+        self.data, self.size = data, size
+        self.epochs, self.taken = 0, 0
+        self._iterator: Iterator[Any] | None = None
+        self._ahead: Any = None
+        self._state = data.state_dict()
+
+    def __next__(self) -> Group:
+        if self._iterator is None:
+            self._iterator = iter(self.data)
+            self._advance()
+            if self._iterator is None:
+                self._again()
+        batches = [self._ahead]
+        self._advance()
+        while self._iterator is not None and len(batches) < self.size:
+            batches.append(self._ahead)
+            self._advance()
+        self.taken = self.taken + len(batches) if self._iterator is not None else 0
+        return Group(batches, self.epochs)
+
+    @property
+    def position(self) -> float:
+        """Epochs completed, with the part of the one at hand where its length is known."""
+        length = getattr(self.data, "__len__", None)
+        return float(self.epochs) if length is None else self.epochs + self.taken / max(1, length())
+
+    def _advance(self) -> None:
+        """Reads the next batch ahead; at the epoch's end there is none and the iterator is dropped."""
+        assert self._iterator is not None
+        self._state = self.data.state_dict()
+        self._ahead = next(self._iterator, None)
+        if self._ahead is None:
+            self._iterator = None
+            self.epochs += 1
+            self._state = self.data.state_dict()
+
+    def _again(self) -> None:
+        """A second try, for data resumed just at an epoch's end; an epoch without a batch is an error."""
+        self._iterator = iter(self.data)
+        self._advance()
+        if self._iterator is None:
+            raise DataError("train_data gave no batch in a whole epoch; there is nothing to train on.")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the next group starts."""
+        return {"epochs": self.epochs, "taken": self.taken, "data": self._state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to where the next group starts."""
+        self.epochs, self.taken, self._state = state["epochs"], state["taken"], state["data"]
+        self.data.load_state_dict(state["data"])
+        self._iterator = None

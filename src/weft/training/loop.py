@@ -1,0 +1,275 @@
+"""The loop. Read :meth:`Trainer.fit` and :meth:`Trainer.step`: the rest says what they stand on."""
+
+import logging
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.checkpoint.store import Checkpoints
+from weft.config.component import Component
+from weft.errors import NonFiniteError, RunStoppedError
+from weft.metrics.metric import Direction
+from weft.metrics.reporters import Reporter, Reporters, RunInfo
+from weft.runtime.devices import Env
+from weft.runtime.experiment import Experiment
+from weft.runtime.ranks import Ranks
+from weft.runtime.seeds import HostRandom, fold, seed_all
+from weft.runtime.signals import StopSignals
+from weft.tasks.evaluate import Evaluation, evaluate
+from weft.tasks.task import Batches, Task
+from weft.training.callbacks import Callback
+from weft.training.groups import Group, Groups
+from weft.training.progress import Progress
+from weft.training.schedules import Schedule
+from weft.training.selection import Selection
+from weft.training.settings import TrainerConfig
+from weft.training.state import Clock, TrainSums, finite_norm
+
+__all__ = ["Trainer"]
+
+LOG = logging.getLogger("weft")
+
+
+class Trainer(Component):
+    """Drives one task over one data stream; owns no model code and no format of a file.
+
+    Whatever must survive a crash is listed in :attr:`parts`; nothing else here is state. Killed anywhere and
+    started again, a run ends with bitwise the same weights, metrics and predictions as the undisturbed one.
+    """
+
+    class Config(TrainerConfig):
+        """Settings of the trainer."""
+
+    config: Config
+
+    def __init__(  # noqa: PLR0913  # one argument per ingredient: they are the page's nouns
+        self,
+        config: Config,
+        *,
+        task: Task,
+        optimizer: torch.optim.Optimizer,
+        lr_scheduler: Schedule,
+        train_data: Iterable[Any],
+        reporters: Sequence[Reporter],
+        callbacks: Sequence[Callback],
+        env: Env,
+        xp: Experiment,
+        valid_data: Iterable[Any] | None = None,
+        test_data: Iterable[Any] | None = None,
+    ) -> None:
+        self.config, self.task, self.optimizer, self.schedule = config, task, optimizer, lr_scheduler
+        self.xp, self.until, self.clock, self.sums = xp, config.until, Clock(), TrainSums()
+        task.module.to(env.device)
+        self.reporters, self.callbacks, self.ranks = Reporters(reporters), list(callbacks), Ranks(env)
+        train = task.batches(train_data, train=True, seed=config.seed)
+        self.data = Groups(train, size=config.accumulate)
+        self.total = total_steps(config, train)
+        self.valid = valid_data and task.batches(valid_data, train=False, seed=config.seed)
+        self.test = test_data and task.batches(test_data, train=False, seed=config.seed)
+        self.selection = selection_for(config, task) if self.valid else None
+        self.checkpoints = Checkpoints(xp.folder / "checkpoints", keep=config.keep)
+        self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        self.rates = [group["lr"] for group in optimizer.param_groups]
+        self.stops, self.asked_to_stop = StopSignals(), False
+
+    def fit(self) -> Progress:
+        """Trains, or goes on training, and evaluates the best weights in the end."""
+        with self.stops, closing(self.reporters):
+            self.start()
+            while True:
+                if self.clock.now != self.clock.seen:
+                    self.do_what_is_due(self.clock.seen, self.clock.now)
+                if self.ended(self.clock.now):
+                    break
+                self.stop_if_asked()
+                self.clock.now = self.step(self.clock.now)
+                self.reporters.tick(self.counters(self.clock.now))
+                self.tell("step", self.clock.now)
+            self.finish()
+        return self.clock.now
+
+    def step(self, before: Progress) -> Progress:
+        """Takes one optimizer step on the next group of batches (gradient accumulation)."""
+        group, count = next(self.data), torch.zeros((), device=self.task.device)
+        seed_all(self.config.seed, before.steps)  # dropout is a function of (seed, step), not of history
+        self.task.module.train()
+        for batch in group.batches:
+            loss = self.task.training_step(batch)
+            loss.total.backward()  # type: ignore[no-untyped-call]  # gradients of a sum ...
+            count += loss.count
+            self.sums.add(loss)
+        factor = self.ranks.size / self.ranks.sum_(count)  # ... of a mean over all ranks and batches
+        norm = finite_norm(self.parameters) * factor
+        if not torch.isfinite(norm):  # the one synchronization of a step
+            raise self.not_finite(norm, group, before)
+        clip = self.config.clip_norm
+        if clip is not None and norm > clip:
+            factor = factor * clip / norm
+        torch._foreach_mul_([p.grad for p in self.parameters if p.grad is not None], factor)
+        history = self.selection.values if self.selection else ()
+        rate = self.schedule(before.steps + 1, self.total, history)
+        for param_group, peak in zip(self.optimizer.param_groups, self.rates, strict=True):
+            param_group["lr"] = peak * rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        examples = sum(len(batch) for batch in group.batches)
+        self.sums.steps, self.sums.examples = self.sums.steps + 1, self.sums.examples + examples
+        return Progress(before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds)
+
+    def do_what_is_due(self, before: Progress, now: Progress) -> None:
+        """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""
+        config, last = self.config, self.until.reached(now)
+        evaluation = None
+        if self.valid is not None and (last or config.evaluate_every.due(before, now)):
+            evaluation = self.evaluate(self.valid)
+        if last or evaluation or config.report_every.due(before, now):
+            values, rates = self.sums.pop()
+            self.report("train", now, {**values, "lr": self.optimizer.param_groups[0]["lr"]}, rates)
+        best = False
+        if evaluation and self.selection:
+            self.report("valid", now, evaluation.values, {})
+            self.reporters.examples("valid", self.counters(now), evaluation.rows)
+            best = self.selection.see(now.steps, evaluation.values)
+            self.tell("evaluated", now, evaluation.values)
+        self.clock.seen = now
+        if best or self.ended(now) or config.save_every.due(before, now):
+            self.save(best=best)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Everything that must survive a crash, by the name it is saved under."""
+        parts = {
+            "model": self.task.module,
+            "optimizer": self.optimizer,
+            "data": self.data,
+            "clock": self.clock,
+            "sums": self.sums,
+            "reporters": self.reporters,
+            "random": HostRandom(),
+        }
+        return parts if self.selection is None else {**parts, "selection": self.selection}
+
+    # -- what fit and step stand on
+
+    def start(self) -> None:
+        """Goes to the newest good checkpoint, or initializes a fresh run."""
+        step = self.checkpoints.restore(self.parts)
+        for line in [f"Resumed at step {step:,}."] if step is not None else self.task.initialize():
+            LOG.info(line)
+        self.reporters.start(self.info)
+        self.tell("start", self.clock.now)
+
+    def ended(self, now: Progress) -> bool:
+        """Whether the limit is reached, patience is spent, or a callback asked."""
+        stalled = self.selection is not None and self.selection.stalled()
+        return self.asked_to_stop or stalled or self.until.reached(now)
+
+    def evaluate(self, batches: Batches) -> Evaluation:
+        """Evaluates; a signal that comes meanwhile saves the state from before and ends the run."""
+        return evaluate(self.task, batches, poll=self.stop_if_asked)
+
+    def stop_if_asked(self, *, save: bool = True) -> None:
+        """Saves and raises if a signal asked the run to stop."""
+        if self.ranks.any(self.stops.received is not None):
+            if save:
+                self.save(best=False)
+            number = self.stops.received or signal.SIGTERM
+            raise RunStoppedError(
+                number,
+                f"Stopped by {signal.Signals(number).name} at step {self.clock.now.steps:,}; "
+                "everything is saved, and the same command goes on from here.",
+            )
+
+    def save(self, *, best: bool) -> Path:
+        """Saves all parts; a best one is pointed to only when it is safe."""
+        now = self.clock.now
+        path = self.checkpoints.save(now.steps, self.parts, write_text=self.task.text.save)
+        if best:
+            self.checkpoints.mark_best(now.steps)
+        self.tell("saved", now, path)
+        return path
+
+    def finish(self) -> None:
+        """Restores the best weights, tests them on ``test_data``, and closes the books."""
+        best = self.checkpoints.best()
+        if best is not None:
+            self.checkpoints.load_part(best, "model", self.task.module)
+        summary: dict[str, Any] = {"steps": self.clock.now.steps, "epochs": self.clock.now.epochs}
+        if self.selection is not None and self.selection.best is not None:
+            step, value = self.selection.best
+            summary["best"] = {"step": step, self.selection.config.metric: value}
+        if self.test is not None:
+            # The weights are the best ones now, not those of the last step, so a stop must not save.
+            evaluation = evaluate(self.task, self.test, poll=partial(self.stop_if_asked, save=False))
+            self.report("test", self.clock.now, evaluation.values, {})
+            self.reporters.examples("test", self.counters(self.clock.now), evaluation.rows)
+            summary["test"] = dict(evaluation.values)
+        self.summary = summary
+        self.reporters.end(summary)
+        self.tell("end", self.clock.now)
+
+    def tell(self, event: str, *seen: Any) -> None:
+        """Tells the callbacks; any of them may ask to stop."""
+        for callback in self.callbacks:
+            if getattr(callback, event)(*seen):
+                self.asked_to_stop = True
+
+    def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
+        epoch = round(self.data.position, 3)
+        counters = {"step": now.steps, "total": self.total, "epoch": epoch, "examples": now.examples}
+        return {**counters, "time": {"elapsed": now.seconds, **(rates or {})}}
+
+    def report(
+        self, split: str, now: Progress, values: Mapping[str, float], rates: Mapping[str, float]
+    ) -> None:
+        """Hands values to the reporters."""
+        self.reporters.report(split, self.counters(now, rates), values)
+
+    @property
+    def info(self) -> RunInfo:
+        """What a reporter is told before the first value."""
+        size = sum(p.numel() for p in self.task.module.parameters())
+        return RunInfo(
+            recipe=self.xp.recipe,
+            folder=self.xp.folder,
+            step=self.clock.now.steps,
+            total=self.total,
+            facts={"parameters": size, "device": str(self.task.device)},
+            directions=directions_of(self.task),
+        )
+
+    def not_finite(self, norm: torch.Tensor, group: Group, before: Progress) -> NonFiniteError:
+        """Says where the numbers broke: the step, and the rows of its batches."""
+        rows = [r.tolist() for b in group.batches if (r := getattr(b, "rows", None)) is not None]
+        where = f" Rows of the step: {rows}." if rows else ""
+        return NonFiniteError(
+            f"The gradient norm is {norm.item():g} at step {before.steps + 1}; the weights were not touched.{where} "
+            "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
+        )
+
+
+def total_steps(config: TrainerConfig, train: Batches) -> int | None:
+    """Steps of the whole run where they are known: given, or epochs times the length of the first."""
+    until = config.until
+    if until.steps is not None or until.epochs is None:
+        return until.steps
+    length = getattr(train, "__len__", None)
+    return None if length is None else until.epochs * -(-length() // config.accumulate)
+
+
+def selection_for(config: TrainerConfig, task: Task) -> Selection:
+    """The selection, checked before training against what the task measures."""
+    selection: Selection = config.selection.build(directions=directions_of(task))
+    return selection
+
+
+def directions_of(task: Task) -> dict[str, Direction]:
+    """For each value of the task's evaluation, which way is better."""
+    metrics = task.metrics().values()
+    return {name: way for metric in metrics for name, way in metric.directions().items()}

@@ -1,0 +1,96 @@
+"""How far a run has come, and values for when things fall due."""
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+__all__ = ["Every", "Progress", "Until"]
+
+_UNITS = {"step": "steps", "epoch": "epochs", "example": "examples", "min": "min", "minute": "min", "s": "s",
+          "second": "s", "sec": "s", "h": "h", "hour": "h", "m": "min"}  # fmt: skip
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Counters of a run; every one of them only grows."""
+
+    steps: int = 0
+    """Optimizer steps taken."""
+    epochs: int = 0
+    """Passes over the training data completed."""
+    examples: int = 0
+    """Training rows seen, repetitions counted."""
+    seconds: float = 0.0
+    """Wall-clock seconds spent, over all the processes of the run."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counters as plain data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Every:
+    """An interval: a count and its unit. It falls due when the counter crosses a multiple.
+
+    So one rule serves all units, and no last step is forgotten.
+
+    Example:
+        >>> Every.parse("1000 steps").due(Progress(steps=999), Progress(steps=1000))
+        True
+        >>> str(Every.parse("20 min")), str(Every.parse("500"))
+        ('20 min', '500 steps')
+    """
+
+    count: int
+    unit: Literal["steps", "epochs", "examples", "s", "min", "h"] = "steps"
+
+    @classmethod
+    def parse(cls, text: str | int) -> "Every":
+        """Reads ``500``, ``"1000 steps"``, ``"2 epochs"``, ``"20 min"``."""
+        found = re.fullmatch(r"\s*(\d[\d_]*)\s*([a-z]*)\s*", str(text))
+        word = found.group(2) if found else ""
+        unit = "steps" if not word else _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))
+        if found is None or unit is None or int(found.group(1)) == 0:
+            raise ValueError(
+                f"an interval is a positive number with its unit, as '1000 steps', '2 epochs', "
+                f"'5000 examples' or '20 min'; found '{text}'"
+            )
+        return cls(int(found.group(1)), unit)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.unit}"
+
+    @property
+    def timed(self) -> bool:
+        """Whether it follows the clock on the wall, which no run repeats."""
+        return self.unit in _SECONDS
+
+    def due(self, before: Progress, now: Progress) -> bool:
+        """Whether the counter crossed a multiple of the interval between the two."""
+        if self.timed:
+            size = self.count * _SECONDS[self.unit]
+            return int(now.seconds // size) > int(before.seconds // size)
+        return int(getattr(now, self.unit) // self.count) > int(getattr(before, self.unit) // self.count)
+
+
+@dataclass(frozen=True)
+class Until:
+    """Where a run ends: the first limit reached."""
+
+    steps: int | None = None
+    epochs: int | None = None
+    time: timedelta | None = None
+
+    def reached(self, now: Progress) -> bool:
+        """Whether any limit is reached."""
+        return (
+            (self.steps is not None and now.steps >= self.steps)
+            or (self.epochs is not None and now.epochs >= self.epochs)
+            or (self.time is not None and now.seconds >= self.time.total_seconds())
+        )
+
+    def __str__(self) -> str:
+        limits = (("steps", self.steps), ("epochs", self.epochs), ("of wall-clock time", self.time))
+        return " or ".join(f"{value} {unit}" for unit, value in limits if value is not None)

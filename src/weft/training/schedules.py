@@ -1,0 +1,156 @@
+"""Learning-rate schedules: pure functions of progress, so there is no schedule state to save.
+
+A schedule gives the factor on each parameter group's own rate for the next step. Any callable with the
+signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from weft.config import registries
+from weft.config.component import Component, Config
+from weft.errors import UserError
+
+__all__ = ["Constant", "Cosine", "InverseSquareRoot", "Linear", "Schedule"]
+
+
+class Schedule(Component):
+    """Base of the schedules: a linear warm-up, then the shape of the subclass."""
+
+    class Config(Config):
+        """Settings every schedule has."""
+
+        warmup_steps: int = 0
+        """Steps over which the rate grows linearly from near 0 to its peak."""
+
+    config: Config
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def __call__(self, step: int, total: int | None, history: Sequence[float] = ()) -> float:
+        """The factor for one step.
+
+        Args:
+            step: The step about to be taken, from 1.
+            total: Steps of the whole run; None where its length is not known in steps.
+            history: Values of the selected metric so far, oldest first.
+
+        Returns:
+            The factor, in [0, 1].
+        """
+        if step <= self.config.warmup_steps:
+            return step / self.config.warmup_steps
+        return self.after_warmup(step, total, history)
+
+    @abstractmethod
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """The factor for a step after the warm-up."""
+
+    def _left(self, step: int, total: int | None) -> float:
+        """Share of the run after the warm-up that is still to come, the step at hand included."""
+        if total is None:
+            name = type(self).__name__
+            raise UserError(
+                f"The {name.lower()} schedule needs the length of the run in steps; it is not known. "
+                "Set trainer.max_steps or trainer.max_epochs, or choose lr_scheduler.type=inverse_square_root."
+            )
+        span = max(1, total - self.config.warmup_steps)
+        return min(1.0, max(0.0, (total - step + 1) / span))
+
+
+@registries.schedules.register("constant")
+class Constant(Schedule):
+    """The peak rate throughout.
+
+    Example:
+        >>> schedule = Constant.Config(warmup_steps=4).build()
+        >>> [schedule(step, None) for step in (1, 2, 4, 100)]
+        [0.25, 0.5, 1.0, 1.0]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the constant schedule."""
+
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """Always 1."""
+        return 1.0
+
+
+@registries.schedules.register("linear")
+class Linear(Schedule):
+    """Falls in a straight line to ``end`` at the end of the run.
+
+    Example:
+        >>> schedule = Linear.Config().build()
+        >>> [schedule(step, 4) for step in (1, 2, 3, 4)]
+        [1.0, 0.75, 0.5, 0.25]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the linear schedule."""
+
+        end: float = 0.0
+        """Factor that the line reaches after the last step."""
+
+    config: Config
+
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the line."""
+        return self.config.end + (1 - self.config.end) * self._left(step, total)
+
+
+@registries.schedules.register("cosine")
+class Cosine(Schedule):
+    """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts).
+
+    Example:
+        >>> schedule = Cosine.Config().build()
+        >>> [round(schedule(step, 4), 3) for step in (1, 3, 5)]
+        [1.0, 0.5, 0.0]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the cosine schedule."""
+
+        end: float = 0.0
+        """Factor that the curve reaches after the last step."""
+
+    config: Config
+
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the curve."""
+        height = (1 - math.cos(math.pi * self._left(step, total))) / 2
+        return self.config.end + (1 - self.config.end) * height
+
+
+@registries.schedules.register("inverse_square_root")
+class InverseSquareRoot(Schedule):
+    """Falls with the square root of the step (Vaswani et al. 2017): sqrt(warmup / step) after the warm-up.
+
+    It needs no length, so a run can be lengthened without changing what was trained. With ``cooldown`` the last
+    share of a run of known length falls in a straight line to 0, which is worth having where the length is known.
+
+    Example:
+        >>> schedule = InverseSquareRoot.Config(warmup_steps=400).build()
+        >>> [schedule(step, None) for step in (200, 400, 1600)]
+        [0.5, 1.0, 0.5]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the inverse-square-root schedule."""
+
+        warmup_steps: int = 400
+        """Steps over which the rate grows linearly from near 0 to its peak."""
+        cooldown: float = 0.0
+        """Share of the run's end over which the rate also falls linearly to 0 (Hägele et al. 2024)."""
+
+    config: Config
+
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the curve, and in the cooldown below it."""
+        factor = math.sqrt(max(1, self.config.warmup_steps) / step)
+        if self.config.cooldown > 0:
+            factor *= min(1.0, self._left(step, total) / self.config.cooldown)
+        return factor

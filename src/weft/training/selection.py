@@ -1,0 +1,89 @@
+"""Selection of the best checkpoint by one named value, and the patience after which a run stops."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from weft.config.component import Component, Config
+from weft.errors import UserError
+
+__all__ = ["Selection"]
+
+
+class Selection(Component):
+    """Compares one value of each evaluation; NaN never wins and never counts as a best.
+
+    Its history is the whole state: a schedule that follows the metric reads it from here.
+
+    Example:
+        >>> selection = Selection.Config(patience=2).build(directions={"loss": "lower"})
+        >>> [selection.see(step, {"loss": x}) for step, x in enumerate([3.0, float("nan"), 2.0, 2.5])]
+        [True, False, True, False]
+        >>> selection.best
+        (2, 2.0)
+    """
+
+    class Config(Config):
+        """Settings of the selection."""
+
+        metric: str = "loss"
+        """Value of the evaluation on ``valid_data`` that is compared."""
+        better: Literal["auto", "higher", "lower"] = "auto"
+        """Which way is better; ``auto`` asks the metric."""
+        patience: int | None = None
+        """Evaluations without a new best after which the run stops; null never stops."""
+        min_delta: float = 0.0
+        """Change smaller than this does not count as better."""
+
+    config: Config
+
+    def __init__(self, config: Config, *, directions: Mapping[str, str]) -> None:
+        if config.metric not in directions:
+            raise UserError(
+                f"trainer.selection.metric is '{config.metric}', which this task does not measure. "
+                f"It measures: {', '.join(directions)}."
+            )
+        way = directions[config.metric] if config.better == "auto" else config.better
+        self.config, self.sign = config, (1.0 if way == "higher" else -1.0)
+        self.history: list[tuple[int, float]] = []
+
+    def see(self, step: int, values: Mapping[str, float]) -> bool:
+        """Takes in an evaluation; returns whether it is the best so far."""
+        before = self.best
+        value = float(values[self.config.metric])
+        self.history.append((step, value))
+        if math.isnan(value):
+            return False
+        return before is None or self.sign * (value - before[1]) > self.config.min_delta
+
+    @property
+    def values(self) -> list[float]:
+        """The selected value of every evaluation, oldest first."""
+        return [value for _, value in self.history]
+
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """Step and value of the best evaluation; None before the first that is a number."""
+        best: tuple[int, float] | None = None
+        for step, value in self.history:
+            if math.isnan(value):
+                continue
+            if best is None or self.sign * (value - best[1]) > self.config.min_delta:
+                best = (step, value)
+        return best
+
+    def stalled(self) -> bool:
+        """Whether patience is spent."""
+        if self.config.patience is None or not self.history:
+            return False
+        best = self.best
+        since = sum(1 for step, _ in self.history if best is None or step > best[0])
+        return since >= self.config.patience
+
+    def state_dict(self) -> dict[str, Any]:
+        """The history."""
+        return {"history": [[step, value] for step, value in self.history]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes a saved history."""
+        self.history = [(int(step), float(value)) for step, value in state["history"]]

@@ -1,0 +1,55 @@
+"""The settings of the trainer: how long, how often, how carefully."""
+
+from datetime import timedelta
+
+from weft.config.component import Config, setting
+from weft.errors import UserError
+from weft.training.progress import Every, Until
+from weft.training.selection import Selection
+
+__all__ = ["DEFAULT_EPOCHS", "TrainerConfig"]
+
+DEFAULT_EPOCHS = 10
+
+
+class TrainerConfig(Config):
+    """Settings of the trainer."""
+
+    max_steps: int | None = setting(None, in_key=False)
+    """Optimizer steps after which the run ends; where no limit is set it ends after 10 epochs."""
+    max_epochs: int | None = setting(None, in_key=False)
+    """Passes over ``train_data`` after which the run ends."""
+    max_time: timedelta | None = setting(None, in_key=False)
+    """Wall-clock time after which the run ends, as ``15m``; resumed runs count what came before."""
+    evaluate_every: Every = Every(1, "epochs")
+    """How often ``valid_data`` is evaluated; also at the end."""
+    save_every: Every = setting(Every(10, "min"), in_key=False)
+    """How often a checkpoint is saved; also after a new best, and at the end."""
+    report_every: Every = setting(Every(100, "steps"), in_key=False)
+    """How often training values are reported; also with every evaluation."""
+    keep: int = setting(2, in_key=False)
+    """Checkpoints kept besides the best."""
+    accumulate: int = 1
+    """Batches whose gradients make one optimizer step."""
+    clip_norm: float | None = 1.0
+    """Largest norm of a step's gradient; null leaves it as it is."""
+    selection: Selection.Config = Selection.Config()
+    """Which checkpoint is the best."""
+    seed: int = 1
+    """Seed of all randomness: initial weights, order of the data, dropout."""
+
+    def __post_init__(self) -> None:
+        """Refuses numbers no run can have."""
+        for name in ("max_steps", "max_epochs", "accumulate", "keep"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"trainer.{name} must be at least 1, but is {value}.")
+        if self.clip_norm is not None and self.clip_norm <= 0:
+            raise UserError(f"trainer.clip_norm must be positive or null, but is {self.clip_norm}.")
+
+    @property
+    def until(self) -> Until:
+        """Where the run ends."""
+        if self.max_steps is None and self.max_epochs is None and self.max_time is None:
+            return Until(epochs=DEFAULT_EPOCHS)
+        return Until(self.max_steps, self.max_epochs, self.max_time)

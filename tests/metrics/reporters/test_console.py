@@ -70,9 +70,7 @@ def test_nothing_makes_lines_colourful(variable: str, monkeypatch: pytest.Monkey
 
 def test_a_bar_and_a_table_on_a_terminal() -> None:
     text = shown(Screen())
-    assert "1,200/20,000 steps" in text
-    assert "eta 12m" in text
-    assert "loss 3.142 · lr 0.0012 · padding 1.9 % · 7,432 target tokens/s" in text
+    assert "1,200/20,000 steps · eta 12m · loss 3.142 · lr 0.0012 · 7,432 target tokens/s\n" in text
     assert "split     step  epoch    loss    bleu" in text
     assert text.count("split ") == 1
     assert "valid    1,200    2.3   2.871   28.34" in text
@@ -86,6 +84,13 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(Screen())
     assert "1,200/20,000 steps" in text
     assert "\x1b[3" not in text.replace("\x1b[?", "")
+
+
+def test_a_narrow_terminal_cuts_the_end_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    text = shown(Screen())
+    assert "1,200/20,000 steps · eta 12m · loss" in text
+    assert "target tokens" not in text
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:

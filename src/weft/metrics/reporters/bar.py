@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import TextIO, final
 
 from rich.console import Console as Terminal
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 from typing_extensions import override
 
-from weft.metrics.formats import format_duration, format_rate, format_value
+from weft.metrics.formats import format_duration, format_value
 from weft.metrics.metric import Direction
-from weft.metrics.reporters.lines import Display, opening
+from weft.metrics.reporters.lines import Display, opening, rates
 from weft.metrics.reporters.reporter import Progress, RunInfo
 
 __all__ = ["BarDisplay", "ValuesTable"]
@@ -34,7 +34,8 @@ class BarDisplay(Display):
         self._table = ValuesTable({})
         self._total: int | None = None
         self._drawn = 0.0
-        self._notes, self._pace = "", ""
+        self._notes: list[str] = []
+        self._eta: list[str] = []
 
     @override
     def start(self, info: RunInfo) -> None:
@@ -50,11 +51,9 @@ class BarDisplay(Display):
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
         if split == "train":
             time = progress.get("time", {})
-            shown = {k: v for k, v in values.items() if k in ("loss", "lr", "padding")}
-            rates = [format_rate(k, v) for k, v in time.items() if k.endswith("_per_second")]
-            self._notes = " · ".join(
-                [*(f"{name} {format_value(name, value)}" for name, value in shown.items()), *rates]
-            )
+            shown = {k: v for k, v in values.items() if k in ("loss", "lr")}
+            notes = [f"{name} {format_value(name, value)}" for name, value in shown.items()]
+            self._notes = notes + rates(time)
             self._draw(progress)
             return
         for line in self._table.add(split, progress, values):
@@ -76,31 +75,23 @@ class BarDisplay(Display):
         self._drawn = clock.monotonic()
         eta = progress.get("time", {}).get("eta")
         if eta is not None:
-            self._pace = f"eta {format_duration(eta)}"
-        state = {"completed": progress.get("step", 0), "total": progress.get("total", self._total)}
+            self._eta = [f"eta {format_duration(eta)}"]
+        step, total = int(progress.get("step", 0)), progress.get("total", self._total)
+        steps = f"{step:,}/{total:,} steps" if total else f"{step:,} steps"
+        text = " · ".join([steps, *self._eta, *self._notes])
         if self._bar is None:
             self._bar = _new_bar(self._terminal)
-            self._bar.add_task("train", notes=self._notes, pace=self._pace, **state)
+            self._bar.add_task("train", completed=step, total=total, text=text)
             self._bar.start()
             self._terminal.show_cursor(True)  # rich hides it; nobody would undo it after a SIGKILL
-        self._bar.update(self._bar.task_ids[0], notes=self._notes, pace=self._pace, **state)
+        self._bar.update(self._bar.task_ids[0], completed=step, total=total, text=text)
         self._bar.refresh()
 
 
 def _new_bar(terminal: Terminal) -> Bar:
-    text = TextColumn("{task.fields[notes]}", markup=False)
-    pace = TextColumn("{task.fields[pace]}", markup=False)
-    return Bar(BarColumn(bar_width=20), _Steps(), pace, text, console=terminal, auto_refresh=False)
-
-
-@final
-class _Steps(ProgressColumn):
-    """Steps taken, of all: ``1,200/20,000 steps``."""
-
-    @override
-    def render(self, task: Task) -> Text:
-        total = f"/{int(task.total):,}" if task.total else ""
-        return Text(f"{int(task.completed):,}{total} steps", no_wrap=True)
+    # One column for all text: on a narrow terminal its end is cut, and never the steps.
+    text = TextColumn("{task.fields[text]}", markup=False)
+    return Bar(BarColumn(bar_width=16), text, console=terminal, auto_refresh=False)
 
 
 @final

@@ -14,6 +14,7 @@ __all__ = ["MAX_LINE_BYTES", "Block", "FileNotes", "LineBlocks", "LongLine", "ex
 
 MAX_LINE_BYTES = 1_000_000  # some thirty times the longest paragraph of Wikipedia
 BLOCK_BYTES = 1 << 20  # larger blocks are not faster (11 MB of pairs: 0.17 s from 256 KiB on)
+EXCERPT_BYTES = 324  # 80 characters of 4 bytes, and one that the cut may split
 BOM = b"\xef\xbb\xbf"
 
 
@@ -74,7 +75,7 @@ def excerpt(raw: bytes) -> str:
     >>> print(excerpt(b"caf\xc3\xa9 \xff"))
     café \xff
     """
-    return raw[:324].decode("utf-8", "backslashreplace")[:80]  # 321 whole bytes are 80 characters
+    return raw[:EXCERPT_BYTES].decode("utf-8", "backslashreplace")[:80]
 
 
 @dataclass
@@ -118,7 +119,7 @@ class LineBlocks:
         return self._hash.hexdigest()
 
     def _read(self) -> bytes:
-        read = getattr(self.stream, "read1", self.stream.read)
+        read = getattr(self.stream, "read1", None) or self.stream.read
         chunk: bytes = read(self.block_bytes)
         self._hash.update(chunk)
         return chunk
@@ -146,15 +147,17 @@ class LineBlocks:
 
     def _skip(self, rest: bytes) -> tuple[LongLine, bytes]:
         """Reads to the end of a line that is too long; gives it and what follows it."""
-        head, size, last, chunk = rest[:324], 0, b"", rest
+        head, size, last, chunk = b"", 0, b"", rest
         while chunk and b"\n" not in chunk:
+            head += chunk[: EXCERPT_BYTES - len(head)]
             size, last = size + len(chunk), chunk[-1:]
             chunk = self._read()
         end, newline, after = chunk.partition(b"\n")
+        head += end[: EXCERPT_BYTES - len(head)]
         size, last = size + len(end), end[-1:] or last
         carriage = last == b"\r"
         self.lines += 1
-        long = LongLine(head, size - carriage, self.lines, self._offset)
+        long = LongLine(head[: size - carriage], size - carriage, self.lines, self._offset)
         self._offset += size + len(newline)
         self.notes.crlf += carriage and bool(newline)
         self.notes.lf += bool(newline) and not carriage

@@ -19,6 +19,8 @@ from weft.errors import DataError, UserError
 
 __all__ = ["Rows", "TextPairs"]
 
+SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
+
 
 class Rows(Sequence[dict[str, str]]):
     """Rows as dicts over one list a column: a dict is made when its row is asked for.
@@ -145,7 +147,8 @@ class TextPairs(Component):
             folder=folder,
         )
         if not table.count.good:
-            found = f"{table.count.bad} bad ones" if table.count.bad else "an empty file"
+            bad = table.count.bad
+            found = f"{bad} bad row{'s' * (bad > 1)} and no other" if bad else "an empty file"
             raise DataError(f"{path}: wanted rows of {', '.join(table.columns)}, found {found}.")
         self._table = table
         return self
@@ -209,8 +212,15 @@ def _check_exists(path: Path) -> None:
     while not folder.is_dir():
         folder = folder.parent
     name = path.relative_to(folder).parts[0] if path.parts else str(path)
-    near = difflib.get_close_matches(name, sorted(p.name for p in folder.iterdir()), n=3)
-    there = f" Did you mean {' or '.join(repr(str(folder / n)) for n in near)}?" if near else ""
+    names = sorted(p.name for p in folder.iterdir())
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        there = f" Did you mean {' or '.join(repr(str(folder / n)) for n in near)}?"
+    elif names:
+        more = ", ..." if len(names) > SHOWN_NAMES else ""
+        there = f" The folder {folder} has {', '.join(names[:SHOWN_NAMES])}{more}."
+    else:
+        there = f" The folder {folder} is empty."
     where = "" if path.is_absolute() else f" (the working folder is {Path.cwd()})"
     gone = "" if folder == path.parent else f" The folder {folder / name} does not exist."
     raise UserError(f"path: there is no file {path}{where}.{gone}{there}")

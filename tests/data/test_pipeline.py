@@ -1,0 +1,315 @@
+"""What each verb means, against plain Python, and what its errors say."""
+
+import gc
+import itertools
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from weft.data import (
+    concat_pipelines,
+    from_sequence,
+    read_text,
+    round_robin_pipelines,
+    sample_pipelines,
+    zip_pipelines,
+)
+from weft.data.pipeline import collate
+from weft.errors import DataError, UserError
+
+TEN = from_sequence(range(10))
+
+
+def given(chain):
+    return list(chain.and_return())
+
+
+def test_simple_verbs_do_what_plain_python_does():
+    assert given(TEN.map(str)) == list(map(str, range(10)))
+    assert given(TEN.filter(lambda n: n % 3)) == [n for n in range(10) if n % 3]
+    assert given(TEN.take(4)) == list(itertools.islice(range(10), 4))
+    assert given(TEN.skip(4)) == list(itertools.islice(range(10), 4, None))
+    assert given(TEN.skip(40)) == []
+    assert given(TEN.shard(1, 4)) == list(range(10))[1::4]
+    assert given(TEN.repeat(2)) == [*range(10), *range(10)]
+    assert given(TEN.bucket(4)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert given(TEN.bucket(4, drop_remainder=True)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert given(TEN.prefetch(2)) == list(range(10))
+    assert given(TEN.concat(from_sequence("ab"))) == [*range(10), "a", "b"]
+    assert given(TEN.zip(TEN)) == list(zip(range(10), range(10), strict=True))
+    robin = round_robin_pipelines([from_sequence("abc"), from_sequence("x"), from_sequence("12")])
+    assert given(robin) == ["a", "x", "1", "b", "2", "c"]
+
+
+def test_bucket_by_length_gives_each_list_when_it_is_full_and_the_rest_at_the_end():
+    words = from_sequence(["a", "bbb", "cc", "dddd", "e", "ff", "g"])
+    assert given(words.bucket_by_length([(2, 4), (3, 2)])) == [
+        ["bbb", "dddd"],
+        ["a", "cc", "e"],
+        ["ff", "g"],
+    ]
+
+
+def test_bucket_by_length_names_an_item_that_is_too_long():
+    chain = from_sequence(["a", "bbb"]).bucket_by_length([(2, 2)])
+    with pytest.raises(DataError) as error:
+        given(chain)
+    assert str(error.value) == (
+        "bucket_by_length: item 2 has length 3, and the longest bucket takes 2. Add a bucket, or "
+        "leave such items out with skip_long=True."
+    )
+
+
+def test_shuffle_keeps_to_its_windows_and_changes_with_epoch_and_seed():
+    pipeline = from_sequence(range(100)).shuffle(40).and_return()
+    first, second = list(pipeline), list(pipeline)
+    other = given(from_sequence(range(100)).shuffle(40, seed=1))
+    for items in (first, second, other):
+        assert [sorted(items[a:b]) for a, b in ((0, 40), (40, 80), (80, 100))] == [
+            list(range(40)),
+            list(range(40, 80)),
+            list(range(80, 100)),
+        ]
+    assert len({tuple(first), tuple(second), tuple(other)}) == 3
+
+
+def test_repeat_gives_each_round_an_order_of_its_own():
+    items = given(from_sequence(range(50)).shuffle(50).repeat(2))
+    assert sorted(items[:50]) == sorted(items[50:])
+    assert items[:50] != items[50:]
+
+
+def test_repeat_without_end_of_nothing_is_an_error():
+    with pytest.raises(DataError, match=r"^repeat: the source has no items, so repeating it "):
+        given(from_sequence([]).repeat())
+
+
+def test_sample_draws_by_weight_and_gives_everything():
+    a, b = from_sequence(["a"] * 6000), from_sequence(["b"] * 6000)
+    items = given(sample_pipelines([a, b], weights=[3, 1]))
+    assert Counter(items) == {"a": 6000, "b": 6000}
+    share = items[:6000].count("a") / 6000
+    assert abs(share - 0.75) < 0.02  # 3.6 standard deviations
+
+
+def test_zip_of_unequal_lengths_is_an_error():
+    with pytest.raises(DataError) as error:
+        given(zip_pipelines([TEN, TEN.take(4)]))
+    assert str(error.value) == (
+        "zip: pipeline 2 ended after 4 items, and pipeline 1 has more. Make them equally long, or "
+        "zip with shortest=True."
+    )
+    assert len(given(TEN.zip(TEN.take(4), shortest=True))) == 4
+
+
+def test_read_text_strips_what_it_says(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfhead\na \t\r\nb\rc\r\n\n\xc3\xa9")
+    assert given(read_text(path)) == ["head", "a", "b\rc", "", "é"]
+    assert given(read_text(path, rtrim=False, skip_header=1)) == ["a \t", "b\rc", "", "é"]
+
+
+def test_read_text_reads_over_block_ends(tmp_path):
+    path = tmp_path / "a.txt"
+    lines = [f"{n} " + "é" * (n % 5000) for n in range(1500)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert given(read_text(path, rtrim=False)) == lines
+
+
+def test_read_text_names_the_line_that_is_not_utf8(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"a\nb\xff\n")
+    with pytest.raises(DataError) as error:
+        given(read_text(path))
+    assert str(error.value) == (
+        f"read_text: {path}:2: bad UTF-8: 0xff at byte 1 of the line (invalid start byte)."
+    )
+
+
+def test_read_text_refuses_an_endless_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"a\n" + b"x" * 1_100_000)
+    with pytest.raises(DataError) as error:
+        given(read_text(path))
+    assert str(error.value) == (
+        f"read_text: {path}:2: the line has more than 1000000 bytes. Is a line end lost?"
+    )
+
+
+def test_read_text_of_no_file(tmp_path):
+    with pytest.raises(UserError) as error:
+        given(read_text(tmp_path / "none.txt"))
+    assert str(error.value) == (
+        f"read_text: {tmp_path / 'none.txt'} cannot be read: No such file or directory."
+    )
+
+
+def test_read_text_refuses_the_state_of_a_file_that_changed(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a\nb\n")
+    pipeline = read_text(path).and_return()
+    next(iter(pipeline))
+    path.write_text("a\nb\nc\n")
+    with pytest.raises(DataError) as error:
+        pipeline.load_state_dict(pipeline.state_dict())
+    assert str(error.value) == (
+        f"read_text: {path} has 6 bytes, and had 4 when the state was saved. Start anew, or put "
+        "the old file back."
+    )
+
+
+def test_an_error_in_map_names_verb_item_and_line(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("head\n1\nx\n")
+
+    def second(line):
+        return int(line)
+
+    with pytest.raises(DataError) as error:
+        given(read_text(path, skip_header=1).map(second))
+    assert str(error.value) == (
+        f"map(second): item 2 ({path}:3): ValueError: invalid literal for int() with base 10: 'x'"
+    )
+    assert isinstance(error.value.__cause__, ValueError)
+
+
+def test_an_error_names_its_line_through_shuffle_zip_and_prefetch(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("1\nx\n3\n")
+    lines = read_text(path).shuffle(3).prefetch(2)
+    with pytest.raises(DataError, match=rf"\({path}:2\): ZeroDivisionError: "):
+        given(lines.zip(lines).filter(lambda pair: 1 / (pair[0] != "x")))
+
+
+def test_a_stop_iteration_in_map_does_not_end_the_epoch_quietly():
+    with pytest.raises(DataError, match=r"^map\(next\): item 1: StopIteration: $"):
+        given(from_sequence([iter(())]).map(next))
+
+
+def test_the_state_of_another_pipeline_is_refused():
+    state = TEN.shuffle(5).bucket(2).and_return().state_dict()
+    with pytest.raises(DataError) as error:
+        TEN.map(str).bucket(2).and_return().load_state_dict(state)
+    assert str(error.value) == (
+        "The state is of another pipeline: wanted one of from_sequence(10 items).map.bucket(2), "
+        "found one of from_sequence(10 items).shuffle(5, seed=0).bucket(2)."
+    )
+
+
+def test_prefetch_works_ahead_and_its_state_does_not():
+    made = []
+    pipeline = TEN.map(lambda n: made.append(n) or n).prefetch(3).and_return()
+    stream = iter(pipeline)
+    assert next(stream) == 0
+    deadline = time.monotonic() + 10
+    while len(made) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert made == [0, 1, 2, 3, 4]  # one given, three waiting, one in the thread's hand
+    assert pipeline.state_dict()["cursor"]["source"] == {"index": 1}
+    pipeline.reset()
+
+
+def test_prefetch_hands_on_an_error_at_its_item():
+    pipeline = TEN.map(lambda n: 6 // (3 - n)).prefetch(2).and_return()
+    stream = iter(pipeline)
+    assert list(itertools.islice(stream, 3)) == [2, 3, 6]
+    with pytest.raises(DataError, match=r"^map\(<lambda>\): item 4: ZeroDivisionError"):
+        next(stream)
+
+
+def test_prefetch_leaves_no_thread_behind():
+    def threads():
+        return [t for t in threading.enumerate() if t.name == "weft-prefetch"]
+
+    given(TEN.prefetch(2))
+    assert threads() == []
+    forgotten = TEN.repeat().prefetch(2).and_return()
+    next(iter(forgotten))
+    assert len(threads()) == 1
+    del forgotten
+    gc.collect()
+    assert threads() == []
+
+
+def test_two_iterations_at_once_share_the_epoch():
+    pipeline = TEN.and_return()
+    a, b = iter(pipeline), iter(pipeline)
+    assert [next(a), next(b), next(a)] == [0, 1, 2]
+    assert list(b) == list(range(3, 10))
+    assert list(a) == []
+    assert pipeline.epoch == 1
+
+
+def test_collate():
+    ids = [np.array([1, 2], dtype=np.int32), torch.tensor([3]), [], [4, 5, 6]]
+    wanted = torch.tensor([[1, 2, 9], [3, 9, 9], [9, 9, 9], [4, 5, 6]])
+    assert torch.equal(collate(ids, pad_idx=9), wanted)
+    assert collate(ids, pad_idx=9).dtype == torch.int64
+    assert collate([1, 2]).tolist() == [1, 2]
+    assert collate(["a", "b"]) == ["a", "b"]
+    assert collate([["a"], ["b", "c"]]) == [["a"], ["b", "c"]]
+    both = collate([{"x": [1], "y": "a"}, {"x": [2], "y": "b"}])
+    assert both["x"].tolist() == [[1], [2]]
+    assert both["y"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ([[1], [2, 3]], "batch: sequences of 1 to 2 items in one batch need pad_idx."),
+        ([(1,), (1, 2)], "batch: wanted tuples of one length, found several lengths."),
+        ([{"a": 1}, {"b": 1}], "batch: wanted the keys a, found b."),
+    ],
+)
+def test_collate_refuses(items, text):
+    with pytest.raises(DataError) as error:
+        collate(items)
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    ("verb", "text"),
+    [
+        (lambda: TEN.shuffle(0), "shuffle: window must be an integer of at least 1, found 0."),
+        (lambda: TEN.take(-1), "take: n must be an integer of at least 0, found -1."),
+        (lambda: TEN.bucket("4"), "bucket: n must be an integer of at least 1, found '4'."),
+        (lambda: TEN.shard(2, 2), "shard: index must be below count 2, found 2."),
+        (lambda: concat_pipelines([]), "concat: wanted at least one pipeline, found none."),
+        (lambda: TEN.sample(weights=[0]), "sample: wanted 1 positive weights, found [0]."),
+        (
+            lambda: TEN.bucket_by_length([]),
+            "bucket_by_length: wanted pairs of (items, longest length), found none.",
+        ),
+    ],
+)
+def test_verbs_refuse_settings_that_cannot_work(verb, text):
+    with pytest.raises(UserError) as error:
+        verb()
+    assert str(error.value) == text
+
+
+def test_the_tutorials_pipeline_on_real_pairs(shared_data):
+    """The seed's train_data, on whitespace words: every sentence comes once an epoch, unpadded."""
+    path = shared_data / "tatoeba-en-fr" / "dev.tsv"
+    words: dict[str, int] = {}
+
+    def column(at):
+        return (
+            read_text(path)
+            .map(lambda line: line.split("\t")[at])
+            .map(lambda text: [words.setdefault(word, len(words) + 1) for word in text.split()])
+            .and_return()
+        )
+
+    batches = zip_pipelines([column(0), column(1)]).shuffle(1000).batch(32, pad_idx=0).and_return()
+    for _ in range(2):
+        found = Counter(tuple(row[row != 0].tolist()) for source, _ in batches for row in source)
+        wanted = Counter(
+            tuple(words[word] for word in line.split("\t")[0].split())
+            for line in path.read_text(encoding="utf-8").split("\n")[:-1]
+        )
+        assert found == wanted

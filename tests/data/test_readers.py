@@ -1,0 +1,376 @@
+"""Every fault at the first, middle and last row: nothing is lost, place and reason are exact."""
+
+import hashlib
+import io
+import sys
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weft.data.bad_rows import BadRow
+from weft.data.line_blocks import FileNotes, LineBlocks, LongLine
+from weft.data.readers import read_rows, read_table, text_format, tsv_format
+from weft.errors import DataError, UserError
+
+PAIRS = tsv_format(max_line_bytes=1000)
+GOOD = [b"Hi.\tSalut.", "Où ?\tWhere?".encode(), b'"\t"', b"a\tb", "🙂\té".encode()]
+
+FAULTS = {
+    "bad UTF-8": (
+        b"caf\xe9 au\tlait",
+        "bad UTF-8: 0xe9 at byte 3 of the line (invalid continuation byte)",
+    ),
+    "cut UTF-8": (b"a\tb\xc3", "bad UTF-8: 0xc3 at byte 3 of the line (unexpected end of data)"),
+    "surrogate": (
+        b"a\t\xed\xa0\x80",
+        "bad UTF-8: 0xed at byte 2 of the line (invalid continuation byte)",
+    ),
+    "one column": (b"no tab here", "wanted 2 columns, found 1"),
+    "no column": (b"", "wanted 2 columns, found 1"),
+    "three columns": (b"a\tb\tc", "wanted 2 columns, found 3"),
+    "NUL": (b"a\tb\0c", "NUL at byte 3 of the line"),
+    "empty source": (b"\tb", "column 'source' is empty"),
+    "blank target": ("a\t \u00a0".encode(), "column 'target' is empty"),
+    "long": (
+        b"a\t" + b"x" * 1200,
+        "the line has 1202 bytes, and max_line_bytes is 1000",
+    ),
+}
+
+
+@pytest.mark.parametrize("final", [b"\n", b"\r\n", b""], ids=["lf", "crlf", "open"])
+@pytest.mark.parametrize("at", [0, 2, 5], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_one_bad_row_with_its_place_and_reason(fault, at, final):
+    bad, reason = FAULTS[fault]
+    if fault == "no column" and at == 5 and final == b"":
+        final = b"\n"  # an empty last line without an end is no line
+    lines = [*GOOD[:at], bad, *GOOD[at:]]
+    data = b"\n".join(lines) + final
+    layout = replace(PAIRS, extra_columns="error")
+    table = read_table(io.BytesIO(data), layout)
+    (row,) = table.bad_rows
+    assert (row.line, row.reason) == (at + 1, reason)
+    assert data[row.byte_offset :].startswith(bad + b"\n" if at < 5 else bad)
+    assert row.byte_offset == sum(len(line) + 1 for line in lines[:at])
+    assert (table.count.good, table.count.bad, table.count.total) == (5, 1, 6)
+    texts = [line.decode().split("\t") for line in GOOD]
+    assert table.columns == {
+        "source": [text[0] for text in texts],
+        "target": [text[1] for text in texts],
+    }
+    assert table.lines == [n for n in range(1, 7) if n != at + 1]
+    assert table.sha256 == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("at", [0, 2, 4], ids=["first", "middle", "last"])
+def test_a_lone_quote_is_data_and_swallows_nothing(at):
+    lines = [b"a\tb"] * 5
+    lines[at] = b'"open\tb'
+    table = read_table(io.BytesIO(b"\n".join(lines)), PAIRS)
+    assert table.columns["source"] == ["a"] * at + ['"open'] + ["a"] * (4 - at)
+    assert table.bad_rows == []
+
+
+@pytest.mark.parametrize("at", [0, 2, 4], ids=["first", "middle", "last"])
+def test_both_line_ends_are_accepted_and_counted(at):
+    lines = [b"a\tb\n"] * 5
+    lines[at] = b"a\tb\r\n"
+    table = read_table(io.BytesIO(b"".join(lines)), PAIRS)
+    assert table.columns["target"] == ["b"] * 5
+    assert table.notes == FileNotes(lf=4, crlf=1)
+    assert table.notes.sentences() == ["1 lines end in CR LF and 4 in LF; both were accepted."]
+
+
+def test_a_lone_carriage_return_is_data():
+    table = read_table(io.BytesIO(b"a\rb\tc\r\r\nd\te\r"), PAIRS)
+    assert table.columns == {"source": ["a\rb", "d"], "target": ["c\r", "e"]}
+    assert table.notes == FileNotes(crlf=1, lone_cr=2)
+    assert table.notes.sentences() == ["2 carriage returns inside lines were kept as data."]
+
+
+def test_a_byte_order_mark_is_stripped_and_offsets_stay_true():
+    data = b"\xef\xbb\xbfa\tb\nbad\n\xef\xbb\xbfc\td"
+    table = read_table(io.BytesIO(data), PAIRS)
+    assert table.columns["source"] == [
+        "a",
+        "\ufeffc",
+    ]  # further in it is a character like any other
+    assert table.notes.sentences() == ["A byte order mark at the start was stripped."]
+    assert data[table.bad_rows[0].byte_offset :].startswith(b"bad\n")
+    assert read_table(io.BytesIO(b"\xef\xbb\xbf"), PAIRS).count.total == 0
+
+
+def test_utf16_is_recognized():
+    table = read_table(io.BytesIO("a\tb\n".encode("utf-16")), PAIRS)
+    assert table.bad_rows[0].reason == (
+        "bad UTF-8: 0xff at byte 0 of the line (invalid start byte; so begins a file in UTF-16)"
+    )
+    assert table.count.good == 0
+
+
+def test_unicode_line_separators_do_not_end_a_line():
+    text = "a\u2028b\x0b\x0c\x1c\x1d\x85\tc\u2029"
+    table = read_table(io.BytesIO(text.encode()), PAIRS)
+    assert table.columns == {"source": ["a\u2028b\x0b\x0c\x1c\x1d\x85"], "target": ["c\u2029"]}
+
+
+def test_a_line_of_10_megabytes_is_skipped_in_little_memory(tmp_path):
+    path = tmp_path / "long.tsv"
+    for at in range(3):
+        lines = [b"a\tb"] * 3
+        lines[at] = b"x" * 10_000_000
+        path.write_bytes(b"\n".join(lines))
+        del lines
+        tracemalloc.start()
+        table = read_table(path, tsv_format())
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8_000_000  # a tenth of the promise, which is 64 MB
+        (row,) = table.bad_rows
+        assert row == BadRow(
+            str(path),
+            at + 1,
+            4 * at,
+            "the line has 10000000 bytes, and max_line_bytes is 1000000",
+            "x" * 80,
+        )
+        assert table.count.total == 3
+
+
+def test_extra_columns_are_ignored_by_default():
+    data = b"a\tb\tCC-BY\na\tb\n"
+    assert read_table(io.BytesIO(data), PAIRS).count.good == 2
+    assert read_table(io.BytesIO(data), tsv_format(extra_columns="error")).count.bad == 1
+
+
+def test_prediction_needs_no_targets():
+    layout = tsv_format(required=("source",))
+    table = read_table(io.BytesIO(b"a\nb\tc\n\td\nb\t"), layout)
+    assert table.columns == {"source": ["a", "b", "b"], "target": ["", "c", ""]}
+    assert [row.reason for row in table.bad_rows] == ["column 'source' is empty"]
+    swapped = tsv_format({"source": 1, "target": 0}, required=("source",))
+    assert [row.reason for row in read_table(io.BytesIO(b"a\n"), swapped).bad_rows] == [
+        "wanted 2 columns, found 1"
+    ]
+
+
+def test_columns_by_header_name():
+    layout = tsv_format({"source": "en", "target": "fr"}, header=True)
+    table = read_table(io.BytesIO(b"id\tfr\ten\r\n1\tb\ta\nx\n"), layout)
+    assert table.columns == {"source": ["a"], "target": ["b"]}
+    assert [str(row) for row in table.bad_rows] == [
+        "<stream>:3 (byte 16): wanted 3 columns, found 1"
+    ]
+    assert (table.count.total, table.lines) == (2, [2])
+    optional = tsv_format({"source": "en", "target": "de"}, header=True, required=("source",))
+    assert read_table(io.BytesIO(b"en\na\n"), optional).columns["target"] == [""]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (
+            b"id\tfr\n",
+            "<stream>:1: wanted the columns 'en', 'de', found the header 'id', 'fr'.",
+        ),
+        (
+            b"\xff\n",
+            "<stream>:1: the header cannot be read: bad UTF-8: 0xff at byte 0 of the line "
+            "(invalid start byte).",
+        ),
+        (
+            b"x" * 1_100_000,
+            "<stream>:1: the header cannot be read: the line has 1100000 bytes, and "
+            "max_line_bytes is 1000000.",
+        ),
+    ],
+)
+def test_a_header_that_cannot_serve_stops_the_reading(data, text):
+    with pytest.raises(DataError) as error:
+        read_table(io.BytesIO(data), tsv_format({"source": "en", "target": "de"}, header=True))
+    assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: tsv_format({"source": "en"}),
+            "columns: 'source' is to be found by the name 'en', which needs header=true.",
+        ),
+        (
+            lambda: tsv_format({"source": -1}),
+            "columns: wanted a position from 0 for 'source', found -1.",
+        ),
+        (lambda: tsv_format(()), "columns: wanted at least one column, found none."),
+        (
+            lambda: tsv_format(required=("src",)),
+            "required: wanted names of columns (source, target), found 'src'.",
+        ),
+        (
+            lambda: read_table("none.tsv", PAIRS),
+            "none.tsv: cannot be read: No such file or directory.",
+        ),
+    ],
+)
+def test_settings_that_cannot_work(make, text):
+    with pytest.raises(UserError) as error:
+        make()
+    assert str(error.value) == text
+
+
+def test_plain_text_is_one_column():
+    table = read_table(io.BytesIO(b"a\tb\n\nc"), text_format("source"))
+    assert table.columns == {"source": ["a\tb", "c"]}
+    assert [row.reason for row in table.bad_rows] == ["column 'source' is empty"]
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(b"a\tb\nc\n")
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    good, bad = read_rows("-", PAIRS)
+    assert good == {"source": "a", "target": "b"}
+    assert str(bad) == "-:2 (byte 4): wanted 2 columns, found 1"
+
+
+def test_a_typed_line_is_given_before_the_next_is_read():
+    class Typing:
+        """Delivers a line at a time, as a terminal does, and knows how many were asked for."""
+
+        def __init__(self):
+            self.asked = 0
+
+        def read1(self, size):
+            self.asked += 1
+            return b"hello\n" if self.asked < 4 else b""
+
+    stream = Typing()
+    rows = read_rows(stream, text_format("source"))
+    assert next(rows) == {"source": "hello"}
+    assert stream.asked == 1
+    assert list(rows) == [{"source": "hello"}] * 2
+
+
+class Dripping:
+    """A stream that delivers a few bytes at a time."""
+
+    def __init__(self, data, size):
+        self._file, self._size = io.BytesIO(data), size
+
+    def read1(self, size):
+        return self._file.read(min(size, self._size))
+
+
+PIECES = [
+    b"a", b"bc", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xc3\xa9", b"\xc3", b" ", b'"',
+    b"a\tb\n", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"x" * 30, b"head\tother\n",
+]  # fmt: skip
+bytes_of_all_kinds = st.lists(st.sampled_from(PIECES) | st.binary(max_size=3), max_size=30).map(
+    b"".join
+)
+layouts = st.sampled_from(
+    [
+        tsv_format(max_line_bytes=20),
+        tsv_format(extra_columns="error", max_line_bytes=40),
+        tsv_format(required=("source",)),
+        tsv_format({"target": 2, "source": 0}, required=(), max_line_bytes=10),
+        tsv_format(("one",), header=True, max_line_bytes=20),
+        text_format(max_line_bytes=20),
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(bytes_of_all_kinds, layouts, st.integers(1, 40))
+def test_fast_slow_streamed_and_dripping_reading_agree(data, layout, size):
+    def read(stream, fast):
+        try:
+            return read_table(stream, layout, fast=fast)
+        except DataError as error:
+            return str(error)
+
+    wanted = read(io.BytesIO(data), fast=False)
+    assert read(io.BytesIO(data), fast=True) == wanted
+    assert read(Dripping(data, size), fast=True) == wanted
+    if not isinstance(wanted, str):
+        rows = list(read_rows(Dripping(data, size), layout))
+        assert [row for row in rows if isinstance(row, BadRow)] == wanted.bad_rows
+        names = list(layout.columns)
+        assert [[row[name] for name in names] for row in rows if isinstance(row, dict)] == [
+            list(row) for row in zip(*wanted.columns.values(), strict=True)
+        ]
+
+
+@settings(max_examples=400, deadline=None)
+@given(bytes_of_all_kinds, st.booleans())
+def test_rows_are_those_of_a_plain_reader(data, fast):
+    """The oracle: the rules of the module's docstring in the shortest Python there is."""
+    limit, body, good, bad = 25, data.removeprefix(b"\xef\xbb\xbf"), [], []
+    offset = len(data) - len(body)
+    for number, ended in enumerate(_split(body), 1):
+        raw = ended.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            parts = raw.decode("utf-8").split("\t")
+        except UnicodeDecodeError:
+            parts = []
+        fine = len(raw) <= limit and b"\0" not in raw and len(parts) >= 2
+        if fine and parts[0].strip() and parts[1].strip():
+            good.append((number, *parts[:2]))
+        else:
+            bad.append((number, offset))
+        offset += len(ended)
+    table = read_table(io.BytesIO(data), tsv_format(max_line_bytes=limit), fast=fast)
+    assert list(zip(table.lines, *table.columns.values(), strict=True)) == good
+    assert [(row.line, row.byte_offset) for row in table.bad_rows] == bad
+    assert table.count.total == len(good) + len(bad)
+
+
+def _split(data):
+    parts = data.split(b"\n")
+    return [part + b"\n" for part in parts[:-1]] + [parts[-1]] * bool(parts[-1])
+
+
+@settings(max_examples=200, deadline=None)
+@given(bytes_of_all_kinds, st.integers(1, 40), st.integers(1, 40))
+def test_blocks_hold_every_byte_once(data, size, limit):
+    blocks = LineBlocks(Dripping(data, size), limit)
+    offset, lines = 3 * data.startswith(b"\xef\xbb\xbf"), 0
+    for block in blocks:
+        assert (block.offset, block.line) == (offset, lines + 1)
+        if isinstance(block, LongLine):
+            end = data.find(b"\n", offset)
+            raw = data[offset : len(data) if end < 0 else end].removesuffix(b"\r")
+            assert block.size == len(raw) > limit
+            offset, lines = len(data) if end < 0 else end + 1, lines + 1
+        else:
+            assert data[offset:].startswith(block.data)
+            offset += len(block.data)
+            lines += len(_split(block.data))
+    assert (offset, lines) == (len(data), blocks.lines)
+    assert blocks.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_real_pairs_read_the_same_both_ways(shared_data):
+    path = shared_data / "tatoeba-en-fr" / "train.tsv"
+    fast, slow = (read_table(path, tsv_format(), fast=fast) for fast in (True, False))
+    assert fast == slow
+    assert str(fast.count) == "155839 rows: 155839 good, 0 bad"
+    text = path.read_bytes().decode("utf-8")
+    assert text == "".join(
+        f"{a}\t{b}\n" for a, b in zip(fast.columns["source"], fast.columns["target"], strict=True)
+    )
+
+
+def test_a_real_file_with_bad_bytes(shared_data):
+    """PyText's own file of UTF-8 errors: every line is accounted for."""
+    path = shared_data / "pytext-tiny" / "test_utf8_errors.tsv"
+    table = read_table(path, tsv_format(("text",)))
+    assert table.count.total == len(_split(path.read_bytes()))
+    assert table.count.bad > 0
+    assert {row.reason.split(":")[0] for row in table.bad_rows} == {"bad UTF-8"}

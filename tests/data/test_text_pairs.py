@@ -1,0 +1,183 @@
+"""The row source of the main job: what it gives, what it refuses and how it says so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weft.config import registries
+from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, write_bad_rows
+from weft.data.bad_rows import RowCount, check_bad_rows
+from weft.errors import DataError, UserError
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(data):
+        path = tmp_path / "pairs.tsv"
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+def pairs(path, **settings):
+    return TextPairs.Config(path=path, **settings).build()
+
+
+def test_rows_are_the_files(file):
+    data = pairs(file("Hi.\tSalut.\tCC-BY\nÀ ?\tTo?\n".encode()))
+    rows = [{"source": "Hi.", "target": "Salut."}, {"source": "À ?", "target": "To?"}]
+    assert list(data) == list(data.rows()) == rows
+    assert [data.rows()[0], data.rows()[-1], *data.rows()[1:]] == [rows[0], rows[1], rows[1]]
+    assert (len(data), data.rows().names, list(data.lines)) == (2, ("source", "target"), [1, 2])
+    assert data.rows().column("target") == ["Salut.", "To?"]
+    assert (data.count, list(data.bad_rows), data.notes.sentences()) == (RowCount(2, 0, 2), [], [])
+    with pytest.raises(IndexError):
+        data.rows()[2]
+    assert list(reversed(data.rows())) == rows[::-1]
+
+
+def test_columns_can_be_placed(file):
+    path = file(b"fr\tid\ten\nb\t1\ta\n")
+    by_name = pairs(path, columns={"source": "en", "target": "fr"}, header=True)
+    by_position = pairs(path, columns={"source": 2, "target": 0}, header=True)
+    assert list(by_name) == list(by_position) == [{"source": "a", "target": "b"}]
+
+
+def test_is_filed_under_its_name_and_has_its_batching(file):
+    assert registries.datasets.get("text_pairs") is TextPairs
+    data = pairs(file(b"a\tb\n"), max_tokens=512, shuffle=False)
+    assert data.batching == Batching(max_tokens=512, shuffle=False)
+    with pytest.raises(UserError, match=r"^Batches need a size"):
+        pairs(file(b"a\tb\n"), max_tokens=None)
+
+
+BAD = b"a\tb\nbad\nc\td\n\xff\n"
+BAD_TEXT = """2 of 4 rows are bad, and 0 are allowed:
+  {0}:2 (byte 4): wanted 2 columns, found 1
+  {0}:4 (byte 12): bad UTF-8: 0xff at byte 0 of the line (invalid start byte)
+{1}Correct the file, or leave such rows out with train_data.max_bad_rows=2."""
+
+
+def test_bad_rows_are_decided_before_any_row_is_given(file, tmp_path):
+    path = file(BAD)
+    for use in (len, list, TextPairs.rows, TextPairs.fingerprint, TextPairs.read):
+        with pytest.raises(BadRowsError) as error:
+            use(pairs(path))
+        assert str(error.value) == BAD_TEXT.format(path, "")
+        assert [row.line for row in error.value.bad_rows] == [2, 4]
+    folder = tmp_path / "run"
+    with pytest.raises(DataError) as error:
+        pairs(path, max_bad_rows=1).read(folder=folder)
+    where = f"All of them are in {folder / 'bad_rows.jsonl'}.\n"
+    assert str(error.value) == BAD_TEXT.format(path, where).replace("0 are", "1 are")
+    written = (folder / "bad_rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in written] == [
+        {
+            "file": str(path),
+            "line": 2,
+            "byte_offset": 4,
+            "reason": "wanted 2 columns, found 1",
+            "text_excerpt": "bad",
+        },
+        {
+            "file": str(path),
+            "line": 4,
+            "byte_offset": 12,
+            "reason": "bad UTF-8: 0xff at byte 0 of the line (invalid start byte)",
+            "text_excerpt": "\\xff",
+        },
+    ]
+
+
+def test_allowed_bad_rows_are_left_out_and_written_down(file, tmp_path):
+    data = pairs(file(BAD), max_bad_rows=2).read(folder=tmp_path / "run")
+    assert data.rows().column("source") == ["a", "c"]
+    assert (str(data.count), list(data.lines)) == ("4 rows: 2 good, 2 bad", [1, 3])
+    assert len((tmp_path / "run" / "bad_rows.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_error_names_the_ingredient(file):
+    with pytest.raises(BadRowsError, match=r"with valid_data\.max_bad_rows=2\.$"):
+        pairs(file(BAD)).read(ingredient="valid_data")
+
+
+def test_the_text_shows_twenty_bad_rows(file):
+    path = file(b"a\tb\n" + b"bad\n" * 33)
+    with pytest.raises(BadRowsError) as error:
+        pairs(path).read()
+    lines = str(error.value).splitlines()
+    assert lines[0] == "33 of 34 rows are bad, and 0 are allowed:"
+    assert lines[20:] == [
+        f"  {path}:21 (byte 80): wanted 2 columns, found 1",
+        "  ... and 13 more",
+        "Correct the file, or leave such rows out with train_data.max_bad_rows=33.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [(b"", "an empty file"), (b"\xef\xbb\xbf", "an empty file"), (b"x\n", "1 bad rows")],
+)
+def test_no_good_row_is_an_error(file, data, found):
+    path = file(data)
+    with pytest.raises(DataError) as error:
+        pairs(path, max_bad_rows=9).read()
+    wanted = f"{path}: wanted rows of source, target, found {found}."
+    assert str(error.value) == wanted.replace("1 bad rows", "1 bad row and no other")
+
+
+def test_a_missing_file_is_an_error_at_once(tmp_path, monkeypatch):
+    (tmp_path / "train.tsv").touch()
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def message(path):
+        with pytest.raises(UserError) as error:
+            pairs(Path(path))
+        return str(error.value)
+
+    assert message("trian.tsv") == (
+        f"path: there is no file trian.tsv (the working folder is {tmp_path}). "
+        "Did you mean 'train.tsv'?"
+    )
+    assert message("dta/x/train.tsv") == (
+        f"path: there is no file dta/x/train.tsv (the working folder is {tmp_path}). "
+        "The folder dta does not exist. Did you mean 'data'?"
+    )
+    assert message(tmp_path / "data" / "zz.tsv") == (
+        f"path: there is no file {tmp_path}/data/zz.tsv. The folder {tmp_path}/data is empty."
+    )
+    assert message("data") == "path: wanted a file, found the folder data."
+
+
+def test_the_fingerprint_is_of_bytes_and_layout(file, tmp_path):
+    path = file(b"a\tb\n")
+    one = pairs(path).fingerprint()
+    assert len(one) == 64
+    other = tmp_path / "moved.tsv"
+    other.write_bytes(path.read_bytes())
+    assert pairs(other, shuffle=False, max_tokens=9, max_bad_rows=3).fingerprint() == one
+    assert pairs(path, extra_columns="error").fingerprint() != one
+    other.write_bytes(b"a\tc\n")
+    assert pairs(other).fingerprint() != one
+
+
+def test_writing_bad_rows_makes_the_folder_and_keeps_what_it_says(tmp_path):
+    path = tmp_path / "deep" / "bad_rows.jsonl"
+    row = BadRow("a.tsv", 7, 42, "NUL at byte 3 of the line", 'é "\0"\n')
+    write_bad_rows(path, [row, row])
+    lines = path.read_text(encoding="utf-8").split("\n")
+    assert [BadRow(**json.loads(line)) for line in lines[:-1]] == [row, row]
+
+
+def test_no_bad_rows_write_no_file(tmp_path):
+    check_bad_rows([], 5, allowed=0, folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_row_cannot_be_lost():
+    with pytest.raises(AssertionError, match="a row was lost"):
+        RowCount(good=1, bad=1, total=3)
+    assert len(Rows({"a": []})) == 0

@@ -5,7 +5,6 @@ one line per report, without carriage returns and escape codes: bars in such fil
 disks.
 """
 
-import dataclasses
 import os
 import sys
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Any, Literal, TextIO, final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component, Config, setting
 from weft.metrics.reporters.bar import BarDisplay
 from weft.metrics.reporters.lines import Display, LinesDisplay, summary_line
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
@@ -54,9 +53,7 @@ class Console(Component, Reporter):
     class Config(Config):
         """Settings of the console."""
 
-        mode: Literal["auto", "bar", "lines"] = dataclasses.field(
-            default="auto", metadata={"in_key": False}
-        )
+        mode: Literal["auto", "bar", "lines"] = setting("auto", in_key=False)
         """``bar`` or ``lines``; ``auto`` shows a bar where the stream is a terminal."""
 
     config: Config

@@ -1,6 +1,5 @@
 """``predictions/``: what the model answered, to read beside the inputs and references."""
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import final
@@ -8,7 +7,7 @@ from typing import final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component, Config, setting
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, Row
 from weft.runtime.experiment import Experiment
@@ -35,9 +34,9 @@ class Predictions(Component, Reporter):
     class Config(Config):
         """How many rows are written; None is all of them, 0 none (and no file)."""
 
-        sample: int | None = dataclasses.field(default=20, metadata={"in_key": False})
+        sample: int | None = setting(20, in_key=False)
         """Rows per evaluation during training, spread evenly over the data; a minute's reading."""
-        final: int | None = dataclasses.field(default=None, metadata={"in_key": False})
+        final: int | None = setting(None, in_key=False)
         """Rows of an evaluation after training; all of them, to find what goes wrong."""
 
     config: Config

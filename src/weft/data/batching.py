@@ -81,13 +81,15 @@ def plan_epoch(
         )
         raise ValueError(message)
     count = len(lengths[0])
+    if not count:
+        return []
     entropy = [(seed + batching.seed_offset) % 2**64, epoch]
     # PCG64 by name: default_rng may change its generator between versions of numpy.
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     first = random.permutation(count) if batching.shuffle else np.arange(count)
     if batching.batch_size is not None:
         size = batching.batch_size
-        window = np.arange(count) // (size * WINDOW if batching.shuffle else max(count, 1))
+        window = np.arange(count) // (size * WINDOW if batching.shuffle else count)
         order = first[_by_length([column[first] for column in lengths], window)]
         cuts = list(range(0, count, size))
     else:

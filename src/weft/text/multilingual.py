@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.config import Config as BaseConfig
+from weft.config.component import setting
 from weft.errors import UserError
 from weft.runtime.files import write_file
 from weft.text.description import SavedTextError, settings_of
@@ -52,8 +53,8 @@ class MultilingualTokenizer(Component, Tokenizer):
         ...     default_target_lang="fra",
         ... )
         >>> ids = tokenizer.create_encoder(mode="target")("le chat")
-        >>> ids[0] == tokenizer.vocab_info.bos_idx, ids[-1] == tokenizer.vocab_info.eos_idx
-        (True, True)
+        >>> [int(ids[0]), int(ids[-1])]
+        [2, 3]
         >>> tokenizer.create_decoder()(ids)
         'le chat'
         >>> folder.cleanup()
@@ -90,7 +91,7 @@ class MultilingualTokenizer(Component, Tokenizer):
         """Language of a target whose language is not given. None: the first."""
         tags: Tags = "auto"
         """Language tags: on sides with several languages (auto), on both (always), or never."""
-        cache_dir: Path = dataclasses.field(default=Path(".weft"), metadata={"in_key": False})
+        cache_dir: Path = setting(Path(".weft"), in_key=False)
         """Folder of trained tokenizers; one found there is not trained again."""
 
     def __init__(self, config: "MultilingualTokenizer.Config") -> None:
@@ -206,8 +207,14 @@ class MultilingualTokenizer(Component, Tokenizer):
             raise SavedTextError(
                 f"{folder / 'tokenizer.json'}: 'tags' cannot be {settings['tags']!r:.80}."
             )
-        langs = {name: tuple(settings.pop(name)) for name in ("source_langs", "target_langs")}
-        return cls.from_file(folder / MODEL_FILE, **langs, **settings)
+        return cls.from_file(
+            folder / MODEL_FILE,
+            source_langs=tuple(settings["source_langs"]),
+            target_langs=tuple(settings["target_langs"]),
+            default_source_lang=settings["default_source_lang"],
+            default_target_lang=settings["default_target_lang"],
+            tags=settings["tags"],
+        )
 
     def _tag(self, side: str, lang: str | None) -> list[int]:
         langs = self.config.source_langs if side == "source" else self.config.target_langs

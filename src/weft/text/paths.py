@@ -122,8 +122,7 @@ def load_text_path(folder: Path) -> TextPath:
         raise SavedTextError(
             f"{folder / DESCRIPTION}: {error} Install or import the package that registers it."
         ) from None
-    loaded = owner.from_files(folder, settings)
-    assert isinstance(loaded, TextPath)
+    loaded: TextPath = owner.from_files(folder, settings)
     return loaded
 
 

@@ -84,10 +84,10 @@ def train_sentencepiece(
             f"{len(pieces)}, "
             f"bytes {256 * byte_fallback}. Set vocab_size to {least} or more."
         )
-    model = io.BytesIO()
+    model, broken = io.BytesIO(), list[Exception]()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_sentences(texts),
+            sentence_iterator=_sentences(texts, broken),
             model_writer=model,
             vocab_size=vocab_size,
             model_type=model_type,
@@ -100,7 +100,13 @@ def train_sentencepiece(
             eos_id=3,
             minloglevel=2,  # errors only: the trainer's own log has hundreds of lines
         )
-    except (RuntimeError, OSError) as error:
+    except Exception as error:
+        if (
+            broken
+        ):  # what the caller's own texts raised: SentencePiece would hide it in an error of its own
+            raise broken[0] from None
+        if not isinstance(error, RuntimeError):
+            raise
         raise _explained(str(error), vocab_size) from None
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, model.getvalue())
@@ -139,12 +145,13 @@ def encode_pieces(processor: sentencepiece.SentencePieceProcessor, texts: Sequen
             )
             for i in range(0, len(texts), CHUNK)
         ]
-    except UnicodeEncodeError:
-        bad = next(i for i, text in enumerate(texts) if not _is_unicode(text))
+    except (TypeError, UnicodeEncodeError):
+        bad = next((i for i, text in enumerate(texts) if not _is_unicode(text)), None)
+        if bad is None:
+            raise
         raise DataError(
-            f"Text {bad} holds half of a surrogate pair, which is no character: "
-            f"{texts[bad]!r:.80}. "
-            "Decode the file as UTF-8."
+            f"Text {bad} is not text, or holds half of a surrogate pair: {texts[bad]!r:.80}. "
+            "Give strings decoded as UTF-8."
         ) from None
     return Ragged.concatenate(parts)
 
@@ -152,19 +159,23 @@ def encode_pieces(processor: sentencepiece.SentencePieceProcessor, texts: Sequen
 def _is_unicode(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:
+    except (AttributeError, UnicodeEncodeError):
         return False
     return True
 
 
-def _sentences(texts: Iterable[str]) -> Iterator[str]:
-    """Lines of at most LONGEST_SENTENCE bytes."""
-    for text in texts:
-        for line in text.splitlines():
-            if len(line) * 4 <= LONGEST_SENTENCE or len(line.encode()) <= LONGEST_SENTENCE:
-                yield line
-            else:
-                yield from _cut(line)
+def _sentences(texts: Iterable[str], broken: list[Exception]) -> Iterator[str]:
+    """Lines of at most LONGEST_SENTENCE bytes; an error of ``texts`` is kept in ``broken``."""
+    try:
+        for text in texts:
+            for line in text.splitlines():
+                if len(line) * 4 <= LONGEST_SENTENCE or len(line.encode()) <= LONGEST_SENTENCE:
+                    yield line
+                else:
+                    yield from _cut(line)
+    except Exception as error:
+        broken.append(error)
+        raise
 
 
 def _cut(line: str) -> Iterator[str]:

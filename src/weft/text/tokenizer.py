@@ -119,6 +119,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             f"{folder / DESCRIPTION}: {error} Import or install the package that registers it "
             "first."
         ) from None
-    loaded = owner.from_files(folder, settings)
-    assert isinstance(loaded, Tokenizer)
-    return loaded
+    if not (isinstance(owner, type) and issubclass(owner, Tokenizer)):
+        raise SavedTextError(
+            f"{folder / DESCRIPTION}: a tokenizer of type '{kind}' is not loaded from files; it "
+            "makes another, and that one is saved. Save the text path again."
+        )
+    return owner.from_files(folder, settings)

@@ -1,0 +1,152 @@
+"""Batches of an epoch, stopped and resumed at every position."""
+
+import re
+
+import numpy as np
+import pytest
+
+from weft.data.batches import EpochBatches
+from weft.data.batching import Batching
+from weft.errors import DataError
+from weft.text.ragged import Ragged
+
+BATCHINGS = [
+    Batching(max_tokens=40),
+    Batching(max_tokens=40, shuffle=False),
+    Batching(batch_size=3),
+    Batching(batch_size=3, shuffle=False),
+]
+
+
+def make(batching, **more):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 9, 41)
+    column = Ragged.from_lists([[1] * n for n in lengths])
+    return EpochBatches(
+        {"source": column, "target": column}, batching, lambda rows: rows.tolist(), seed=11, **more
+    )
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_resumed_at_every_position_it_goes_on_as_undisturbed(batching):
+    undisturbed, places = [], []
+    straight = make(batching)
+    for _ in range(3):
+        places.append((len(undisturbed), straight.state_dict()))
+        for batch in straight:
+            undisturbed.append(batch)
+            places.append((len(undisturbed), straight.state_dict()))
+    assert straight.state_dict() == {"epoch": 3, "position": 0}
+    for given, state in places:
+        resumed = make(batching)
+        resumed.load_state_dict(state)
+        rest = []
+        while resumed.epoch < 3:
+            rest += resumed
+        assert rest == undisturbed[given:], state
+
+
+@pytest.mark.parametrize("batching", BATCHINGS)
+def test_an_epoch_has_every_row_once_and_len_batches(batching):
+    batches = make(batching)
+    for epoch in range(3):
+        assert batches.epoch == epoch
+        expected = len(batches)
+        found = list(batches)
+        assert len(found) == expected
+        assert sorted(i for batch in found for i in batch) == list(range(batches.num_rows))
+
+
+def test_epochs_differ():
+    batches = make(BATCHINGS[0])
+    assert list(batches) != list(batches)
+
+
+def test_a_loop_left_early_keeps_its_position():
+    batches = make(BATCHINGS[2])
+    whole = list(make(BATCHINGS[2]))
+    seen = []
+    for batch in batches:
+        seen.append(batch)
+        if len(seen) == 4:
+            break
+    assert batches.state_dict() == {"epoch": 0, "position": 4}
+    assert seen + list(batches) == whole
+
+
+def test_a_failing_collate_counts_nothing():
+    batches = make(BATCHINGS[2])
+    whole = list(make(BATCHINGS[2]))
+    collate, calls = batches._collate, []
+
+    def failing(rows):
+        calls.append(rows)
+        if len(calls) == 3:
+            raise OSError("broken")
+        return collate(rows)
+
+    batches._collate = failing
+    with pytest.raises(OSError, match=r"^broken$"):
+        list(batches)
+    assert batches.state_dict() == {"epoch": 0, "position": 2}
+    assert list(batches) == whole[2:]
+
+
+def test_the_state_after_the_last_batch_has_an_empty_rest():
+    batches = make(BATCHINGS[2])
+    iterator = iter(batches)
+    for _ in range(len(batches)):
+        next(iterator)
+    assert batches.state_dict() == {"epoch": 0, "position": 14}
+    assert list(batches) == []
+    assert batches.state_dict() == {"epoch": 1, "position": 0}
+
+
+def test_looking_at_it_changes_nothing():
+    batches = make(BATCHINGS[0])
+    before = batches.state_dict()
+    _ = len(batches), batches.plan, batches.statistics, batches.over_budget, iter(batches)
+    assert batches.state_dict() == before
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 5])
+def test_ranks_share_every_batch(world_size):
+    whole = list(make(BATCHINGS[2]))
+    shares = [list(make(BATCHINGS[2], rank=r, world_size=world_size)) for r in range(world_size)]
+    assert {len(share) for share in shares} == {len(whole)}
+    for step, rows in enumerate(whole):
+        assert sorted(i for share in shares for i in share[step]) == sorted(rows)
+
+
+def test_statistics():
+    stats = make(BATCHINGS[0]).statistics
+    assert (stats.rows, stats.batches) == (41, len(make(BATCHINGS[0])))
+    assert 0 <= stats.padding < 0.2
+    assert make(Batching(max_tokens=15)).over_budget.tolist() == [
+        i for i, n in enumerate(np.random.default_rng(0).integers(1, 9, 41)) if 2 * n > 15
+    ]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [{"epoch": 0, "position": 15}, {"epoch": -1, "position": 0}, {"epoch": 0, "position": -1}],
+)
+def test_a_place_that_does_not_exist(state):
+    batches = make(BATCHINGS[2])
+    batches.load_state_dict({"epoch": 2, "position": 1})
+    message = (
+        f"The saved place {state} does not exist: an epoch has 14 batches of 41 rows. "
+        "The data or its batching has changed since it was saved."
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        batches.load_state_dict(state)
+    assert batches.state_dict() == {"epoch": 2, "position": 1}
+
+
+def test_columns_that_do_not_fit():
+    one, two = Ragged.from_lists([[1]]), Ragged.from_lists([[1], [2]])
+    message = r"^Columns must have one number of rows, but have \{'a': 1, 'b': 2\}\.$"
+    with pytest.raises(DataError, match=message):
+        EpochBatches({"a": one, "b": two}, Batching(), len, seed=1)
+    with pytest.raises(DataError, match=r"^There are no rows to make batches of\.$"):
+        EpochBatches({"a": Ragged.from_lists([])}, Batching(), len, seed=1)

@@ -48,8 +48,7 @@ def cross_entropy(
         targets: Class ids, int64. *Shape:* :math:`(N)`.
         label_smoothing: :math:`\epsilon`, from 0 to below 1.
         ignore_index: A target id that is neither summed nor counted; None counts all. It is cheaper
-        not
-            to compute the logits of such positions at all.
+            not to compute the logits of such positions at all.
 
     Raises:
         UserError: If the sizes of ``logits`` and ``targets`` disagree.

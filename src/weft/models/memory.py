@@ -68,9 +68,8 @@ class State:
         Args:
             indices: Row numbers, int64. *Shape:* :math:`(B')`.
             groups: After :meth:`repeat`, the groups that the rows are of, in their order; None: all
-            of them,
-                as they were. Memory is by group, so that rows change places in a group without
-                copying it.
+                of them, as they were. Memory is by group, so that rows change places in a group
+                without copying it.
         """
         used = self._cache[..., : self.position, :]
         cache = self._cache.new_empty((*used.shape[:2], len(indices), *self._cache.shape[3:]))

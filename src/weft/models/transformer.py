@@ -162,9 +162,8 @@ class Transformer(Component, nn.Module):
         Args:
             source: Token ids. *Shape:* :math:`(B,S)`.
             source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-            target_in: The target up to its last token but one, starting with the start mark. Its
-            padding is at
-                the end and needs no lengths. *Shape:* :math:`(B,T)`.
+            target_in: The target up to its last token but one, starting with the start mark.
+                Its padding is at the end and needs no lengths. *Shape:* :math:`(B,T)`.
 
         Returns:
             Logits. *Shape:* :math:`(B,T,V)`.

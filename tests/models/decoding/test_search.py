@@ -1,0 +1,177 @@
+"""Greedy and beam search against an enumeration of all sequences, and row by row."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.models.decoding import Decoding, beam_search, decode, greedy
+
+BOS, EOS = 1, 2
+
+
+@pytest.fixture
+def model(build):
+    """A model with a tiny vocabulary and scores far from uniform, that ends often."""
+    model = build(size=5, output_bias=True)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(3.0)
+        model.output_bias[EOS] = -1.0
+    return model
+
+
+def sources(rows=6):
+    lengths = torch.randint(1, 6, (rows,))
+    return torch.randint(0, 5, (rows, 5)), lengths
+
+
+def enumerated(model, source, length, *, limit, penalty, prefix=(BOS,)):
+    """Every sequence of one source with its score, the best first: no search, no cache."""
+    vocabulary = range(5)
+    others = [token for token in vocabulary if token != EOS]
+    sequences = [
+        (*start, EOS) for n in range(limit) for start in itertools.product(others, repeat=n)
+    ] + list(itertools.product(others, repeat=limit))
+    found = []
+    for sequence in sequences:
+        target = torch.tensor([[*prefix, *sequence]])
+        logits = model(source[None, :length], None, target[:, :-1])[0, len(prefix) - 1 :]
+        steps = logits.log_softmax(-1).gather(1, target[0, len(prefix) :, None])
+        ids = [token for token in sequence if token != EOS]
+        found.append((steps.sum().item() / len(sequence) ** penalty, ids))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 1.7, -0.5])
+@pytest.mark.parametrize("prefix", [[BOS], [EOS, 3]])
+@torch.no_grad()
+def test_a_wide_beam_finds_the_best_of_all_sequences(model, penalty, prefix):
+    source, lengths = sources(3)
+    # 4 + 16 + 64 prefixes of up to 3 ids: a beam of 100 drops none; "never" stops for no guess.
+    decoding = Decoding(
+        beam_size=100,
+        n_best=10,
+        length_penalty=penalty,
+        early_stopping="never",
+        max_length_a=0,
+        max_length_b=4,
+    )
+    found = beam_search(model, source, lengths, decoding, prefix=prefix, eos_idx=EOS)
+    for row in range(3):
+        wanted = enumerated(
+            model, source[row], lengths[row], limit=4, penalty=penalty, prefix=prefix
+        )
+        assert [h.ids for h in found[row]] == [ids for _, ids in wanted[:10]]
+        scores = [score for score, _ in wanted[:10]]
+        assert [h.score for h in found[row]] == pytest.approx(scores, rel=1e-4, abs=1e-5)
+
+
+@torch.no_grad()
+def test_a_vocabulary_too_small_for_n_gives_fewer(model):
+    source, lengths = sources(2)
+    decoding = Decoding(beam_size=9, n_best=9, max_length_a=0, max_length_b=1)
+    found = beam_search(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
+    assert [len(row) for row in found] == [5, 5]
+
+
+@torch.no_grad()
+def test_greedy_takes_the_likeliest_token(model):
+    source, lengths = sources(8)
+    decoding = Decoding(max_length_a=0, max_length_b=6, length_penalty=0.8)
+    found = greedy(model, source, lengths, decoding, prefix=[BOS, 3], eos_idx=EOS)
+    for row, (best,) in enumerate(found):
+        ids, total = [], 0.0
+        while len(ids) < 6 and EOS not in ids:
+            target = torch.tensor([[BOS, 3, *ids]])
+            logits = model(source[row : row + 1, : lengths[row]], None, target)[0, -1]
+            ids.append(int(logits.argmax()))
+            total += logits.log_softmax(-1).max().item()
+        assert best.ids == [token for token in ids if token != EOS]
+        assert best.score == pytest.approx(total / len(ids) ** 0.8, rel=1e-4)
+    assert len({len(row[0].ids) for row in found}) > 1
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_batch_is_its_rows(model, beam_size):
+    source, lengths = sources(20)
+    decoding = Decoding(beam_size=beam_size, n_best=min(2, beam_size), max_length_b=2)
+    together = decode(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
+    for row in range(20):
+        alone = decode(
+            model, source[row : row + 1, : lengths[row]], None, decoding, prefix=[BOS], eos_idx=EOS
+        )
+        assert [h.ids for h in together[row]] == [h.ids for h in alone[0]]
+        assert [h.score for h in together[row]] == pytest.approx([h.score for h in alone[0]])
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_each_row_has_its_own_limit(build, beam_size):
+    model = build(size=9)
+    source, lengths = torch.randint(4, 9, (5, 5)), torch.tensor([5, 1, 3, 2, 4])
+    decoding = Decoding(beam_size=beam_size, max_length_a=1.5, max_length_b=1)
+    found = decode(model, source, lengths, decoding, prefix=[BOS], eos_idx=77)  # never generated
+    assert [len(row[0].ids) for row in found] == [8, 2, 5, 4, 7]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_the_model_s_positions_are_a_limit(build, beam_size):
+    model = build(size=9, max_length=12)
+    decoding = Decoding(beam_size=beam_size, max_length_b=500)
+    source = torch.randint(4, 9, (2, 3))
+    found = decode(model, source, None, decoding, prefix=[BOS, 4], eos_idx=77)
+    assert [len(row[0].ids) for row in found] == [11, 11]
+
+
+def test_a_wider_beam_is_no_worse_on_average(model):
+    source, lengths = sources(40)
+    means = []
+    for beam_size in (1, 2, 8):
+        decoding = Decoding(beam_size=beam_size, length_penalty=0.0, max_length_a=0, max_length_b=6)
+        found = decode(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
+        means.append(math.fsum(row[0].score for row in found) / 40)
+    assert means[0] < means[1] < means[2]
+
+
+def test_a_model_in_training_decodes_without_dropout_and_goes_on_training(build):
+    model = build(dropout=0.5)
+    source = torch.randint(4, 50, (3, 5))
+    wanted = decode(model, source, None, Decoding(), prefix=[BOS], eos_idx=EOS)
+    model.train()
+    assert decode(model, source, None, Decoding(), prefix=[BOS], eos_idx=EOS) == wanted
+    assert model.training
+
+
+def test_no_rows_give_no_rows(build):
+    source = torch.zeros((0, 5), dtype=torch.int64)
+    assert decode(build(), source, None, Decoding(), prefix=[BOS], eos_idx=EOS) == []
+
+
+def test_a_prefix_is_needed(build):
+    with pytest.raises(UserError) as error:
+        decode(build(), torch.ones(1, 2).long(), None, Decoding(), prefix=[], eos_idx=EOS)
+    assert str(error.value) == "Decoding needs a prefix of at least one id, the start mark."
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"beam_size": 2, "n_best": 3},
+            "decoding.n_best must be from 1 to beam_size, but is 3 of 2.",
+        ),
+        ({"beam_size": 0}, "decoding.n_best must be from 1 to beam_size, but is 1 of 0."),
+        (
+            {"max_length_a": -1.0},
+            "decoding.max_length_a must be at least 0 and max_length_b at least 1, "
+            "but they are -1.0 and 10.",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, message):
+    with pytest.raises(UserError) as error:
+        Decoding(**settings)
+    assert str(error.value) == message

@@ -1,0 +1,182 @@
+"""What every encoder-decoder must do: one suite, a line for each variant."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from weft.models.losses import cross_entropy
+from weft.models.presets import preset
+from weft.models.transformer import Transformer
+
+SIZE, PAD = 40, 1
+TINY = preset("tiny")
+VARIANTS = {
+    "tiny": TINY,
+    "post": dataclasses.replace(TINY, norm_order="post"),
+    "learned": dataclasses.replace(TINY, positions="learned", position_offset=2),
+    "tensor2tensor": dataclasses.replace(TINY, positions="sinusoidal_tensor2tensor"),
+    "tie_decoder": dataclasses.replace(TINY, tie="decoder", activation="gelu"),
+    "tie_none": dataclasses.replace(TINY, tie="none", scale_embedding=False),
+    "output_bias": dataclasses.replace(TINY, output_bias=True, activation="silu"),
+    "one_layer": dataclasses.replace(TINY, num_encoder_layers=1, num_decoder_layers=3),
+    "attention_dropout": dataclasses.replace(TINY, attention_dropout=0.1),
+    "small": preset("small"),
+    "nllb": dataclasses.replace(
+        preset("nllb/dense_600m"),
+        vocabulary_size=SIZE,
+        dim=32,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        ffn_dim=64,
+    ),
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def model(request):
+    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=PAD))
+    return VARIANTS[request.param].build(tokenizer=tokenizer).eval()
+
+
+@pytest.fixture
+def batch():
+    """Sources with their lengths, and inputs of the decoder."""
+    lengths = torch.tensor([7, 3, 5, 2])
+    source = torch.randint(4, SIZE, (4, 7))
+    source = source.masked_fill(torch.arange(7) >= lengths[:, None], PAD)
+    return source, lengths, torch.randint(4, SIZE, (4, 6))
+
+
+def test_shapes(model, batch):
+    source, _, _ = batch
+    assert model(*batch).shape == (4, 6, SIZE)
+    hidden = model.hidden(*batch)
+    assert hidden.shape == (4, 6, model.config.dim)
+    assert model.project(hidden[:, 0]).shape == (4, SIZE)
+    assert model.encode(source, None).states.shape == (4, 7, model.config.dim)
+    torch.testing.assert_close(model.project(hidden), model(*batch))
+
+
+def test_every_parameter_learns(model, batch):
+    model.train()
+    logits = model(*batch).flatten(0, 1)
+    loss = cross_entropy(logits, torch.randint(0, SIZE, (24,)), label_smoothing=0.1)
+    loss.total.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+
+
+def test_a_few_steps_fit_a_batch(model, batch):
+    targets = torch.randint(4, SIZE, (24,))
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    losses = []
+    for _ in range(60):
+        loss = cross_entropy(model(*batch).flatten(0, 1), targets).total / 24
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[0] < 1.5 * torch.tensor(float(SIZE)).log()  # starts near uniform
+    assert losses[-1] < losses[0] / 2
+
+
+def test_state_dict_round_trip(model, batch):
+    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=PAD))
+    other = model.config.build(tokenizer=tokenizer).eval()
+    assert not torch.equal(other(*batch), model(*batch))
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(*batch), model(*batch))
+    assert other.config == model.config
+
+
+def test_padding_changes_nothing(model, batch):
+    source, lengths, target = batch
+    wanted = model(source, lengths, target)
+    more = torch.full((4, 3), PAD)
+    longer = model(torch.cat([source, more], 1), lengths, torch.cat([target, more], 1))
+    torch.testing.assert_close(longer[:, :6], wanted, rtol=1e-4, atol=1e-5)
+    for i, length in enumerate(lengths.tolist()):  # without padding and without a mask
+        alone = model(source[i : i + 1, :length], None, target[i : i + 1])
+        torch.testing.assert_close(alone[0], wanted[i], rtol=1e-4, atol=1e-5)
+
+
+def test_padding_ids_do_not_matter(model, batch):
+    source, lengths, target = batch
+    other = source.masked_fill(source == PAD, 5)
+    torch.testing.assert_close(model(other, lengths, target), model(*batch))
+
+
+def test_batch_order_changes_nothing(model, batch):
+    order = torch.tensor([2, 0, 3, 1])
+    shuffled = model(*(part[order] for part in batch))
+    torch.testing.assert_close(shuffled, model(*batch)[order], rtol=1e-4, atol=1e-5)
+
+
+def test_the_future_is_not_seen(model, batch):
+    source, lengths, target = batch
+    changed = target.clone()
+    changed[:, 4:] = 7
+    torch.testing.assert_close(
+        model(source, lengths, changed)[:, :4], model(*batch)[:, :4], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_one_step_at_a_time_equals_the_whole(model, batch):
+    source, lengths, _ = batch
+    target = torch.randint(4, SIZE, (4, 40))  # longer than a cache starts with
+    with torch.inference_mode():
+        wanted = model(source, lengths, target)
+        state = model.start(model.encode(source, lengths))
+        found = [model.step(target[:, i], state) for i in range(40)]
+    assert state.position == 40
+    torch.testing.assert_close(torch.stack(found, 1), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_selected_rows_go_on_as_themselves(model, batch):
+    source, lengths, target = batch
+    rows = torch.tensor([3, 1, 1])
+    with torch.inference_mode():
+        wanted = model(source, lengths, target)[rows, -1]
+        state = model.start(model.encode(source, lengths))
+        for i in range(3):
+            model.step(target[:, i], state)
+        state.select(rows)
+        assert len(state) == 3
+        for i in range(3, 6):
+            found = model.step(target[rows, i], state)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_of_a_group_share_a_memory(model, batch):
+    source, lengths, target = batch
+    with torch.inference_mode():
+        wanted = model(source, lengths, target)
+        state = model.start(model.encode(source, lengths))
+        model.step(target[:, 0], state)
+        state.repeat(2)
+        assert len(state) == 8
+        state.select(torch.tensor([1, 0, 3, 2, 5, 4, 7, 6]))
+        model.step(target[:, 1].repeat_interleave(2), state)
+        state.select(torch.tensor([7, 6, 2, 2]), groups=torch.tensor([3, 1]))
+        for i in range(2, 6):
+            found = model.step(target[[3, 3, 1, 1], i], state)
+    torch.testing.assert_close(found, wanted[[3, 3, 1, 1], -1], rtol=1e-5, atol=1e-5)
+
+
+def test_seeded_weights_are_the_same(model):
+    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=PAD))
+    built = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        built.append(model.config.build(tokenizer=tokenizer).state_dict())
+    assert all(torch.equal(built[0][name], built[1][name]) for name in built[0])
+
+
+def test_config_builds_what_it_says(model):
+    assert isinstance(model, Transformer)
+    assert model.config.vocabulary_size == SIZE
+    assert model.config.pad_idx == PAD

@@ -1,0 +1,209 @@
+"""The same weights in ``transformers`` give the same logits, greedy and beam output."""
+
+import pytest
+import torch
+from torch import nn
+from transformers import (
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+)
+
+from weft.models.decoding import Decoding, decode
+
+SIZE, PAD, BOS, EOS, LANGUAGE = 24, 1, 2, 3, 0
+PREFIXES = [[BOS], [EOS, LANGUAGE]]
+STEPS = 150
+SIZES = {
+    "vocab_size": SIZE,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": 64,
+    "scale_embedding": True,
+    "pad_token_id": PAD,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+    "decoder_start_token_id": BOS,
+    "forced_eos_token_id": None,
+}
+OURS = {
+    "size": SIZE,
+    "pad_idx": PAD,
+    "dim": 32,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": 4,
+    "ffn_dim": 48,
+}
+MARIAN = {**OURS, "activation": "silu", "norm_order": "post", "output_bias": True}
+M2M100 = {**OURS, "positions": "sinusoidal_tensor2tensor", "position_offset": PAD + 1}
+
+
+@pytest.fixture(scope="module", params=["marian", "m2m_100"])
+def theirs(request):
+    """A model of ``transformers``, trained a little so that its outputs vary and end."""
+    torch.manual_seed(0)
+    if request.param == "marian":
+        model = MarianMTModel(MarianConfig(**SIZES, activation_function="swish"))
+        model.final_logits_bias.normal_()
+    else:
+        model = M2M100ForConditionalGeneration(M2M100Config(**SIZES))
+    for name, parameter in model.named_parameters():
+        if parameter.ndim == 1:  # biases and norms too, else swapped ones would not show
+            nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for step in range(STEPS):
+        source, _, mask = sources(64)
+        prefix = torch.tensor(PREFIXES[step % 2]).repeat(len(source), 1)
+        target = torch.cat([prefix, source], dim=1)  # copying
+        labels = target[:, 1:].masked_fill(target[:, 1:] == PAD, -100)
+        inputs = target[:, :-1].masked_fill(target[:, :-1] == PAD, EOS)
+        loss = model(
+            input_ids=source, attention_mask=mask, decoder_input_ids=inputs, labels=labels
+        ).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.generation_config = type(model.generation_config)()
+    return model.eval()
+
+
+@pytest.fixture
+def pair(theirs, build):
+    """Theirs and ours, with the same weights."""
+    ours = build(**(MARIAN if isinstance(theirs, MarianMTModel) else M2M100))
+    ours.load_state_dict(converted(theirs), strict=True)
+    return theirs, ours
+
+
+def converted(theirs):
+    """Their state dict under our names."""
+    found = theirs.state_dict()
+    parts = {
+        "attention": ("self_attn", "self_attn_layer_norm"),
+        "cross_attention": ("encoder_attn", "encoder_attn_layer_norm"),
+    }
+    state = {
+        "source.tokens.weight": found["model.shared.weight"],
+        "target.tokens.weight": found["model.shared.weight"],
+        "output_weight": found["model.shared.weight"],
+    }
+    if "final_logits_bias" in found:
+        state["output_bias"] = found["final_logits_bias"][0]
+    for side, count in (("encoder", 2), ("decoder", 3)):
+        for kind in ("weight", "bias"):
+            if f"model.{side}.layer_norm.{kind}" in found:
+                state[f"{side}.norm.{kind}"] = found[f"model.{side}.layer_norm.{kind}"]
+        for i in range(count):
+            for kind in ("weight", "bias"):
+                them, us = f"model.{side}.layers.{i}", f"{side}.layers.{i}"
+                for part, (name, norm) in parts.items():
+                    if f"{them}.{name}.q_proj.{kind}" not in found:
+                        continue
+                    q, k, v, out = (
+                        found[f"{them}.{name}.{x}_proj.{kind}"] for x in ("q", "k", "v", "out")
+                    )
+                    if part == "attention":
+                        state[f"{us}.attention.qkv.{kind}"] = torch.cat([q, k, v])
+                    else:
+                        state[f"{us}.cross_attention.q.{kind}"] = q
+                        state[f"{us}.cross_attention.kv.{kind}"] = torch.cat([k, v])
+                    state[f"{us}.{part}.out.{kind}"] = out
+                    state[f"{us}.{part}_residual.norm.{kind}"] = found[f"{them}.{norm}.{kind}"]
+                state[f"{us}.feed_forward.inner.{kind}"] = found[f"{them}.fc1.{kind}"]
+                state[f"{us}.feed_forward.outer.{kind}"] = found[f"{them}.fc2.{kind}"]
+                norm = found[f"{them}.final_layer_norm.{kind}"]
+                state[f"{us}.feed_forward_residual.norm.{kind}"] = norm
+    return state
+
+
+def sources(rows=12, longest=9):
+    """Random sources with padding at their ends."""
+    lengths = torch.randint(2, longest + 1, (rows,))
+    lengths[0] = longest
+    source = torch.randint(4, SIZE, (rows, longest))
+    source[torch.arange(rows), lengths - 1] = EOS
+    mask = torch.arange(longest) < lengths[:, None]
+    return source.masked_fill(~mask, PAD), lengths, mask.long()
+
+
+def generated(theirs, source, mask, **settings):
+    """Their sequences without prefix, end mark and padding, and their scores."""
+    prefix = settings.pop("prefix")
+    found = theirs.generate(
+        source,
+        attention_mask=mask,
+        decoder_input_ids=torch.tensor(prefix).repeat(len(source), 1),
+        decoder_start_token_id=prefix[0],
+        eos_token_id=EOS,
+        pad_token_id=PAD,
+        do_sample=False,
+        return_dict_in_generate=True,
+        output_scores=True,
+        **settings,
+    )
+    ids = found.sequences[:, len(prefix) :].tolist()
+    ids = [row[: row.index(EOS)] if EOS in row else row for row in ids]
+    scores = found.sequences_scores.tolist() if "sequences_scores" in found else None
+    return ids, scores
+
+
+def test_logits(pair):
+    theirs, ours = pair
+    source, lengths, mask = sources()
+    target = torch.randint(4, SIZE, (len(source), 7))
+    with torch.no_grad():
+        wanted = theirs(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+        found = ours(source, lengths, target)
+    assert wanted.std() > 1  # otherwise near nothing would be near everything
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_greedy(pair, prefix):
+    theirs, ours = pair
+    source, lengths, mask = sources(24)
+    wanted, _ = generated(theirs, source, mask, prefix=prefix, num_beams=1, max_new_tokens=12)
+    decoding = Decoding(max_length_a=0, max_length_b=12)
+    found = decode(ours, source, lengths, decoding, prefix=prefix, eos_idx=EOS)
+    assert [row[0].ids for row in found] == wanted
+    assert len({len(ids) for ids in wanted}) > 1  # some end before the limit
+
+
+@pytest.mark.parametrize(
+    ("theirs_stop", "ours_stop"), [(False, "heuristic"), (True, "first"), ("never", "never")]
+)
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.0, -0.5])
+def test_beam(pair, theirs_stop, ours_stop, length_penalty):
+    theirs, ours = pair
+    source, lengths, mask = sources(24)
+    wanted, scores = generated(
+        theirs,
+        source,
+        mask,
+        prefix=[EOS, LANGUAGE],
+        num_beams=4,
+        num_return_sequences=3,
+        max_new_tokens=12,
+        length_penalty=length_penalty,
+        early_stopping=theirs_stop,
+    )
+    decoding = Decoding(
+        beam_size=4,
+        n_best=3,
+        length_penalty=length_penalty,
+        early_stopping=ours_stop,
+        max_length_a=0,
+        max_length_b=12,
+    )
+    found = decode(ours, source, lengths, decoding, prefix=[EOS, LANGUAGE], eos_idx=EOS)
+    assert [h.ids for row in found for h in row] == wanted
+    found_scores = torch.tensor([h.score for row in found for h in row])
+    torch.testing.assert_close(found_scores, torch.tensor(scores), rtol=1e-4, atol=1e-5)
+    assert len({len(ids) for ids in wanted}) > 1

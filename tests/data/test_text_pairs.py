@@ -181,3 +181,8 @@ def test_a_row_cannot_be_lost():
     with pytest.raises(AssertionError, match="a row was lost"):
         RowCount(good=1, bad=1, total=3)
     assert len(Rows({"a": []})) == 0
+
+
+def test_python_may_give_a_path_as_text_and_columns_as_a_list(file):
+    data = pairs(str(file(b"a\tb\n")), columns=["x", "y"])
+    assert list(data) == [{"x": "a", "y": "b"}]

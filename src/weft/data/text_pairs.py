@@ -121,7 +121,7 @@ class TextPairs(Component):
             max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
         )
         self._table: Table | None = None
-        _check_exists(config.path)
+        _check_exists(Path(config.path))
 
     def read(self, *, ingredient: str = "train_data", folder: Path | None = None) -> "TextPairs":
         """Reads the file, once, and decides about its bad rows. Everything else calls this.

@@ -159,7 +159,7 @@ class Runner:
 
     def run_command(self, command: Command, place: str) -> None:
         done = subprocess.run(
-            ["bash", "-c", command.line],
+            ["bash", "-o", "pipefail", "-c", command.line],
             cwd=self.folder,
             env=self.env,
             stdin=subprocess.DEVNULL,

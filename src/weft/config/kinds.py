@@ -182,6 +182,8 @@ def fits(produced: Any, wanted: Any) -> bool:
 def _plain_class(annotation: Any) -> type[Any] | None:
     if annotation is None:
         return _NONE
+    if annotation in (Any, inspect.Parameter.empty):
+        return None
     found = typing.get_origin(annotation) or annotation
     return found if isinstance(found, type) else None
 

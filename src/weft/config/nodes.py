@@ -83,7 +83,9 @@ def untyped_word(text: str) -> Any:
         return None
     if text in ("true", "True", "false", "False"):
         return text in ("true", "True")
-    if text[0].isdigit() or text[0] in "+-." or text in ("inf", "nan"):
+    if text.lstrip("+-") in (".inf", ".nan"):
+        return float(text.replace(".", ""))
+    if text[0].isdigit() or text[0] in "+-.":
         for kind in (int, float):
             try:
                 return kind(text)

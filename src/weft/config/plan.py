@@ -115,7 +115,12 @@ class _Planner:
 
     def dotted_settings(self) -> list[str]:
         """Every setting of the plan by its dotted name."""
-        return [name for key, tree in self.tree().items() for name in _dotted(tree, key)]
+        found: list[str] = []
+        for node in (self.nodes[name] for name in self.order):
+            for key, value in node.settings.items():
+                known = value is not MISSING and value is not INVALID
+                found += _dotted(plain(value) if known else None, f"{node.name}.{key}")
+        return found
 
     def walk(self, targets: Sequence[str]) -> None:
         """Plans the targets and everything they need."""

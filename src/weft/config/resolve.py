@@ -216,7 +216,7 @@ class Resolver:
             for key in given:
                 text = (
                     f"{node.name}.{key} is the ingredient '{key}', no setting of {node.name}; "
-                    f"its settings are written {key}.…"
+                    f"its settings are written {key}.name=value."
                 )
                 self.problems.append(Problem(text, layer.place_of(key)))
             if given:

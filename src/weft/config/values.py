@@ -5,10 +5,12 @@ The type decides what a word means: ``no`` is text in a text field and False in 
 
 import dataclasses
 import enum
+import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,7 @@ class _Invalid:
 INVALID = _Invalid()
 
 
-class _WrongType(Exception):
+class _WrongTypeError(Exception):
     """The node is not of the wanted type; a message says more than 'wanted, found'."""
 
     def __init__(self, message: str | None = None) -> None:
@@ -85,7 +87,7 @@ class Values:
         annotation = unwrapped(annotation)
         try:
             return self._read(node, annotation, name)
-        except _WrongType as error:
+        except _WrongTypeError as error:
             wanted = f"{name}: wanted {type_name(annotation)}, found {shown(node)}."
             return self.problem(f"{name}: {error.message}" if error.message else wanted, node.place)
 
@@ -93,6 +95,8 @@ class Values:
         union = members(annotation)
         if union is not None:
             return self._union(node, union, name)
+        if annotation in (Any, inspect.Parameter.empty):
+            return untyped(node)
         if annotation in (None, type(None)):
             return _expect(None, is_null(node))
         origin = typing.get_origin(annotation) or annotation
@@ -138,7 +142,7 @@ class Values:
         if len(attempts) == 1:
             self.problems += attempts[0]
             return INVALID
-        raise _WrongType
+        raise _WrongTypeError
 
     def fresh(self) -> "Values":
         """A reader of the same kind for an attempt that may fail."""
@@ -154,13 +158,13 @@ class Values:
                 tuple(Value(item, node.place) for item in node.value), node.place or Place("code")
             )
         if not isinstance(node, Items):
-            raise _WrongType
+            raise _WrongTypeError
         arguments = typing.get_args(annotation)
         fixed = origin is tuple and arguments and arguments[-1] is not ...
         if fixed and arguments == ((),):
             arguments = ()
         if fixed and len(arguments) != len(node.items):
-            raise _WrongType
+            raise _WrongTypeError
         kinds = arguments if fixed else [arguments[0] if arguments else Any] * len(node.items)
         found = [
             self.read(item, kind, f"{name}[{index}]")
@@ -174,7 +178,7 @@ class Values:
         if isinstance(node, Value) and isinstance(node.value, Mapping):
             return node.value
         if not isinstance(node, Entries):
-            raise _WrongType
+            raise _WrongTypeError
         key_kind, value_kind = typing.get_args(annotation) or (str, Any)
         found = {}
         for key, item in node.entries.items():
@@ -191,7 +195,7 @@ def _quoted(node: Node) -> bool:
 
 def _expect(value: Any, good: bool) -> Any:
     if not good:
-        raise _WrongType
+        raise _WrongTypeError
     return value
 
 
@@ -213,11 +217,13 @@ def _bool(node: Node, _: type[Any]) -> bool:
 def _number(node: Node, kind: type[Any]) -> Any:
     given = node.value if isinstance(node, Value) else _text(node).strip()
     if isinstance(given, bool):
-        raise _WrongType
+        raise _WrongTypeError
+    if isinstance(given, str) and given.lstrip("+-") in (".inf", ".nan"):
+        given = given.replace(".", "")
     try:
         return _ADAPTERS[kind].validate_python(given)
     except ValidationError as error:
-        raise _WrongType from error
+        raise _WrongTypeError from error
 
 
 def _string(node: Node, _: type[Any]) -> str:
@@ -238,7 +244,7 @@ def _text(node: Node) -> str:
         return node.text
     raw = None if isinstance(node, Value) else node.raw
     if raw is None:
-        raise _WrongType
+        raise _WrongTypeError
     return raw
 
 
@@ -262,7 +268,7 @@ def _one_of(node: Node, options: Mapping[Any, Any], names: Sequence[Any] | None 
     listed = ", ".join(
         repr(option) if names is None else str(option) for option in names or options
     )
-    raise _WrongType(f"wanted one of {listed}, found {shown(node)}.")
+    raise _WrongTypeError(f"wanted one of {listed}, found {shown(node)}.")
 
 
 def _duration(node: Node, _: type[Any]) -> timedelta:
@@ -272,14 +278,14 @@ def _duration(node: Node, _: type[Any]) -> timedelta:
     try:
         return parse_duration(_text(node))
     except ValueError as error:
-        raise _WrongType(str(error)) from error
+        raise _WrongTypeError(str(error)) from error
 
 
 def _from_word(node: Scalar, kind: Any) -> Any:
     try:
         return kind.parse(node.text)
     except ValueError as error:
-        raise _WrongType(str(error)) from error
+        raise _WrongTypeError(str(error)) from error
 
 
 def _torch_name(node: Node, kind: str | None) -> str:
@@ -287,11 +293,11 @@ def _torch_name(node: Node, kind: str | None) -> str:
     text = text.removeprefix("torch.")
     if kind == DEVICE:
         if not _DEVICE.fullmatch(text):
-            raise _WrongType(f"wanted a device like 'cpu' or 'cuda:0', found {shown(node)}.")
+            raise _WrongTypeError(f"wanted a device like 'cpu' or 'cuda:0', found {shown(node)}.")
         return text
     text = _DTYPE_ALIASES.get(text, text)
     if text not in _DTYPES:
-        raise _WrongType(f"wanted a dtype, one of {', '.join(_DTYPES)}; found {shown(node)}.")
+        raise _WrongTypeError(f"wanted a dtype, one of {', '.join(_DTYPES)}; found {shown(node)}.")
     return text
 
 
@@ -316,18 +322,17 @@ def parse_duration(text: str) -> timedelta:
     """
     rest = text.strip().lower()
     sign, rest = (-1, rest[1:]) if rest.startswith("-") else (1, rest)
-    micros, position = 0.0, 0
+    micros, position = Fraction(0), 0
     while match := _DURATION.match(rest, position):
         unit = _UNIT_WORDS.get(match[2], match[2])
         if unit not in _UNITS:
             break
-        number = float(match[1]) if "." in match[1] else int(match[1])
-        micros += number * _UNITS[unit]
+        micros += Fraction(match[1]) * _UNITS[unit]
         position = match.end()
     if position == 0 or rest[position:].strip():
         raise ValueError(f"wanted a duration like '20m', '1h30m' or '2d', found {text!r}.")
     try:
-        return sign * timedelta(microseconds=micros)
+        return timedelta(microseconds=sign * round(micros))
     except OverflowError as error:
         raise ValueError(f"the duration {text!r} is too long.") from error
 

@@ -1,7 +1,9 @@
 """The names of a recipe and the words of a command line: settings, bare names, swapped ingredients."""
 
 import importlib
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from weft.config.ingredient import BuiltFrom, Ingredient, Table, is_ingredient
 from weft.config.nodes import Entries, Scalar, is_null, merged
@@ -86,11 +88,15 @@ class Names:
     def swap(self, name: str, path: str, place: Place) -> None:
         """``module=@my_package.models.deep``: the ingredient is what the import path names."""
         module_name, _, attribute = path.removeprefix("@").rpartition(".")
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it; the person here typed the path
         try:
             value = getattr(importlib.import_module(module_name), attribute)
-        except (ImportError, AttributeError, ValueError) as error:
-            self.problems.append(Problem(f"{name}: '{path}' cannot be imported: {error}", place))
+        except Exception as error:
+            text = f"{name}: '{path}' cannot be imported: {type(error).__name__}: {error}."
+            self.problems.append(Problem(text, place))
             return
+        finally:
+            sys.path.remove(str(Path.cwd()))
         if not is_ingredient(value):
             wanted = "wanted a function, a class, a component or a Config"
             self.problems.append(

@@ -193,6 +193,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None if isinstance(untyped_word(text), str) else "'"
+    if not text.isprintable():
+        style = '"'  # other styles fold line breaks, and some controls read back as spaces
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

@@ -1,0 +1,77 @@
+"""The help, whole: of a complete recipe, of a docstring alone, of recipes with every kind of hole."""
+
+import pytest
+
+from weft.config.help import help_text
+
+
+def test_the_whole_help(kitchen):
+    text = help_text(kitchen.table(), kitchen.defaults, usage={"train": "train it"})
+    assert text == (
+        """A tiny recipe.
+
+  weft train recipe.py [name.setting=value ...]  train it
+
+**tokenizer** (list): Splits text.
+  tokenizer.tsv_file (pathlib.Path): What it is fitted on. (default=rows.tsv)
+  tokenizer.vocab_size (int): Number of pieces. (default=5)
+
+**model** (Net.Config, type tiny_model): A model of the tests.
+  model.dim (int): Width. (default=4)
+  model.size (int | None): (default=null)
+
+**module** (Net, built from model)
+
+**optimizer** (Adam, type tiny_adam): Adam of the tests.
+  optimizer.lr (float): Step size. (default=0.001)
+  optimizer.betas (tuple[float, float]): (default=[0.9, 0.98])
+
+**trainer** (Trainer): Trains.
+  trainer.steps (int): Optimizer steps. (default=10)
+  trainer.selection (Selection.Config): Which checkpoint is the best.
+  trainer.selection.metric (str): (default=loss)
+
+**train_data** (list): Rows.
+  train_data.path (pathlib.Path): (default=rows.tsv)
+  train_data.shuffle (bool): (default=true)
+
+**valid_data** (list): Rows.
+  valid_data.path (pathlib.Path): (default=dev.tsv)
+  valid_data.shuffle (bool): (default=false)
+"""
+    )
+
+
+def test_a_docstring_alone_shows_what_is_missing(kitchen):
+    table = kitchen.table('"""Train eng-fra translation model on Tatoeba dataset"""\n')
+    text = help_text(table, kitchen.defaults)
+    lines = text.splitlines()
+    assert lines[0] == "Train eng-fra translation model on Tatoeba dataset"
+    assert [line for line in lines if "!!!" in line] == [
+        "**tokenizer**: !!! No tokenizer specified !!!",
+        "**module**: !!! No module specified !!!",
+        "**train_data**: !!! No train_data specified !!!",
+    ]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "",
+        "def module(model_cfg): ...\n",
+        "def tokenizer(x: int): ...\n",
+        "def module(a): ...\ndef a(module): ...\n",
+        "from weft.config.recipe import like\nvalid_data = like('train_data')\n",
+        "def train_data(tokenizer: 'Unknown', x=object): ...\n",
+        "def model(): ...\n",
+    ],
+)
+def test_help_never_fails_for_what_is_missing(kitchen, script):
+    assert "!!!" in help_text(kitchen.table(script), kitchen.defaults)
+
+
+def test_problems_stand_below_the_help(kitchen):
+    text = help_text(kitchen.table(), kitchen.defaults, words=["vocab_size=x"])
+    assert text.endswith(
+        "\n!!! command line: vocab_size=x: tokenizer.vocab_size: wanted int, found 'x'. !!!\n"
+    )

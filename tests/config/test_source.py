@@ -1,0 +1,178 @@
+"""Where recipes come from: scripts, experiments, YAML; what fails on the way, and what is trusted."""
+
+import sys
+
+import pytest
+
+from weft.config import registries
+from weft.config.nodes import untyped
+from weft.config.recipe import Recipe, register_experiment
+from weft.config.script import load_script
+from weft.config.source import open_recipe, read_settings
+from weft.errors import CodeNotAllowedError, UserError
+
+
+def error(call, kind=UserError):
+    with pytest.raises(kind) as caught:
+        call()
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_ingredients_are_what_the_file_binds(kitchen):
+    table = kitchen.table(
+        '''"""Doc."""
+from collections import OrderedDict
+from pathlib import Path
+import json
+LIMIT = 3
+_hidden = lambda: 1
+Alias = OrderedDict
+shown = lambda: 1
+def f(): ...
+class C: ...
+if LIMIT:
+    def g(): ...
+try:
+    h: object = f
+except ImportError:
+    h = None
+'''
+    )
+    assert list(table.ingredients) == ["Alias", "shown", "f", "C", "g", "h"]
+    assert str(table.ingredients["g"].place) == "recipe.py:12:5"
+    assert table.doc == "Doc."
+
+
+def test_local_modules_import_and_each_script_has_its_own(kitchen, tmp_path):
+    for folder, number in (("one", 1), ("two", 2)):
+        (tmp_path / folder).mkdir()
+        kitchen.file(f"NUMBER = {number}\n", f"{folder}/neighbour.py")
+        kitchen.file("import neighbour\ndef f(): return neighbour.NUMBER\n", f"{folder}/recipe.py")
+    path = list(sys.path)
+    first, second = (load_script(kitchen.folder / f / "recipe.py") for f in ("one", "two"))
+    assert (first.ingredients["f"].value(), second.ingredients["f"].value()) == (1, 2)
+    assert [p.name for p in second.local_modules] == ["neighbour.py"]
+    assert sys.path == path
+
+
+def test_a_script_runs_again_and_edited_though_it_registers(kitchen):
+    first = kitchen.table()
+    again = kitchen.table()
+    from tests.config.conftest import SCRIPT
+
+    edited = kitchen.table(SCRIPT.replace("dim: int = 8", "dim: int = 9"))
+    assert first.module is not again.module
+    assert registries.models.get("tiny_model") is edited.ingredients["Net"].value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def f(:\n", "bad.py:1:7: not Python: invalid syntax."),
+        ("\nx = nope\n", "bad.py:2: the script failed: NameError: name 'nope' is not defined"),
+        (
+            "import no_such\n",
+            "bad.py:1: the script failed: ModuleNotFoundError: No module named 'no_such'",
+        ),
+        ("raise SystemExit(3)\n", "bad.py:1: the script failed: SystemExit: 3"),
+    ],
+)
+def test_a_script_that_fails_says_where(kitchen, text, message):
+    path = kitchen.file(text, "bad.py")
+    assert error(lambda: load_script(path)) == message
+
+
+def test_a_missing_script_shows_its_neighbour(kitchen, tmp_path):
+    kitchen.file("", "tatoeba.py")
+    assert error(lambda: open_recipe("tatoba.py")) == (
+        f"tatoba.py: no such script in {tmp_path}. Did you mean 'tatoeba.py'?"
+    )
+
+
+def test_experiments_are_functions_that_return_a_recipe(kitchen, monkeypatch):
+    monkeypatch.setattr(registries.experiments, "_entries", {})
+    monkeypatch.setattr(registries.experiments, "_modules", {})
+
+    @register_experiment("tiny/words")
+    def words():
+        """Counts words."""
+        return Recipe(tokenizer=lambda size=3: size)
+
+    source = open_recipe("tiny/words")
+    assert (source.table.doc, list(source.table.ingredients)) == ("Counts words.", ["tokenizer"])
+    assert error(lambda: open_recipe("tiny/word")) == (
+        "command line: no recipe is called 'tiny/word'. Did you mean 'tiny/words'? "
+        "Wanted a script.py, a file.yaml, or an experiment: tiny/words."
+    )
+
+
+def test_a_recipe_holds_ingredients_only(kitchen):
+    assert error(lambda: open_recipe(Recipe(size=3))) == (
+        "recipe: the ingredient 'size' is a int; wanted a Config, a component, a function, a class or "
+        "like(...)."
+    )
+
+
+@pytest.mark.parametrize(
+    "body", ["tokenizer: {vocab_size: 4}\n", "settings: {tokenizer: {vocab_size: 4}}\n"]
+)
+def test_a_yaml_file_names_a_recipe_and_is_the_first_layer(kitchen, body):
+    kitchen.table()
+    (kitchen.folder / "deep").mkdir()
+    kitchen.file("recipe: ../recipe.py\n" + body, "deep/mine.yaml")
+    kitchen.file("tokenizer: {vocab_size: 9}\n", "more.yaml")
+    source = open_recipe("deep/mine.yaml", configs=["more.yaml"])
+    assert [untyped(layer) for layer in source.layers] == [
+        {"tokenizer": {"vocab_size": 4}},
+        {"tokenizer": {"vocab_size": 9}},
+    ]
+    assert source.name == "recipe"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\n", "f.yaml: names no recipe. Add a line like 'recipe: translation/tatoeba'."),
+        (
+            "recipe: recipe.py\nsettings: {}\nlr: 1\n",
+            "f.yaml:3:1: 'lr' stands beside 'settings:'; move it under it.",
+        ),
+        (
+            "recipe: other.yaml\n",
+            "f.yaml:1:9: a recipe is a script or an experiment, not another file.",
+        ),
+        (
+            "recipe: recipe.py\nsettings: 3\n",
+            "f.yaml:2:11: wanted a mapping of ingredients to their settings.",
+        ),
+    ],
+)
+def test_a_yaml_recipe_with_a_mistake(kitchen, text, message):
+    kitchen.table()
+    kitchen.file(text, "f.yaml")
+    assert error(lambda: open_recipe("f.yaml")) == message
+
+
+def test_only_the_first_file_names_a_recipe(kitchen):
+    path = kitchen.file("lr: 1\nrecipe: x\n", "f.yaml")
+    assert error(lambda: read_settings(path)) == (
+        "f.yaml:2:1: only the first file may name a recipe; remove this line, or run the file itself."
+    )
+
+
+@pytest.mark.parametrize("sign", ["built", "run.json"])
+def test_code_that_a_run_folder_names_needs_the_flag(kitchen, sign):
+    kitchen.file("raise RuntimeError('executed')\n")
+    kitchen.file(
+        "recipe: recipe.py\nsettings: {}\n" + ("built: {}\n" if sign == "built" else ""),
+        "config.yaml",
+    )
+    if sign == "run.json":
+        kitchen.file("{}", "run.json")
+    assert error(lambda: open_recipe("config.yaml"), CodeNotAllowedError) == (
+        "config.yaml:1:9: this run was made by the script recipe.py, and code that a run folder names is "
+        "not executed. If you trust it, add --allow-code (allow_code=True), or name the script yourself."
+    )
+    assert "executed" in error(lambda: open_recipe("config.yaml", allow_code=True))
+    assert "executed" in error(lambda: open_recipe("recipe.py"))

@@ -60,6 +60,20 @@ def load_part(path: Path, name: str) -> Any:
         raise CheckpointError(f"{path}: {error}") from error
 
 
+def load_into(path: Path, name: str, part: Stateful) -> None:
+    """Loads one part of a checkpoint into an object, which must fit it.
+
+    Raises:
+        CheckpointError: the part is not there, is damaged, or does not fit; then nothing was changed.
+    """
+    state = load_part(path, name)
+    problems = check_fit(part, state)
+    if problems:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        raise CheckpointError(f"{path}: part {name!r} does not fit; nothing was changed.\n{lines}")
+    part.load_state_dict(state)
+
+
 def plain_parts(path: Path, manifest: Manifest) -> dict[str, Any]:
     """What ``state.json`` holds of each part."""
     if STATE not in manifest.files:
@@ -144,7 +158,7 @@ def _module_problems(wanted: Mapping[str, Any], found: Any) -> list[str]:
         return [f"wants a state of keys, found a {type(found).__name__}"]
     problems = [f"missing key {key!r}" for key in wanted if key not in found]
     problems += [f"unexpected key {key!r}" for key in found if key not in wanted]
-    for key in wanted.keys() & found.keys() if len(wanted) else ():
+    for key in [key for key in wanted if key in found]:
         here, there = _describe(wanted[key]), _describe(found[key])
         if here != there and isinstance(wanted[key], Tensor):
             problems.append(f"{key!r} wants {here}, found {there}")

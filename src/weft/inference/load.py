@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config import registries
 from weft.config.nodes import Entries
@@ -61,7 +62,7 @@ def load_run(run: Path, *, checkpoint: str = "best", device: str = "auto") -> Pr
 
 def predictor_of(task: Task, text: TextPath, run: Path, path: Path) -> Predictor:
     """Puts a checkpoint's weights and text path into a task."""
-    Checkpoints(run / "checkpoints").load_part(path, "model", task.module)
+    load_into(path, "model", task.module)
     task.text = text
     return Predictor(task, checkpoint=path.name)
 

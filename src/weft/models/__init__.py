@@ -1,1 +1,6 @@
 """Models and what they are made of: layers, encoders, decoders, decoding, losses. Tensors only."""
+
+from weft.models.decoding import Decoding as Decoding
+from weft.models.presets import preset as preset
+from weft.models.presets import preset_names as preset_names
+from weft.models.transformer import Transformer as Transformer

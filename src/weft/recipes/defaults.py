@@ -31,7 +31,7 @@ def reporters(xp: Experiment, console: bool = True) -> Sequence[Reporter]:
         console: Whether the console shows progress and values.
     """
     files: list[Reporter] = [JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)]
-    return [Console.Config().build(xp=xp), *files] if console else files
+    return [Console.Config().build(), *files] if console else files
 
 
 def callbacks() -> Sequence[Callback]:

@@ -1,5 +1,6 @@
 """Text to arrays and back: tokenizers, ragged arrays, the text-to-answer path. No torch here."""
 
+from weft.text.fitted import FittedTokenizer as FittedTokenizer
 from weft.text.multilingual import MultilingualTokenizer as MultilingualTokenizer
 from weft.text.paths import Encoded as Encoded
 from weft.text.paths import Seq2SeqText as Seq2SeqText

@@ -160,6 +160,11 @@ class Seq2SeqText(TextPath):
                 raise DataError(f"max_{side}_length must be {least} or more, but is {limit}.")
 
     @property
+    @override
+    def ingredients(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer}
+
+    @property
     def target_prefix(self) -> list[int]:
         """The ids that begin every target: what generation starts from."""
         return self.tokenizer.target_prefix(self.target_lang)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
 from weft.errors import NonFiniteError, RunStoppedError
@@ -95,6 +96,7 @@ class Trainer(Component):
 
     def step(self, before: Progress) -> Progress:
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
+        began = self.clock.seconds
         group, count = next(self.data), torch.zeros((), device=self.task.device)
         seed_all(self.config.seed, before.steps)  # dropout is a function of (seed, step), not of history
         self.task.module.train()
@@ -118,8 +120,9 @@ class Trainer(Component):
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         examples = sum(len(batch) for batch in group.batches)
-        self.sums.steps, self.sums.examples = self.sums.steps + 1, self.sums.examples + examples
-        return Progress(before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds)
+        now = Progress(before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds)
+        self.sums.took(examples, seconds=self.clock.seconds - began)
+        return now
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""
@@ -198,7 +201,7 @@ class Trainer(Component):
         """Restores the best weights, tests them on ``test_data``, and closes the books."""
         best = self.checkpoints.best()
         if best is not None:
-            self.checkpoints.load_part(best, "model", self.task.module)
+            load_into(best, "model", self.task.module)
         summary: dict[str, Any] = {"steps": self.clock.now.steps, "epochs": self.clock.now.epochs}
         if self.selection is not None and self.selection.best is not None:
             step, value = self.selection.best

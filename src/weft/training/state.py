@@ -46,8 +46,7 @@ class TrainSums:
     def __init__(self) -> None:
         self.count: Tensor | float = 0.0
         self.sums: dict[str, Tensor | float] = {}
-        self.steps, self.examples = 0, 0
-        self._since = time.monotonic()
+        self.steps, self.examples, self.seconds = 0, 0, 0.0
 
     def add(self, loss: Loss) -> None:
         """Adds one batch."""
@@ -55,9 +54,14 @@ class TrainSums:
         for name, value in {"loss": loss.total.detach(), **loss.sums}.items():
             self.sums[name] = self.sums.get(name, 0.0) + value.double()
 
+    def took(self, examples: int, *, seconds: float) -> None:
+        """Counts a step that has been taken."""
+        self.steps, self.examples = self.steps + 1, self.examples + examples
+        self.seconds += seconds
+
     def pop(self) -> tuple[dict[str, float], dict[str, float]]:
         """The means since the last report and the rates by the wall clock; starts anew."""
-        count, seconds = float(self.count), max(1e-9, time.monotonic() - self._since)
+        count, seconds = float(self.count), max(1e-9, self.seconds)
         values = {name: float(total) / count for name, total in self.sums.items()} if count else {}
         rates = {
             "steps_per_second": self.steps / seconds,
@@ -74,6 +78,7 @@ class TrainSums:
             "sums": {name: float(value) for name, value in self.sums.items()},
             "steps": self.steps,
             "examples": self.examples,
+            "seconds": self.seconds,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -81,6 +86,7 @@ class TrainSums:
         self.__init__()  # type: ignore[misc]
         self.count, self.sums = state["count"], dict(state["sums"])
         self.steps, self.examples = state["steps"], state["examples"]
+        self.seconds = state["seconds"]
 
 
 def finite_norm(parameters: list[Tensor]) -> Tensor:

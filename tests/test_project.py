@@ -119,6 +119,17 @@ def test_every_module_with_public_names_is_in_the_reference() -> None:
     }
 
 
+def test_every_make_command_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / ".ci" / "run"]
+    named = {
+        word
+        for page in pages
+        for word in re.findall(r"(?:^make|`make|\$ make) ([a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert {"demo", "test", "docs", "format"} <= named <= targets
+
+
 # --- light to import --------------------------------------------------------------------------
 
 HEAVY = ("torch", "transformers", "numpy", "pyarrow", "sacrebleu", "sentencepiece", "tokenizers")

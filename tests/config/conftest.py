@@ -1,4 +1,4 @@
-"""Tiny recipes: scripts in a temporary folder, and a table of defaults with components of our own."""
+"""Tiny recipes: scripts in a temporary folder, and a table of defaults of our own."""
 
 from pathlib import Path
 

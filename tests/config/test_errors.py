@@ -27,7 +27,8 @@ def test_all_problems_are_reported_at_once_each_with_its_place(kitchen):
         "command line: shuffle=no: 'shuffle' can mean more than one setting: train_data.shuffle, "
         "valid_data.shuffle. Write one of them.",
         "command line: vocabsize=3: no setting is named 'vocabsize'. Did you mean 'vocab_size'?",
-        "command line: modle.dim=2: 'modle' is no ingredient of this recipe. Did you mean 'module'?",
+        "command line: modle.dim=2: 'modle' is no ingredient of this recipe. "
+        "Did you mean 'module'?",
         "command line: trainer.steps=many: trainer.steps: wanted int, found 'many'.",
         "command line: optimizer.lrr=1: optimizer has no setting 'lrr'. Did you mean 'lr'? "
         "It has: lr, betas.",
@@ -55,8 +56,8 @@ def test_the_error_counts_and_lists(kitchen):
         ),
         (
             "def b() -> str: ...\ndef a(b: list[int] | None): ...\n",
-            "recipe.py:2:1: the parameter 'b' of a is both: its type makes it a setting and its name "
-            "an ingredient. Rename one of the two.",
+            "recipe.py:2:1: the parameter 'b' of a is both: its type makes it a setting and its "
+            "name an ingredient. Rename one of the two.",
         ),
         (
             "class B: ...\nclass C: ...\ndef b() -> B: ...\ndef a(b: C): ...\n",
@@ -118,8 +119,8 @@ def test_a_script_with_one_mistake(kitchen, script, message):
         ),
         (
             "optimizer=tiny_lion",
-            "optimizer is an ingredient: wanted its settings, found 'tiny_lion'. Another one is chosen "
-            "with optimizer.type=tiny_lion.",
+            "optimizer is an ingredient: wanted its settings, found 'tiny_lion'. Another one is "
+            "chosen with optimizer.type=tiny_lion.",
         ),
         ("optimizer.betas=[1]", "optimizer.betas: wanted tuple[float, float], found [1]."),
         (
@@ -133,7 +134,8 @@ def test_a_script_with_one_mistake(kitchen, script, message):
         ),
         (
             "module=@string.digits",
-            "module: '@string.digits' is a str; wanted a function, a class, a component or a Config.",
+            "module: '@string.digits' is a str; wanted a function, a class, a component or a "
+            "Config.",
         ),
         ("trainer.selection.metric=", "trainer.selection: the metric needs a name."),
         (
@@ -163,6 +165,6 @@ def test_a_word_with_one_mistake(kitchen, word, message):
 
 def test_an_import_path_in_a_file_is_refused(kitchen):
     assert problems(kitchen, yaml=["module: '@my_package.deep'\n"]) == [
-        "0.yaml:1:9: module: the import path '@my_package.deep' is not read from a file. Type it on the "
-        "command line, or write it in the recipe: module=@my_package.deep"
+        "0.yaml:1:9: module: the import path '@my_package.deep' is not read from a file. Type it "
+        "on the command line, or write it in the recipe: module=@my_package.deep"
     ]

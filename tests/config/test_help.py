@@ -1,4 +1,4 @@
-"""The help, whole: of a complete recipe, of a docstring alone, of recipes with every kind of hole."""
+"""The help, whole: of a complete recipe, of a docstring alone, of recipes with holes."""
 
 import pytest
 

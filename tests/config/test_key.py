@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 from tests.config.conftest import SCRIPT
-
 from weft.config.key import local_modules, reached_code, run_key
 
 
@@ -28,7 +27,10 @@ def test_comments_docstrings_layout_and_unreached_code_are_not_in_it(kitchen):
 
 
 def test_names_that_reached_code_uses_are_in_it(kitchen):
-    script = "A = 1\nB = 2\ndef helper(): return A\ndef box() -> 'Shape': return helper()\nclass Shape: pass\n"
+    script = (
+        "A = 1\nB = 2\ndef helper(): return A\n"
+        "def box() -> 'Shape': return helper()\nclass Shape: pass\n"
+    )
     plan = kitchen.plan(script=script, targets=["box"])
     assert sorted(reached_code(plan)) == ["A", "Shape", "box", "helper"]
 
@@ -49,7 +51,8 @@ def test_the_key_is_the_same_in_another_process(kitchen):
     code = (
         "from pathlib import Path; from weft.config.script import load_script as load; "
         "from weft.config.plan import make_plan; from weft.config.key import run_key; "
-        "plan = make_plan(load(Path('recipe.py')), defaults=load(Path('defaults.py')), targets=['trainer']);"
+        "table, defaults = load(Path('recipe.py')), load(Path('defaults.py')); "
+        "plan = make_plan(table, defaults=defaults, targets=['trainer']); "
         "print(run_key(plan))"
     )
     key = run_key(kitchen.plan())

@@ -203,7 +203,7 @@ def test_parameters_without_annotation_take_the_type_of_their_default(kitchen):
 
 def test_an_error_inside_an_ingredient_names_it(kitchen):
     script = "\ndef box(): raise ValueError('broken')\n"
-    with pytest.raises(ValueError, match="^broken") as caught:
+    with pytest.raises(ValueError, match=r"^broken") as caught:
         kitchen.plan(script=script, targets=["box"]).start().get("box")
     assert caught.value.__notes__ == ["in the ingredient 'box' (recipe.py:2:1)"]
 

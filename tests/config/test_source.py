@@ -1,4 +1,4 @@
-"""Where recipes come from: scripts, experiments, YAML; what fails on the way, and what is trusted."""
+"""Where recipes come from: scripts, experiments, YAML; what fails, and what is trusted."""
 
 import sys
 
@@ -109,8 +109,8 @@ def test_experiments_are_functions_that_return_a_recipe(kitchen, monkeypatch):
 
 def test_a_recipe_holds_ingredients_only(kitchen):
     assert error(lambda: open_recipe(Recipe(size=3))) == (
-        "recipe: the ingredient 'size' is a int; wanted a Config, a component, a function, a class or "
-        "like(...)."
+        "recipe: the ingredient 'size' is a int; wanted a Config, a component, a function, a class "
+        "or like(...)."
     )
 
 
@@ -157,7 +157,8 @@ def test_a_yaml_recipe_with_a_mistake(kitchen, text, message):
 def test_only_the_first_file_names_a_recipe(kitchen):
     path = kitchen.file("lr: 1\nrecipe: x\n", "f.yaml")
     assert error(lambda: read_settings(path)) == (
-        "f.yaml:2:1: only the first file may name a recipe; remove this line, or run the file itself."
+        "f.yaml:2:1: only the first file may name a recipe; remove this line, or run the file "
+        "itself."
     )
 
 
@@ -171,8 +172,9 @@ def test_code_that_a_run_folder_names_needs_the_flag(kitchen, sign):
     if sign == "run.json":
         kitchen.file("{}", "run.json")
     assert error(lambda: open_recipe("config.yaml"), CodeNotAllowedError) == (
-        "config.yaml:1:9: this run was made by the script recipe.py, and code that a run folder names is "
-        "not executed. If you trust it, add --allow-code (allow_code=True), or name the script yourself."
+        "config.yaml:1:9: this run was made by the script recipe.py, and code that a run folder "
+        "names is not executed. If you trust it, add --allow-code (allow_code=True), or name the "
+        "script yourself."
     )
     assert "executed" in error(lambda: open_recipe("config.yaml", allow_code=True))
     assert "executed" in error(lambda: open_recipe("recipe.py"))

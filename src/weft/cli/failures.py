@@ -28,7 +28,7 @@ def report(error: Exception) -> int:
 
 
 def _place(error: Exception) -> str:
-    """The innermost line outside of the library and of installed packages, else the innermost line."""
+    """The innermost line outside of the library and installed packages, else the innermost."""
     frames = traceback.extract_tb(error.__traceback__)
     library = Path(weft.__file__).resolve().parent
     own = [

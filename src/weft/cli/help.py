@@ -1,4 +1,4 @@
-"""``weft help RECIPE``: every ingredient with its settings, types and defaults; what is missing stands out."""
+"""``weft help RECIPE``: every ingredient with its settings; what is missing stands out."""
 
 import argparse
 from typing import Any

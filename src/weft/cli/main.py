@@ -1,6 +1,7 @@
-"""The command line: finds the command and imports only that; errors become exit codes and one clear text.
+"""The command line: imports only the chosen command; errors become exit codes and one clear text.
 
-A command is a module ``weft/cli/<name>.py`` with ``add(subparsers)`` and ``run(args) -> int``, and a line here.
+A command is a module of ``weft.cli`` with ``add(subparsers)`` and ``run(args) -> int``, and a line
+here.
 """
 
 import argparse
@@ -23,13 +24,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
 ALIASES = {"inference": "predict"}
 
 EPILOG = """\
-A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names one.
-Settings follow it as name.setting=value. 'weft help RECIPE' shows them all.
+A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names
+one. Settings follow it as name.setting=value; 'weft help RECIPE' shows them all.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code: 0, 1 for a failed run, 2 for the user's mistake."""
+    """Runs one command and returns its exit code: 0, 1 a failed run, 2 the user's mistake."""
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
@@ -61,7 +62,7 @@ def _run(words: list[str]) -> int:
 
 
 def _command(words: list[str]) -> str | None:
-    """The command among the words; an alias is replaced in place, 'weft' and 'weft help' show the help."""
+    """The command among the words; an alias is replaced, 'weft' and 'weft help' show the help."""
     if not words or words == ["help"]:
         words[:] = ["--help"]
     for index, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""``weft show NAME``: what a component is and does, and its settings with types, units and defaults."""
+"""``weft show NAME``: what a component is, and its settings with types and defaults."""
 
 import argparse
 from typing import Any

@@ -1,4 +1,4 @@
-"""Recipes as typed tables of ingredients: components, registries, settings, and the plan. No torch here."""
+"""Recipes as typed tables of ingredients: components, registries, settings, the plan. No torch."""
 
 from weft.config.component import Component as Component
 from weft.config.component import Config as Config

@@ -1,7 +1,7 @@
 """A component: a class with a nested, frozen, keyword-only dataclass ``Config``.
 
-The Config's Python type is the key in code; a registered name is the key in files. Config holds what a
-person may set; what the object needs at run time (a tokenizer, a module) comes to ``build`` by name.
+The Config's Python type is the key in code; a registered name is the key in files. Config holds
+what a person may set; what the object needs at run time (a tokenizer) comes to ``build`` by name.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class Config:
         dataclass(frozen=True, kw_only=True)(cls)
 
     def build(self, **runtime: Any) -> Any:
-        """Makes the object. ``runtime`` are the parameters of the owner's constructor after its config."""
+        """Makes the object; ``runtime`` are the parameters of the constructor after its config."""
         owner: Any = self.owner
         return owner(self, **runtime)
 
@@ -42,8 +42,8 @@ class Config:
             if parameter not in known:
                 wanted = ", ".join(known) or "none"
                 raise TypeError(
-                    f"{type(self).__qualname__}.given: {self.owner.__name__} takes no '{parameter}' "
-                    f"at run time; it takes: {wanted}."
+                    f"{type(self).__qualname__}.given: {self.owner.__name__} takes no "
+                    f"'{parameter}' at run time; it takes: {wanted}."
                 )
         return Given(self, names)
 
@@ -97,7 +97,7 @@ class Component:
 
 
 def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Parameter]:
-    """The parameters that ``build`` needs by name: those of an overridden ``build``, else of the owner's constructor."""
+    """What ``build`` needs by name: of an overridden ``build``, else of the owner's constructor."""
     kind = config if isinstance(config, type) else type(config)
     if kind.build is not Config.build:
         found = list(inspect.signature(kind.build).parameters.values())[1:]

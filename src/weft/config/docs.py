@@ -1,8 +1,9 @@
-"""What the source says of each setting: ``Args:`` of a function, the line under a field of a Config."""
+"""What the source says of each setting: ``Args:`` of a function, the line under a field."""
 
 import ast
 import inspect
 import textwrap
+from itertools import pairwise
 from typing import Any
 
 __all__ = ["argument_docs", "field_docs", "first_line"]
@@ -75,7 +76,7 @@ def _own_field_docs(kind: type[Any]) -> dict[str, str]:
         return {}
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
     found = {}
-    for field, doc in zip(body, body[1:], strict=False):
+    for field, doc in pairwise(body):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         text = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant) and doc.value.value

@@ -97,8 +97,8 @@ def _sort(wiring: Wiring, owner: str, parameter: Parameter, known: Callable[[str
     elif known(name):
         if is_value_type(annotation) and name not in STANDARD:
             wiring.problems.append(
-                f"the parameter '{name}' of {owner} is both: its type makes it a setting and its name an "
-                f"ingredient. Rename one of the two."
+                f"the parameter '{name}' of {owner} is both: its type makes it a setting and its "
+                f"name an ingredient. Rename one of the two."
             )
         wiring.dependencies[name] = (name, parameter)
     elif name in STANDARD:
@@ -115,8 +115,8 @@ def _sort(wiring: Wiring, owner: str, parameter: Parameter, known: Callable[[str
 def _sort_untyped(wiring: Wiring, owner: str, parameter: Parameter) -> None:
     if parameter.required:
         wiring.problems.append(
-            f"the parameter '{parameter.name}' of {owner} needs an annotation to be a setting, or an "
-            f"ingredient of its name."
+            f"the parameter '{parameter.name}' of {owner} needs an annotation to be a setting, or "
+            f"an ingredient of its name."
         )
     elif parameter.default is not None and is_settable(type(parameter.default)):
         wiring.settings.append(

@@ -16,14 +16,16 @@ from weft.config.ingredient import (
 )
 from weft.config.kinds import type_name
 from weft.config.nodes import Entries
-from weft.config.plan import ALWAYS, Plan, draft_plan
+from weft.config.plan import Plan, draft_plan
 from weft.config.tree import structure_of
 from weft.config.values import INVALID, plain
 
 __all__ = ["TARGETS", "USAGE", "help_text"]
 
-TARGETS = ("tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer", "train_data", "valid_data",
-           "test_data", "reporters", "callbacks")  # fmt: skip
+TARGETS = (
+    "tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer",
+    "train_data", "valid_data", "test_data", "reporters", "callbacks",
+)  # fmt: skip
 WANTED = ("tokenizer", "module", "train_data")
 
 USAGE: Mapping[str, str] = {
@@ -43,8 +45,6 @@ def help_text(
     words: Sequence[str] = (),
     usage: Mapping[str, str] = USAGE,
     targets: Iterable[str] = TARGETS,
-    wanted: Iterable[str] = WANTED,
-    always: Iterable[str] = ALWAYS,
 ) -> str:
     """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
 
@@ -56,14 +56,10 @@ def help_text(
         words: Settings of the command line.
         usage: Command to one line on it.
         targets: Ingredients shown where the recipe or the library defines them.
-        wanted: Ingredients that every recipe needs.
-        always: Names that the run provides.
     """
     known = {**defaults.ingredients, **table.ingredients}
-    reached = [name for name in targets if name in known or name in wanted]
-    plan = draft_plan(
-        table, defaults=defaults, layers=layers, words=words, targets=reached, always=always
-    )
+    reached = [name for name in targets if name in known or name in WANTED]
+    plan = draft_plan(table, defaults=defaults, layers=layers, words=words, targets=reached)
     name = recipe or (str(table.path) if table.path else table.name)
     lines = [table.doc.strip() or table.name, ""]
     width = max((len(command) for command in usage), default=0)

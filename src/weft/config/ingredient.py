@@ -1,4 +1,4 @@
-"""One ingredient of a recipe: a function, a class, a component or its Config, and what it asks for."""
+"""One ingredient of a recipe: a function, a class, a component or its Config, and its needs."""
 
 import dataclasses
 import inspect
@@ -54,7 +54,7 @@ class BuiltFrom:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One thing an ingredient asks for, before it is known whether a person or a dependency gives it."""
+    """One thing an ingredient asks for, whoever is to give it."""
 
     name: str
     annotation: Any = inspect.Parameter.empty
@@ -129,7 +129,7 @@ def as_config(value: Any) -> Config | type[Config] | None:
 def is_ingredient(value: Any) -> bool:
     """Whether a public top-level name bound to this value is an ingredient."""
     wanted = (Config, Given, Like, BuiltFrom)
-    return inspect.isroutine(value) or isinstance(value, type) or isinstance(value, wanted)
+    return inspect.isroutine(value) or isinstance(value, (type, wanted))
 
 
 def settings_of(config: object) -> list[Parameter]:

@@ -1,7 +1,7 @@
 """The key of a run: a hash of what decides its result.
 
-In it: resolved settings and the reached code of the recipe. Not in it: comments, docstrings, layout, and
-settings marked ``in_key=False`` (device, workers, reporting, saving, run length).
+In it: resolved settings and the reached code of the recipe. Not in it: comments, docstrings,
+layout, and settings marked ``in_key=False`` (device, workers, reporting, saving, run length).
 """
 
 import ast

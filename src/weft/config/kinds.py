@@ -1,4 +1,4 @@
-"""Annotations: which are values a person can set, how they are called, and whether one fits another."""
+"""Annotations: which are values a person can set, their names, and whether one fits another."""
 
 import dataclasses
 import enum
@@ -155,7 +155,7 @@ def _class_name(kind: Any) -> str:
         return "pathlib.Path"
     name = getattr(kind, "__qualname__", None) or str(kind)
     module = getattr(kind, "__module__", "")
-    if torch_kind(kind) or module in ("datetime", "collections.abc"):
+    if torch_kind(kind) or module == "datetime":
         return f"{module}.{name}"
     return str(name).rpartition("<locals>.")[2]
 
@@ -163,7 +163,7 @@ def _class_name(kind: Any) -> str:
 def fits(produced: Any, wanted: Any) -> bool:
     """Whether a value of the produced type can stand where the other is wanted; in doubt, yes.
 
-    >>> fits(bool, int), fits(int, str), fits(list[int], Collection), fits(int | None, int)
+    >>> fits(bool, int), fits(int, str), fits(list[int], Sequence), fits(int | None, int)
     (True, False, True, True)
     """
     produced, wanted = unwrapped(produced), unwrapped(wanted)

@@ -1,4 +1,4 @@
-"""The plan: what will be built, from what, with which settings; every problem is found before anything runs."""
+"""The plan: what will be built, from what, with which settings; every problem beforehand."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,7 +89,7 @@ def draft_plan(
     targets: Sequence[str] = (),
     always: Iterable[str] = ALWAYS,
 ) -> Plan:
-    """As :func:`make_plan`, but keeps the problems in the plan: help shows incomplete recipes too."""
+    """As :func:`make_plan`, but keeps the problems: help shows incomplete recipes too."""
     names = Names(table, defaults, layers, tuple(always))
     bare = names.read_words(words)
     if bare:
@@ -151,7 +151,7 @@ class _Planner:
         self.order.append(name)
 
     def check_fit(self, node: Node, parameter: str, wanted: str, declared: Parameter) -> None:
-        """Notes a producer whose return annotation cannot stand where the consumer wants another."""
+        """Notes a producer whose return annotation does not fit what the consumer wants."""
         if wanted not in self.nodes or declared.annotation is Parameter("").annotation:
             return
         made = self.made_type(wanted)

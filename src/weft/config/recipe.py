@@ -27,8 +27,8 @@ class Recipe:
 def like(name: str, /, **settings: Any) -> Like:
     """An ingredient that is as another is, but for these settings.
 
-    ``valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)`` follows every setting of
-    ``train_data``, wherever that was set; the run's ``config.yaml`` has it written out.
+    ``valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)`` follows every setting
+    of ``train_data``, wherever that was set; the run's ``config.yaml`` has it written out.
     """
     return Like(name, settings)
 

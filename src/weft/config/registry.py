@@ -1,14 +1,15 @@
 """One lazy registry per concept: a name in a file, a class in code.
 
-A registry knows where the library's own names live (as strings, so that listing imports nothing) and imports
-a module when its name is first asked for. Users register theirs in the same line the library does:
+A registry knows where the library's own names live (as strings, so that listing imports nothing)
+and imports a module when its name is first asked for. Users register theirs in the same line the
+library does:
 
     from weft.config import registries
 
     @registries.optimizers.register("my_optimizer")
     class MyOptimizer(Component): ...
 
-Installed packages name modules that register components in the entry-point group ``weft.components``.
+Installed packages name modules that register components in the entry points ``weft.components``.
 """
 
 import difflib
@@ -32,7 +33,7 @@ class Registry(Generic[T]):
     """Names of one concept (``optimizer``, ``model``, ...).
 
     Args:
-        concept: The field's word for it, in the singular; also the name of the ingredient that it fills.
+        concept: The field's word for it, in the singular; also the ingredient that it fills.
         modules: Name to the module of the library that registers it.
 
     Example:
@@ -53,7 +54,7 @@ class Registry(Generic[T]):
         self._entry_points_read = False
 
     def register(self, name: str) -> Callable[[Any], Any]:
-        """A decorator that files an object under ``name``; a second object of that name is refused."""
+        """A decorator that files an object under ``name``; a second of that name is refused."""
 
         def add(entry: Any) -> Any:
             taken = self._entries.get(name)

@@ -1,4 +1,4 @@
-"""One ingredient with all that the layers say of it: followed, swapped, typed, and its settings filled."""
+"""One ingredient with all that the layers say of it: followed, typed, and its settings filled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -69,9 +69,10 @@ class Resolver:
         return node
 
     def like(self, name: str, value: Like, place: Place | None) -> Node | None:
-        """The ingredient that a like() follows."""
+        """Resolves the ingredient that a follower names."""
         if value.name not in self.names.known or value.name in self.names.off:
-            text = f"{name} is like '{value.name}', which is no ingredient. {near(value.name, self.names.known)}"
+            guess = near(value.name, self.names.known)
+            text = f"{name} is like '{value.name}', which is no ingredient. {guess}"
             self.problems.append(Problem(text.strip(), place))
             return None
         model = self.node(value.name)
@@ -116,7 +117,7 @@ class Resolver:
     def typed_value(
         self, name: str, value: Any, layers: list[Entries]
     ) -> tuple[Any, list[Entries], bool]:
-        """The value after every layer's ``type``, the layers that still count, and whether it changed."""
+        """The value after every layer's ``type``, the layers that count, and whether it changed."""
         kept: list[Entries] = []
         changed = False
         if isinstance(value, BuiltFrom) or "type" in _setting_names(name, value):

@@ -1,4 +1,4 @@
-"""Scripts: a file is executed as a module of its own, and its ingredients are found in its source."""
+"""Scripts: a file is executed as a module of its own; its ingredients are found in its source."""
 
 import ast
 import hashlib
@@ -95,7 +95,7 @@ def _new_module(path: Path, source: str) -> ModuleType:
 
 @contextmanager
 def _folder_on_path(folder: Path) -> Iterator[set[Path]]:
-    """The script's folder on ``sys.path``; yields a set that is filled with the modules found there."""
+    """The script's folder on ``sys.path``; yields a set that fills with the modules found there."""
     for name, module in _local.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]
@@ -147,7 +147,7 @@ def _ingredients(tree: ast.Module, names: Mapping[str, Any], source: str) -> dic
 
 
 def _bound_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
-    """Names bound by def, class or assignment at the top of the file, also under if, try and with."""
+    """Names bound by def, class or assignment at the file's top, also under if, try and with."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node

@@ -1,4 +1,4 @@
-"""Where a recipe comes from: a script, a registered experiment, or a YAML file that names one of them."""
+"""Where a recipe comes from: a script, an experiment, or a YAML file that names one of them."""
 
 import inspect
 from collections.abc import Sequence
@@ -75,7 +75,8 @@ def read_settings(path: Path) -> Entries:
     if "recipe" in node.entries:
         place = node.place_of("recipe")
         raise UserError(
-            f"{place}: only the first file may name a recipe; remove this line, or run the file itself."
+            f"{place}: only the first file may name a recipe; remove this line, or run the file "
+            f"itself."
         )
     return _settings(node, path)
 
@@ -108,9 +109,9 @@ def _named_table(path: Path, named: Scalar, *, saved: bool, allow_code: bool) ->
         script = path.parent / named.text
         if saved and not allow_code:
             raise CodeNotAllowedError(
-                f"{named.place}: this run was made by the script {script}, and code that a run folder "
-                f"names is not executed. If you trust it, add --allow-code (allow_code=True), or name "
-                f"the script yourself."
+                f"{named.place}: this run was made by the script {script}, and code that a run "
+                f"folder names is not executed. If you trust it, add --allow-code "
+                f"(allow_code=True), or name the script yourself."
             )
         return load_script(script)
     if Path(named.text).suffix in _SUFFIXES:

@@ -1,7 +1,7 @@
 """Settings in layers: structures are filled field by field, and the last layer that speaks wins.
 
-``type`` is resolved first. A layer that changes it discards what earlier layers set on that node; a layer
-that sets one field never resets its siblings.
+``type`` is resolved first. A layer that changes it discards what earlier layers set on that node;
+a layer that sets one field never resets its siblings.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from weft.config import registries
 from weft.config.component import Config
 from weft.config.ingredient import MISSING, Parameter, settings_of
 from weft.config.kinds import has_word, members, torch_kind, type_name, unwrapped
-from weft.config.nodes import Entries, Node, Scalar, Value, is_null, merged, shown
+from weft.config.nodes import Entries, Node, Scalar, Value, is_null, merged, shown, untyped
 from weft.config.registry import Registry
 from weft.config.values import INVALID, Values, torch_value
 from weft.errors import Place, UserError
@@ -75,7 +75,7 @@ class Settings(Values):
         """The value of one setting; MISSING when nobody gives one."""
         kind = structure_of(parameter.annotation, parameter.default)
         if kind is not None:
-            return self.layered(kind, parameter.annotation, parameter.default, nodes, name)
+            return self.layered(kind, parameter, nodes, name)
         if not nodes:
             return self._checked(parameter, name)
         node: Node | None = None
@@ -102,11 +102,10 @@ class Settings(Values):
         value = child.read(Value(parameter.default), parameter.annotation, name)
         return parameter.default if child.problems else value
 
-    def layered(
-        self, kind: Any, annotation: Any, default: Any, nodes: Sequence[Node], name: str
-    ) -> Any:
+    def layered(self, kind: Any, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
         """A dataclass or a component's Config, from its default and the layers that touch it."""
-        base, collected = default, list[Entries]()
+        annotation, base = parameter.annotation, parameter.default
+        collected: list[Entries] = []
         for node in nodes:
             entries = _as_entries(node.value, node.place) if isinstance(node, Value) else node
             if not isinstance(entries, Entries):
@@ -155,18 +154,20 @@ class Settings(Values):
         if not isinstance(node, Entries):
             wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
             return self.problem(wanted, node.place)
-        return self.layered(structure_of(annotation, MISSING), annotation, MISSING, [node], name)
+        return self.layered(
+            structure_of(annotation, MISSING), Parameter(name, annotation), [node], name
+        )
 
     def _replaced(self, node: Node, kind: Any, annotation: Any, name: str) -> Any:
         if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
             return node.value
-        if isinstance(node, Scalar) and not is_null(node) and issubclass(kind, Config):
-            if not any(has_word(member) for member in members(annotation) or (annotation,)):
-                return self.problem(
-                    f"{name}: wanted settings, found {shown(node)}. "
-                    f"Another type is chosen with {name}.type={node.text}.",
-                    node.place,
-                )
+        word = isinstance(node, Scalar) and not is_null(node) and issubclass(kind, Config)
+        if word and not any(map(has_word, members(annotation) or (annotation,))):
+            return self.problem(
+                f"{name}: wanted settings, found {shown(node)}. "
+                f"Another type is chosen with {name}.type={untyped(node)}.",
+                node.place,
+            )
         return self.read(node, annotation, name)
 
     def _named_type(self, entries: Entries, kind: Any, annotation: Any, name: str) -> Any:
@@ -181,7 +182,8 @@ class Settings(Values):
         found = dict(_named_subclasses(owners, kind.owner if hasattr(kind, "owner") else None))
         if word not in found:
             listed = f"Known: {', '.join(sorted(found)) or 'none'}."
-            text = f"{name}.type: no {type_name(annotation)} is named '{word}'. {near(word, found)}{listed}"
+            text = f"{name}.type: no {type_name(annotation)} is named '{word}'. "
+            text += f"{near(word, found)}{listed}"
             self.problem(text, node.place)
             return kind
         return found[word].Config
@@ -235,7 +237,7 @@ def _as_entries(value: Any, place: Place | None) -> Any:
 
 
 def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[tuple[str, Any]]:
-    """Registered subclasses of the owners, by name; a registry that files one of them is read whole."""
+    """Registered subclasses of the owners, by name; a registry that files one is read whole."""
     for registry in registries.all_registries().values():
         if registry.files_any((*owners, current)):
             yield from _subclasses(registry, owners)
@@ -251,7 +253,7 @@ def _subclasses(
 
 
 def real(value: Any, annotation: Any) -> Any:
-    """The value as an ingredient receives it: names of dtypes and devices become torch's objects."""
+    """The value as an ingredient receives it: dtypes and devices become torch's objects."""
     annotation = unwrapped(annotation)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changed = {

@@ -1,6 +1,6 @@
 """From what was written to typed values, and from typed values to plain data that reads back equal.
 
-The type decides what a word means: ``no`` is text in a text field and False in a bool field, ``1e-3`` a float.
+The type decides what a word means: ``no`` is text in a text field and False in a bool field.
 """
 
 import dataclasses
@@ -25,7 +25,8 @@ from weft.errors import Place, Problem
 __all__ = ["INVALID", "Values", "format_duration", "parse_duration", "plain", "torch_value"]
 
 _DTYPES = (
-    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128",
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+    "complex64", "complex128",
     "uint8", "int8", "int16", "int32", "int64", "bool",
 )  # fmt: skip
 _DTYPE_ALIASES = {
@@ -40,7 +41,8 @@ _UNITS = {
     "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1,
 }  # fmt: skip
 _UNIT_WORDS = {
-    "day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+    "day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "mins": "m",
+    "minute": "m", "minutes": "m",
     "sec": "s", "secs": "s", "second": "s", "seconds": "s",
 }  # fmt: skip
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)")
@@ -355,10 +357,8 @@ def format_duration(value: timedelta) -> str:
 
 def plain(value: Any) -> Any:
     """The value as plain data (None, bool, number, text, list, dict) that reads back equal."""
-    if isinstance(value, enum.Enum):
-        return value.name
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+    if isinstance(value, enum.Enum) or value is None or isinstance(value, int | float | str):
+        return value.name if isinstance(value, enum.Enum) else value
     if isinstance(value, timedelta):
         return format_duration(value)
     if has_word(type(value)):

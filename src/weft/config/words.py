@@ -1,4 +1,4 @@
-"""The names of a recipe and the words of a command line: settings, bare names, swapped ingredients."""
+"""The names of a recipe and the words of a command line: settings, bare names, swaps."""
 
 import importlib
 import sys

@@ -1,7 +1,7 @@
 """YAML read as places and words, and plain data written back.
 
-Only mappings, lists and words are read. Tags, anchors and aliases are refused: no file of a recipe can
-name code, and none can grow when it is walked.
+Only mappings, lists and words are read. Tags, anchors and aliases are refused: no file of a recipe
+can name code, and none can grow when it is walked.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def read_yaml(path: Path) -> Entries:
     """Reads one mapping with its places; an empty file is an empty mapping.
 
     Raises:
-        UserError: The file cannot be read, is not a mapping, or holds what a recipe's file may not hold.
+        UserError: The file cannot be read, is not a mapping, or holds what it may not hold.
     """
     try:
         with path.open("rb") as file:
@@ -184,7 +184,7 @@ def _at(node: Node | None, place: Place, *, raw: str | None = None) -> Node:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what ``read_yaml`` reads back equal: no aliases, text quoted where it would read as else."""
+    """Writes what ``read_yaml`` reads back equal: no aliases, text quoted where it must be."""
 
     @override
     def ignore_aliases(self, data: Any) -> bool:

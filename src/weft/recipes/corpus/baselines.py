@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def nearest_sentence(sentences: Sequence[str], train: Sequence[tuple[str, str]])
     sentences to about two seconds.
 
     >>> train = [("The cat eats.", "Le chat mange."), ("The dog sleeps.", "Le chien dort.")]
-    >>> nearest_sentence(["The cat sleeps there.", "The dog eats."], train)
+    >>> nearest_sentence(["The cat sleeps there.", "The dog sleeps now."], train)
     ['Le chat mange.', 'Le chien dort.']
     """
     bags = [_bag(en) for en, _ in train]
@@ -68,5 +69,5 @@ def nearest_sentence(sentences: Sequence[str], train: Sequence[tuple[str, str]])
 
 def _bag(sentence: str) -> Counter[str]:
     tokens = _tokens(sentence)
-    pairs = (f"{a} {b}" for a, b in zip(tokens, tokens[1:], strict=False))
+    pairs = (f"{a} {b}" for a, b in pairwise(tokens))
     return Counter([*tokens, *pairs])

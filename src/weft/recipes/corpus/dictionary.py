@@ -33,7 +33,8 @@ football: football, tennis: tennis, cards: cartes, chess: échecs, bed: lit, dre
 fun: plaisir, france: France, italy: Italie, spain: Espagne, germany: Allemagne, japan: Japon
 canada: Canada, portugal: Portugal, united: Unis, states: États, paris: Paris, lyon: Lyon
 play: jouer, plays: joue, played: a joué, live: habiter, lives: habite, cost: coûter
-costs: coûte, get: obtenir, gets: obtient, got: a obtenu, come: venir, go: aller, goes: va
+costs: coûte, about: sur, back: retour, get: obtenir, gets: obtient, got: a obtenu
+come: venir, go: aller, goes: va
 went: est allé, came: est venu, comes: vient, look: regarder, looks: regarde
 looked: a regardé, wake: réveiller, wakes: réveille, woke: a réveillé, have: avoir, has: a
 had: avait, old: vieux, like: aimer, likes: aime

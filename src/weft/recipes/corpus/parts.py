@@ -1,4 +1,4 @@
-"""The corpus: distinct pairs in three parts that share no sentence, and every word seen in train."""
+"""The corpus: distinct pairs in three parts that share no sentence; every word is seen in train."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -105,14 +105,13 @@ def _distinct(draws: Draws, count: int) -> list[Pair]:
 
 
 def _five(spare: list[Pair]) -> tuple[Pair, ...]:
-    """Five pairs of 6 to 11 English words that show different things, one a question."""
-    middle = [p for p in spare if 6 <= len(p[0].split()) <= 11]
+    """Five pairs of 7 to 11 English words that show different things, one a question."""
+    middle = [p for p in spare if 7 <= len(p[0].split()) <= 11]
     questions = [p for p in middle if p[0].endswith("?")]
     negations = [p for p in middle if " not " in p[0] or " never " in p[0]]
     past = [p for p in middle if "est " in p[1] and p[0].endswith(".")]
-    chosen: list[Pair] = [*questions[:1], *negations[:1], *past[:1]]
-    chosen += [p for p in middle if p not in chosen]
-    return tuple(chosen[:5])
+    chosen = dict.fromkeys([*questions[:1], *negations[:1], *past[:2], *middle])
+    return tuple(chosen)[:5]
 
 
 def write_corpus(folder: Path, seed: int = 0) -> dict[str, Path]:

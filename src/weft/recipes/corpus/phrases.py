@@ -14,6 +14,18 @@ from weft.recipes.corpus.lexicon.nouns import NAMES, Noun, nouns_of
 __all__ = ["actor", "adjectives_for", "named", "person", "thing"]
 
 _NAMES = tuple(NAMES)
+# Where the two French words together mean something else: un grand homme is a great man.
+_OTHER_MEANING = {
+    "man": "tall",
+    "lady": "tall",
+    "uncle": "tall",
+    "aunt": "tall",
+    "father": "tall",
+    "mother": "tall",
+    "grandfather": "tall",
+    "grandmother": "tall",
+    "daughter": "young old",
+}
 _POSSESSIVES = ("my", "your", "his", "her", "our", "their")
 
 
@@ -25,8 +37,10 @@ def named(draws: Draws) -> NounPhrase:
 def adjectives_for(draws: Draws, noun: Noun) -> tuple[Adjective | None, Adjective | None]:
     """At most one adjective on each side of the noun; two in one phrase of eight."""
     fitting = [a for a in adjectives_of(noun.classes) if not a.is_state]
-    if noun.fr.startswith("grand-"):  # no "grand grand-père"
-        fitting = [a for a in fitting if a.fr != "grand"]
+    unfit = _OTHER_MEANING.get(noun.en, "")
+    fitting = [a for a in fitting if a.en not in unfit.split()]
+    if noun.is_mass:
+        fitting = [a for a in fitting if a.en != "small"]
     before = [a for a in fitting if a.is_before]
     after = [a for a in fitting if not a.is_before]
     kind = draws.below(8)

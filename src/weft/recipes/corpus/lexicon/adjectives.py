@@ -6,8 +6,9 @@ __all__ = ["ADJECTIVES", "Adjective", "adjectives_of"]
 
 # English[/comparative] : French classes. "more" is the comparative where none is written.
 _BEFORE = """
-small/smaller: petit AOLCVTBFN, big/bigger: grand AOLVTBN, tall/taller: grand PK, beautiful: beau AOLCVTBN
-new: nouveau ROLCVTBP, old/older: vieux PKAOLCVTBR, young/younger: jeune PKA, good: bon RFDP
+small/smaller: petit AOLCVTBFN, big/bigger: grand AOLVTBN, tall/taller: grand PK
+beautiful: beau AOLCVTBN, new: nouveau ROLCVTBP, old/older: vieux PKAOLCVTBR
+young/younger: jeune PKA, good: bon RFDP
 bad: mauvais RFDP, pretty/prettier: joli OLCBN, long/longer: long W
 """
 _AFTER = """
@@ -33,7 +34,7 @@ busy: occupé PK, satisfied: satisfait PK
 
 @dataclass(frozen=True)
 class Adjective:
-    """One adjective: `fr` is the masculine singular; `more` the English comparative, if it has one."""
+    """One adjective: `fr` is the masculine singular, `more` the English comparative."""
 
     en: str
     more: str

@@ -67,16 +67,21 @@ HOURS = {
     "at half past one": "à une heure et demie",
 }
 
-# Where something lies.
-ROOMS = {
-    "in the kitchen": "dans la cuisine",
-    "in the garden": "dans le jardin",
+# Where a thing lies; where food does; where an animal or a plant is.
+_KITCHEN = {"in the kitchen": "dans la cuisine", "in the cellar": "dans la cave"}
+_ROOMS = {
+    **_KITCHEN,
     "in the living room": "dans le salon",
     "in the attic": "dans le grenier",
-    "in the cellar": "dans la cave",
     "in the bedroom": "dans la chambre",
-    "in the street": "dans la rue",
 }
+_OUTSIDE = {
+    "in the garden": "dans le jardin",
+    "in the street": "dans la rue",
+    "in the park": "dans le parc",
+    "in the forest": "dans la forêt",
+}
+ROOMS = {"OLC": _ROOMS, "F": _KITCHEN, "AN": _OUTSIDE}
 
 # Country or town: where one is or goes, and where one comes from.
 REGIONS = {

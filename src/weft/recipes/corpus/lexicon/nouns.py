@@ -1,8 +1,8 @@
 """Nouns with gender and class. A class says which verbs and adjectives a noun goes with.
 
-P person, K relative, A animal, F food, D drink, R something to read, O object one carries, L furniture,
-C clothes, V own vehicle, T public vehicle, B building, N plant; S has no plural here, Y is
-young, Q marks what can be opened, W what one writes, M a mass (no plural).
+P person, K relative, A animal, F food, D drink, R something to read, O object one carries,
+L furniture, C clothes, V own vehicle, T public vehicle, B building, N plant; S has no plural here,
+Y is young, Q marks what can be opened, W what one writes, M a mass (no plural).
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,8 @@ FM bread: pain m, cheese: fromage m, meat: viande f, rice: riz m, butter: beurre
 FM jam: confiture f, soup: soupe f, honey: miel m, ham: jambon m, chocolate: chocolat m
 DM water: eau f, milk: lait m, coffee: café m, tea: thé m, wine: vin m, beer: bière f
 DM lemonade: limonade f
-RQ book: livre m, newspaper: journal m, magazine: magazine m
+RQ book: livre m, magazine: magazine m
+R newspaper: journal m
 RWQ letter: lettre f
 RW poem: poème m, novel: roman m, story: histoire f, article: article m, message: message m
 L table: table f, chair: chaise f, bed: lit m, mirror: miroir m, clock: horloge f, sofa: canapé m

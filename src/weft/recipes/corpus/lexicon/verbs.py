@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Verb", "VERBS", "verbs_of"]
+__all__ = ["VERBS", "Verb", "verbs_of"]
 
 # kind: base/past[/third person] = French infinitive, what may follow.
 # object: classes of nouns; person: a person, after à; about: classes, after de; give: classes;
@@ -16,7 +16,7 @@ object: wear/wore = porter C; wash/washed/washes = laver CVTA; repair/repaired =
 object: break/broke = casser OL; open/opened = ouvrir Q; close/closed = fermer Q
 object: paint/painted = peindre BNL; choose/chose = choisir FOLCVRN; borrow/borrowed = emprunter ORV
 object: keep/kept = garder OCR; hide/hid = cacher ORC; forget/forgot = oublier OCR
-object: prepare/prepared = préparer F; cut/cut = couper F; taste/tasted = goûter FD
+object: prepare/prepared = préparer F; taste/tasted = goûter FD
 object: order/ordered = commander FD; bring/brought = apporter FORD; serve/served = servir FD
 object: visit/visited = visiter B; build/built = construire B; draw/drew = dessiner ABNL
 object: photograph/photographed = photographier ABPNT; invite/invited = inviter PK
@@ -24,7 +24,8 @@ object: help/helped = aider PK; thank/thanked = remercier PK; meet/met = rencont
 object: follow/followed = suivre PKA; listen to/listened to/listens to = écouter PK
 object: wait for/waited for/waits for = attendre PKT; hear/heard = entendre PKA
 object: call/called = appeler PK; understand/understood = comprendre PKR
-object: admire/admired = admirer PBN; receive/received = recevoir RW; feed/fed = nourrir A
+object: take/took = prendre T; admire/admired = admirer PBN
+object: receive/received = recevoir RW; feed/fed = nourrir A
 object: touch/touched/touches = toucher OLAN
 like: like/liked = aimer FDA; hate/hated = détester FDA; prefer/preferred = préférer FDA
 person: speak to/spoke to/speaks to = parler; answer/answered = répondre

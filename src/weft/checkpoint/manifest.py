@@ -9,8 +9,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -153,13 +155,12 @@ def read_small(path: Path) -> bytes:
     Raises:
         CheckpointError: it is missing, too large, or not a regular file.
     """
-    with _regular(path) as (descriptor, size):
+    with _regular(path, path.name) as (file, size):
         if size > _MAX_SEALED:
             raise CheckpointError(
                 f"{path.name}: {size:,} bytes are more than the {_MAX_SEALED:,} allowed"
             )
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            return file.read(_MAX_SEALED)
+        return file.read(_MAX_SEALED)
 
 
 def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
@@ -168,10 +169,9 @@ def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     Raises:
         CheckpointError: they are not; names the file and what differs.
     """
-    with _regular(folder / name, name) as (descriptor, size):
+    with _regular(folder / name, name) as (file, size):
         _check_size(name, size, entry)
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            data = file.read(entry.size + 1)
+        data = file.read(entry.size + 1)
     _check_hash(name, hashlib.sha256(data).hexdigest(), entry)
     return data
 
@@ -229,42 +229,36 @@ def unlisted(folder: Path, manifest: Manifest) -> list[str]:
 
 def _difference(folder: Path, name: str, entry: FileEntry) -> str | None:
     try:
-        with _regular(folder / name, name) as (descriptor, size):
+        with _regular(folder / name, name) as (file, size):
             _check_size(name, size, entry)
-            with os.fdopen(os.dup(descriptor), "rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            _check_hash(name, digest, entry)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        _check_hash(name, digest, entry)
     except CheckpointError as error:
         return str(error)
-    except OSError as error:  # the disk cannot read back what it took
-        return f"{name}: cannot be read: {error.strerror}"
     return None
 
 
-class _regular:  # noqa: N801 - used like a function
-    """Opens a regular file without following a link; gives its descriptor and size."""
-
-    def __init__(self, path: Path, name: str | None = None) -> None:
-        self._path, self._name = path, name or path.name
-        self._descriptor = -1
-
-    def __enter__(self) -> tuple[int, int]:
-        try:  # not blocking: a pipe of that name must not hang
-            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            self._descriptor = os.open(self._path, flags)
-            found = os.fstat(self._descriptor)
-        except FileNotFoundError:
-            raise CheckpointError(f"{self._name}: missing") from None
-        except OSError as error:
-            reason = "a symbolic link" if self._path.is_symlink() else error.strerror
-            raise CheckpointError(f"{self._name}: cannot be read: {reason}") from error
+@contextmanager
+def _regular(path: Path, name: str) -> Iterator[tuple[BufferedReader, int]]:
+    """Opens a regular file without following a link; gives it and its size."""
+    try:  # not blocking: a pipe of that name must not hang
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        raise CheckpointError(f"{name}: missing") from None
+    except OSError as error:
+        reason = "a symbolic link" if path.is_symlink() else error.strerror
+        raise CheckpointError(f"{name}: cannot be read: {reason}") from error
+    try:
+        found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            self.__exit__()
-            raise CheckpointError(f"{self._name}: not a regular file")
-        return self._descriptor, found.st_size
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+            raise CheckpointError(f"{name}: not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file, found.st_size
+    except OSError as error:  # the disk cannot read back what it took
+        raise CheckpointError(f"{name}: cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
 
 
 def _check_size(name: str, size: int, entry: FileEntry) -> None:

@@ -12,7 +12,17 @@ from weft.checkpoint.state import join_state
 from weft.checkpoint.tensors import read_tensors
 from weft.errors import CheckpointError
 
-__all__ = ["STATE", "Stateful", "check_fit", "load_part", "load_parts", "read_part", "tensor_file"]
+__all__ = [
+    "STATE",
+    "Stateful",
+    "check_fit",
+    "load_into",
+    "load_part",
+    "load_parts",
+    "plain_parts",
+    "read_part",
+    "tensor_file",
+]
 
 STATE = "state.json"
 """The file with everything of all parts that is not a tensor."""
@@ -64,7 +74,7 @@ def load_into(path: Path, name: str, part: Stateful) -> None:
     """Loads one part of a checkpoint into an object, which must fit it.
 
     Raises:
-        CheckpointError: the part is not there, is damaged, or does not fit; then nothing was changed.
+        CheckpointError: the part is not there, is damaged, or does not fit; nothing was changed.
     """
     state = load_part(path, name)
     problems = check_fit(part, state)
@@ -133,7 +143,7 @@ def load_parts(path: Path, manifest: Manifest, parts: Mapping[str, Stateful]) ->
 
 
 def check_fit(part: Stateful, state: Any) -> list[str]:
-    r"""Why a saved state does not fit a module or an optimizer, one line each; nothing when it does.
+    r"""Why a saved state does not fit a module or an optimizer, one line each; none when it does.
 
     Example:
         >>> state = {"weight": torch.zeros(1, 3), "scale": torch.zeros(1)}

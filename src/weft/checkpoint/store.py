@@ -157,6 +157,9 @@ class Checkpoints:
         skipped: list[str] = []
         pointer = self._last_or_note(skipped)
         candidates, unreadable = self._candidates()
+        if pointer is not None:  # whatever is in the folder it names, that is the newest
+            candidates.sort(key=lambda pair: pair[0].name != pointer.folder)
+            candidates.sort(key=lambda pair: pair[1].serial <= pointer.serial)
         chosen = None
         for path, manifest in candidates:
             problems = self._problems(path, manifest, pointer)

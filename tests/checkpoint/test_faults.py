@@ -1,0 +1,429 @@
+"""Failing disks, flipped bits, truncations, kills, hostile folders: the last good one is used."""
+
+import errno
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+import torch
+
+from weft.checkpoint import Checkpoints
+from weft.checkpoint.manifest import Manifest, seal, unseal, verify
+from weft.errors import CheckpointError, StorageError
+
+
+class Part:
+    """A tensor and a number that belong together: weight == step everywhere."""
+
+    def __init__(self, step=0, size=300):
+        self.step = step
+        self.weight = torch.full((size,), float(step))
+
+    def state_dict(self):
+        return {"step": self.step, "weight": self.weight}
+
+    def load_state_dict(self, state):
+        self.step, self.weight = state["step"], state["weight"]
+
+
+def write_text(folder):
+    (folder / "tokenizer.json").write_text('{"type": "words", "size": 12}')
+
+
+def save(store, step):
+    return store.save(step, {"model": Part(step), "optimizer": Part(step)}, write_text=write_text)
+
+
+def restored(folder):
+    """The step that a new process would restore; checks that no half of it is from elsewhere."""
+    parts = {"model": Part(-1), "optimizer": Part(-1)}
+    step = Checkpoints(folder).restore(parts)
+    for part in parts.values():
+        assert part.step == step
+        assert torch.equal(part.weight, torch.full((300,), float(step)))
+    return step
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+@pytest.mark.parametrize("lasting", [False, True])
+def test_every_failing_call_of_a_save_leaves_a_good_checkpoint(
+    tmp_path, failing_disk, caplog, *, code, lasting
+):
+    folder = tmp_path / "checkpoints"
+    save(Checkpoints(folder, keep=1), 1)
+    for k in range(1, 1000):
+        store = Checkpoints(folder, keep=1)
+        with failing_disk(k, code, lasting=lasting) as disk:
+            try:
+                path, message = save(store, 2), None
+            except StorageError as error:
+                path, message = None, str(error)
+        if disk.failed is None:
+            break
+        if message is None:  # only the deletion of what is old may fail without ending the save
+            assert disk.failed == "rename"
+            assert "The old step-00000001 is not deleted" in caplog.messages[-1]
+            assert restored(folder) == 2
+        else:
+            assert f"{folder}" in message
+            assert os.strerror(code) in message
+            assert "bytes needed" in message
+            assert "bytes free" in message
+            assert restored(folder) in (1, 2), k
+        assert not [name for name in os.listdir(folder) if name.startswith(".")], k
+        save(Checkpoints(folder, keep=1), 1)
+        save(Checkpoints(folder, keep=1), 1)
+        assert restored(folder) == 1
+        assert verify(folder / "step-00000001") == []
+    assert k > 20
+    assert path is not None
+    assert restored(folder) == 2
+    assert sorted(os.listdir(folder)) == ["last.json", "step-00000002"]
+
+
+def test_every_failing_call_of_replacing_the_same_step(tmp_path, failing_disk):
+    folder = tmp_path / "checkpoints"
+    store = Checkpoints(folder, keep=1)
+    save(store, 1)
+    for k in range(1, 1000):
+        with failing_disk(k) as disk, suppress(StorageError):
+            save(store, 1)
+        if disk.failed is None:
+            break
+        assert restored(folder) == 1
+    assert k > 20
+
+
+def test_every_failing_call_of_marking_the_best(tmp_path, failing_disk):
+    store = Checkpoints(tmp_path, keep=3)
+    save(store, 1)
+    save(store, 2)
+    store.mark_best(1)
+    for k in range(1, 100):
+        with failing_disk(k) as disk, suppress(StorageError):
+            store.mark_best(2)
+        if disk.failed is None:
+            break
+        assert store.best().name in ("step-00000001", "step-00000002")
+        store.mark_best(1)
+    assert k == 6
+    assert store.best().name == "step-00000002"
+
+
+def damaged_copies(data, seed, flips):
+    """Seeded single-bit flips, and truncations at many lengths, of one file."""
+    rng = random.Random(seed)
+    for _ in range(flips):
+        position, bit = rng.randrange(len(data)), rng.randrange(8)
+        copy = bytearray(data)
+        copy[position] ^= 1 << bit
+        yield f"bit {bit} of byte {position}", bytes(copy)
+    for size in {0, 1, len(data) - 1, *(rng.randrange(len(data)) for _ in range(5))}:
+        yield f"cut to {size} bytes", data[:size]
+    yield "a byte more", data + b"\0"
+    yield "zeros at the end", data[:-8] + bytes(8)
+
+
+def test_any_flipped_bit_or_truncation_is_found_and_the_previous_used(tmp_path):
+    store = Checkpoints(tmp_path, keep=2)
+    save(store, 1)
+    newest = save(store, 2)
+    files = [path for path in sorted(newest.rglob("*")) if path.is_file()]
+    assert len(files) == 5
+    tried = 0
+    for number, path in enumerate(files):
+        data = path.read_bytes()
+        for what, copy in damaged_copies(data, number, flips=70):
+            assert copy != data
+            path.write_bytes(copy)
+            name = path.relative_to(newest).as_posix()
+            assert [line.startswith(f"{name}: ") for line in verify(newest)] == [True], (name, what)
+            found = Checkpoints(tmp_path).newest_good()
+            assert found.path.name == "step-00000001", (name, what)
+            assert found.reason.startswith(f"checkpoint step-00000002 skipped: {name}: "), what
+            assert found.reason.endswith("; using step-00000001")
+            tried += 1
+        path.write_bytes(data)
+    assert tried >= 300
+    assert restored(tmp_path) == 2
+
+
+def test_any_flipped_bit_in_a_pointer_is_found(tmp_path):
+    store = Checkpoints(tmp_path)
+    save(store, 1)
+    store.mark_best(1)
+    for number, name in enumerate(("last.json", "best.json")):
+        data = (tmp_path / name).read_bytes()
+        for what, copy in damaged_copies(data, number, flips=100):
+            (tmp_path / name).write_bytes(copy)
+            with pytest.raises(CheckpointError, match=name):
+                store.last() if name == "last.json" else store.best()
+            found = store.newest_good()
+            assert found.path.name == "step-00000001", what
+            assert (found.reason is None) == (name == "best.json")
+        (tmp_path / name).write_bytes(data)
+
+
+def test_swapped_files_and_a_foreign_manifest_are_found(tmp_path):
+    store = Checkpoints(tmp_path)
+    one, two = save(store, 1), save(store, 2)
+    (two / "model.safetensors").rename(two / "x")
+    (two / "optimizer.safetensors").rename(two / "model.safetensors")
+    (two / "x").rename(two / "optimizer.safetensors")
+    assert restored(tmp_path) == 2  # both hold the same bytes here: nothing was lost
+    (two / "model.safetensors").write_bytes((one / "model.safetensors").read_bytes())
+    assert restored(tmp_path) == 1
+    (two / "manifest.json").write_bytes((one / "manifest.json").read_bytes())
+    assert store.newest_good().reason == (
+        "checkpoint step-00000002 skipped: manifest.json: it is of step 1; using step-00000001"
+    )
+
+
+def test_another_checkpoint_of_the_same_step_is_not_the_one_pointed_to(tmp_path):
+    store = Checkpoints(tmp_path / "a")
+    save(store, 1)
+    last = save(store, 2)
+    other = Checkpoints(tmp_path / "b")
+    foreign = other.save(2, {"model": Part(9)})
+    for path in last.iterdir():
+        if path.is_file():
+            path.unlink()
+    (last / "text" / "tokenizer.json").unlink()
+    for path in foreign.iterdir():
+        (last / path.name).write_bytes(path.read_bytes())
+    assert store.newest_good().reason == (
+        "checkpoint step-00000002 skipped: manifest.json: it is not the one that last.json "
+        "points to; using step-00000001"
+    )
+
+
+def forge(path, **changes):
+    """A manifest with a valid digest and hostile content."""
+    content = unseal((path / "manifest.json").read_bytes(), "manifest.json")
+    content.update(changes)
+    (path / "manifest.json").write_bytes(seal(content))
+
+
+ENTRY = {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"files": {"../x": ENTRY}}, "'../x' is not a name inside the folder"),
+        ({"files": {"/etc/passwd": ENTRY}}, "'/etc/passwd' is not a name inside the folder"),
+        ({"files": {"text/../../x": ENTRY}}, "'text/../../x' is not a name inside the folder"),
+        ({"files": {"text//x": ENTRY}}, "'text//x' is not a name inside the folder"),
+        ({"files": {"a\\b": ENTRY}}, "'a\\\\b' is not a name inside the folder"),
+        ({"files": {"a\0b": ENTRY}}, "'a\\x00b' is not a name inside the folder"),
+        ({"files": {"": ENTRY}}, "'' is not a name inside the folder"),
+        ({"files": {"manifest.json": ENTRY}}, "'manifest.json' is not a name inside the folder"),
+        ({"files": {"a": {**ENTRY, "size": -1}}}, "the entry of 'a' has no valid size and sha256"),
+        ({"files": {"a": {**ENTRY, "size": 1.5}}}, "the entry of 'a' has no valid size and sha256"),
+        (
+            {"files": {"a": {**ENTRY, "size": True}}},
+            "the entry of 'a' has no valid size and sha256",
+        ),
+        ({"files": {"a": {"size": 3}}}, "the entry of 'a' has no valid size and sha256"),
+        (
+            {"files": {"a": {**ENTRY, "sha256": "x"}}},
+            "the entry of 'a' has no valid size and sha256",
+        ),
+        ({"files": [1]}, "it lists no files"),
+        (
+            {"files": {str(i): ENTRY for i in range(10_001)}},
+            "no versions, or more than 10000 files",
+        ),
+        ({"step": "1"}, "step is not a count"),
+        ({"serial": -1}, "serial is not a count"),
+        ({"format": 2}, "format 2 is not the one this weft reads (1)"),
+    ],
+)
+def test_hostile_manifests_are_refused(tmp_path, changes, problem):
+    path = save(Checkpoints(tmp_path), 1)
+    forge(path, **changes)
+    assert verify(path) == [f"manifest.json: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('"size": NaN', "not readable as JSON: NaN is not a number here"),
+        ('"size": Infinity', "not readable as JSON: Infinity is not a number here"),
+        ('"a": 1, "a": 2', "not readable as JSON: a key is given twice"),
+        ('"a": ' + "[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_hostile_json_is_refused(tmp_path, text, problem):
+    path = save(Checkpoints(tmp_path), 1)
+    body = ("{\n " + text).encode()
+    digest = hashlib.sha256(body).hexdigest()
+    (path / "manifest.json").write_bytes(body + f',\n "digest": "{digest}"\n}}\n'.encode())
+    (line,) = verify(path)
+    assert line == f"manifest.json: {problem}" or (
+        problem == "nested too deeply" and line.startswith("manifest.json: not readable as JSON")
+    )
+
+
+def test_a_huge_manifest_is_not_read(tmp_path):
+    path = save(Checkpoints(tmp_path), 1)
+    with (path / "manifest.json").open("wb") as file:
+        file.truncate(10 << 30)
+    assert verify(path) == [
+        "manifest.json: 10,737,418,240 bytes are more than the 16,777,216 allowed"
+    ]
+
+
+def test_a_huge_sparse_file_is_refused_by_its_size(tmp_path):
+    path = save(Checkpoints(tmp_path), 1)
+    with (path / "model.safetensors").open("wb") as file:
+        file.truncate(10 << 30)
+    start = time.perf_counter()
+    (line,) = verify(path)
+    assert line.startswith("model.safetensors: 10,737,418,240 bytes instead of 1,")
+    assert time.perf_counter() - start < 1
+
+
+def test_links_and_pipes_are_not_followed(tmp_path):
+    store = Checkpoints(tmp_path / "run")
+    path = save(store, 1)
+    target = tmp_path / "target"
+    (path / "state.json").rename(target)
+    (path / "state.json").symlink_to(target)
+    assert verify(path) == ["state.json: cannot be read: a symbolic link"]
+    (path / "state.json").unlink()
+    os.mkfifo(path / "state.json")
+    assert verify(path) == ["state.json: not a regular file"]
+    (path / "state.json").unlink()
+    target.rename(path / "state.json")
+    (path / "text").rename(tmp_path / "text")
+    (path / "text").symlink_to(tmp_path / "text")
+    assert "text: not listed in manifest.json" in verify(path)
+    with pytest.raises(CheckpointError, match=r"text: not listed in manifest\.json"):
+        store.newest_good()
+
+
+def test_a_checkpoint_that_is_a_link_is_not_used(tmp_path):
+    elsewhere = save(Checkpoints(tmp_path / "other"), 5)
+    store = Checkpoints(tmp_path / "run")
+    save(store, 1)
+    (store.folder / "step-00000005").symlink_to(elsewhere)
+    found = store.newest_good()
+    assert found.path.name == "step-00000001"
+    assert found.reason == (
+        "checkpoint step-00000005 skipped: a symbolic link; using step-00000001"
+    )
+
+
+def test_foreign_files_are_reported_and_a_note_beside_ours_costs_nothing(tmp_path, caplog):
+    store = Checkpoints(tmp_path)
+    path = save(store, 1)
+    (path / "notes.txt").write_text("a good one")
+    assert verify(path) == ["notes.txt: not listed in manifest.json"]
+    assert store.newest_good().reason is None
+    assert caplog.messages == ["step-00000001 holds files that are not of it: notes.txt"]
+    (path / "text" / "added_tokens.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"text/added_tokens\.json: not listed"):
+        store.newest_good()
+
+
+def test_a_state_with_a_valid_hash_and_hostile_content_is_refused(tmp_path):
+    path = save(Checkpoints(tmp_path), 1)
+    for text, problem in [
+        ("[" * 50_000, "state.json: "),
+        ('{"format": 1, "parts": 3}', "state.json: it holds no parts"),
+        ('{"format": 1, "parts": {"model": ' + '{"a":' * 700 + "1" + "}" * 702, "part 'model': "),
+        ('{"format": 1, "parts": {"model": {"$import": "os"}}}', "The form '$import'"),
+    ]:
+        data = text.encode()
+        (path / "state.json").write_bytes(data)
+        files = json.loads((path / "manifest.json").read_text())["files"]
+        files["state.json"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        forge(path, files=files)
+        assert verify(path) == []
+        with pytest.raises(CheckpointError) as caught:
+            Checkpoints.load_part(path, "model")
+        assert problem in str(caught.value)
+
+
+def test_the_manifest_says_what_wrote_it(tmp_path):
+    manifest = Manifest.read(save(Checkpoints(tmp_path), 1))
+    assert manifest.versions["torch"] == torch.__version__
+    assert (manifest.step, manifest.serial) == (1, 1)
+
+
+SAVING = """
+import sys, itertools
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from weft.checkpoint import Checkpoints
+
+class Part:
+    def __init__(self, step):
+        self.step = step
+    def state_dict(self):
+        return {"step": self.step, "weight": torch.full((300,), float(self.step))}
+    def load_state_dict(self, state):
+        assert torch.equal(state["weight"], torch.full((300,), float(state["step"])))
+        self.step = state["step"]
+
+store = Checkpoints(Path(sys.argv[1]), keep=2)
+model, optimizer = Part(0), Part(0)
+start = store.restore({"model": model, "optimizer": optimizer}) or 0
+assert model.step == optimizer.step == start
+print(start, flush=True)
+for step in itertools.count(start + 1):
+    parts = {"model": Part(step), "optimizer": Part(step)}
+    store.save(step, parts, write_text=lambda f: (f / "tokenizer.json").write_text("{}"))
+    if step % 3 == 0:
+        store.mark_best(step)
+"""
+
+
+def kill_campaign(folder, kills, seed):
+    """Kills a saving process at random moments; each start must find the last state, whole."""
+    rng = random.Random(seed)
+    inside, previous = 0, 0
+    for number in range(kills):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVING, str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        assert int(line) >= previous, number
+        time.sleep(rng.uniform(0.0, 0.08))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        process.stdout.close()
+        process.stderr.close()
+        inside += any(".tmp-" in name for name in os.listdir(folder)) if folder.exists() else 0
+        if (folder / "last.json").exists():
+            last = Checkpoints(folder).last()
+            assert verify(last) == []
+            assert restored(folder) >= int(last.name.removeprefix("step-"))
+            previous = restored(folder)
+    return inside, previous
+
+
+def test_killed_anywhere_the_last_checkpoint_loads(tmp_path):
+    _, last = kill_campaign(tmp_path / "checkpoints", 6, seed=0)
+    assert last > 0
+
+
+@pytest.mark.slow
+def test_killed_thirty_times_some_inside_a_save(tmp_path):
+    inside, last = kill_campaign(tmp_path / "checkpoints", 30, seed=1)
+    assert inside >= 5
+    assert last > 30

@@ -1,0 +1,368 @@
+"""Saving, restoring, pointing, rotating; what does not fit is said before anything changes."""
+
+import copy
+import json
+import logging
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from weft.checkpoint import Checkpoints
+from weft.checkpoint.manifest import verify
+from weft.checkpoint.parts import load_into
+from weft.errors import CheckpointError, StorageError, UserError
+from weft.runtime.disk import operations
+
+
+class Data:
+    """Anything with a state is a part."""
+
+    def __init__(self, position=0):
+        self.position = position
+
+    def state_dict(self):
+        return {"position": self.position, "history": [float("nan"), 0.1]}
+
+    def load_state_dict(self, state):
+        self.position = state["position"]
+
+
+def make_parts(seed=0, steps=2):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 5, bias=False))
+    model[1].weight = model[0].weight
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        model(torch.randint(5, (3,))).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return {"model": model, "optimizer": optimizer, "data": Data(steps)}
+
+
+def write_text(folder):
+    (folder / "tokenizer.json").write_text('{"type": "words"}')
+    (folder / "pieces").mkdir()
+    (folder / "pieces" / "a.model").write_bytes(b"\0\1\2")
+
+
+def weights(parts):
+    return [copy.deepcopy(tensor) for tensor in parts["model"].state_dict().values()]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Checkpoints(tmp_path / "run" / "checkpoints", keep=2)
+
+
+def test_a_saved_run_goes_on_bitwise(store):
+    parts = make_parts(steps=3)
+    path = store.save(1000, parts, write_text=write_text)
+    assert path == store.folder / "step-00001000"
+    assert names(path) == [
+        "manifest.json",
+        "model.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+        "text",
+    ]
+    assert verify(path) == []
+    assert store.last() == path
+    assert store.best() is None
+    other = make_parts(seed=1, steps=0)
+    weight = other["model"][0].weight
+    assert Checkpoints(store.folder, keep=2).restore(other) == 1000
+    assert other["model"][0].weight is weight  # copied into place
+    assert other["data"].position == 3
+    for _ in range(2):
+        for each in (parts, other):
+            torch.manual_seed(5)
+            each["model"](torch.randint(5, (3,))).square().sum().backward()
+            each["optimizer"].step()
+            each["optimizer"].zero_grad()
+    assert torch.equal(parts["model"][0].weight, other["model"][0].weight)
+
+
+def test_nothing_saved_is_nothing_restored(store):
+    assert store.restore(make_parts()) is None
+    assert store.last() is None
+    assert not store.folder.exists()
+
+
+def test_a_part_is_loaded_alone(store):
+    parts = make_parts()
+    path = store.save(1, parts)
+    (path / "optimizer.safetensors").unlink()
+    state = Checkpoints.load_part(path, "model")
+    assert torch.equal(state["0.weight"], parts["model"][0].weight)
+    with pytest.raises(CheckpointError) as caught:
+        Checkpoints.load_part(path, "encoder")
+    assert str(caught.value) == (
+        f"{path}: part 'encoder' is not in the checkpoint, which has 'data', 'model', 'optimizer'"
+    )
+
+
+def test_the_newest_and_the_best_stay(store):
+    parts = make_parts()
+    for step in (10, 20):
+        store.save(step, parts)
+    store.mark_best(10)
+    for step in (30, 40, 50):
+        store.save(step, parts)
+    assert names(store.folder) == [
+        "best.json",
+        "last.json",
+        "step-00000010",
+        "step-00000040",
+        "step-00000050",
+    ]
+    assert store.best().name == "step-00000010"
+    store.mark_best(50)
+    assert [path for path in names(store.folder) if path.startswith("step")] == [
+        "step-00000040",
+        "step-00000050",
+    ]
+    with pytest.raises(CheckpointError) as caught:
+        store.mark_best(7)
+    assert str(caught.value) == (
+        f"{store.folder / 'step-00000007'} cannot be marked as best: there is no such checkpoint."
+    )
+
+
+def test_the_newest_save_counts_whatever_its_step_says(store):
+    """A folder used again: step 5 is newer than step 900, and is not deleted as the oldest."""
+    store.save(900, make_parts(seed=1))
+    store.save(800, make_parts(seed=1))
+    parts = make_parts(seed=2)
+    store.save(5, parts)
+    assert names(store.folder) == ["last.json", "step-00000005", "step-00000800"]
+    other = make_parts(seed=3)
+    assert Checkpoints(store.folder, keep=2).restore(other) == 5
+    assert torch.equal(weights(parts)[0], weights(other)[0])
+
+
+def test_the_same_step_is_replaced(store):
+    store.save(7, make_parts(seed=1))
+    parts = make_parts(seed=2)
+    store.save(7, parts)
+    other = make_parts(seed=3)
+    assert store.restore(other) == 7
+    assert torch.equal(weights(parts)[0], weights(other)[0])
+    assert names(store.folder) == ["last.json", "step-00000007"]
+
+
+def test_a_damaged_newest_is_skipped_in_one_line(store, caplog):
+    good = make_parts(seed=1)
+    store.save(1000, good)
+    path = store.save(2000, make_parts(seed=2))
+    data = bytearray((path / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (path / "model.safetensors").write_bytes(data)
+    other = make_parts(seed=3)
+    fresh = Checkpoints(store.folder, keep=2)
+    assert fresh.restore(other) == 1000
+    assert torch.equal(weights(good)[0], weights(other)[0])
+    (line,) = caplog.messages
+    start, _, end = line.partition(" (")
+    assert start == "checkpoint step-00002000 skipped: model.safetensors: sha256 differs"
+    assert end.endswith("…); using step-00001000")
+    fresh.save(1500, other)  # the damaged one is the first to go, not the good one
+    assert names(store.folder) == ["last.json", "step-00001000", "step-00001500"]
+
+
+def test_a_damaged_newest_is_replaced_by_the_same_step(store):
+    store.save(1, make_parts(seed=1))
+    path = store.save(2, make_parts(seed=2))
+    (path / "manifest.json").write_text("{}")
+    other = make_parts(seed=3)
+    fresh = Checkpoints(store.folder, keep=2)
+    assert fresh.restore(other) == 1
+    fresh.save(2, other)
+    assert Checkpoints(store.folder, keep=2).newest_good().path == path
+
+
+def test_no_good_one_is_an_error_and_never_a_fresh_start(store):
+    path = store.save(1, make_parts())
+    (path / "state.json").unlink()
+    with pytest.raises(CheckpointError) as caught:
+        Checkpoints(store.folder).restore(make_parts())
+    assert str(caught.value) == (
+        f"No checkpoint in {store.folder} can be used.\n"
+        f"  checkpoint step-00000001 skipped: state.json: missing\n"
+        f"Restore the folder from a copy, or start a new run."
+    )
+
+
+def test_a_lost_folder_and_a_damaged_pointer_are_said(store, tmp_path):
+    store.save(1, make_parts())
+    store.save(2, make_parts()).rename(tmp_path / "elsewhere")
+    assert store.newest_good().reason == (
+        "checkpoint step-00000002 skipped: last.json points to it, but it is gone; "
+        "using step-00000001"
+    )
+    (store.folder / "last.json").write_text("{}")
+    assert store.newest_good().reason == (
+        "last.json: its own digest does not fit its content; using step-00000001"
+    )
+    store.mark_best(1)
+    (store.folder / "step-00000001").rename(tmp_path / "gone")
+    with pytest.raises(CheckpointError, match=r"best\.json points to step-00000001, which is gone"):
+        store.best()
+
+
+def test_a_damaged_best_pointer_stops_deletion(store, caplog):
+    parts = make_parts()
+    store.save(1, parts)
+    store.mark_best(1)
+    (store.folder / "best.json").write_text("{}")
+    for step in (2, 3, 4):
+        store.save(step, parts)
+    assert len([name for name in names(store.folder) if name.startswith("step")]) == 4
+    assert caplog.messages[0] == (
+        "best.json: its own digest does not fit its content; no checkpoint is deleted, "
+        "since one of them is the best."
+    )
+
+
+def test_a_crash_between_rename_and_pointer_loses_nothing(store):
+    store.save(1, make_parts(seed=1))
+    pointer = (store.folder / "last.json").read_bytes()
+    store.save(2, make_parts(seed=2))
+    store.save(2, make_parts(seed=3))
+    (store.folder / "last.json").write_bytes(pointer)
+    found = Checkpoints(store.folder).newest_good()
+    assert (found.path.name, found.reason) == ("step-00000002", None)
+
+
+def test_all_that_does_not_fit_is_said_and_nothing_changes(store):
+    path = store.save(3, make_parts())
+    model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
+    optimizer = torch.optim.AdamW(list(model.parameters())[:1], lr=0.1, weight_decay=0)
+    parts = {"model": model, "optimizer": optimizer, "selection": Data(8)}
+    before = weights(parts)
+    optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+    with pytest.raises(CheckpointError) as caught:
+        store.restore(parts)
+    assert str(caught.value) == (
+        f"{path} does not fit; nothing was changed.\n"
+        f"  part 'data' is in the checkpoint, but nothing here takes it\n"
+        f"  part 'model': missing key '1.bias'\n"
+        f"  part 'model': '0.weight' wants float32[5, 3], found float32[5, 4]\n"
+        f"  part 'model': '1.weight' wants float32[5, 3], found float32[5, 4]\n"
+        f"  part 'optimizer': 'param_groups' wants 2 groups, found 1\n"
+        f"  part 'selection' is not in the checkpoint, which has 'data', 'model', 'optimizer'"
+    )
+    assert all(map(torch.equal, before, weights(parts)))
+
+
+def test_types_and_parameters_must_fit_too(store):
+    path = store.save(3, make_parts())
+    parts = make_parts()
+    parts["model"].half()
+    parts["optimizer"] = torch.optim.SGD([nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))])
+    with pytest.raises(CheckpointError) as caught:
+        store.restore(parts)
+    lines = str(caught.value).splitlines()
+    assert lines[1] == "  part 'model': '0.weight' wants float16[5, 4], found float32[5, 4]"
+    assert lines[3] == ("  part 'optimizer': 'param_groups.0.params' wants 2 parameters, found 1")
+    assert lines[4] == "  part 'optimizer': missing key 'param_groups.0.momentum'"
+    assert lines[0] == f"{path} does not fit; nothing was changed."
+
+
+def test_a_part_that_refuses_is_named(store):
+    store.save(1, {"data": Data()})
+
+    class Other(Data):
+        def load_state_dict(self, state):
+            raise KeyError("epoch")
+
+    with pytest.raises(CheckpointError) as caught:
+        store.restore({"data": Other()})
+    assert str(caught.value).endswith(
+        "does not fit: part 'data' (test_a_part_that_refuses_is_named.<locals>.Other) "
+        "refused its state: KeyError: 'epoch'"
+    )
+
+
+def test_no_room_is_found_before_anything_is_written(store, monkeypatch):
+    parts = make_parts()
+    store.save(1, parts)
+    before = names(store.folder)
+    monkeypatch.setattr(operations, "free", lambda _: 1000)
+    with pytest.raises(StorageError) as caught:
+        store.save(2, parts)
+    assert str(caught.value).startswith(f"No room for a checkpoint in {store.folder}: ")
+    assert "bytes needed, 1,000 bytes free. Nothing was written" in str(caught.value)
+    assert names(store.folder) == before
+
+
+def test_what_cannot_be_saved_names_the_part_and_writes_nothing(store):
+    class Bad(Data):
+        def state_dict(self):
+            return {"a": object()}
+
+    with pytest.raises(CheckpointError) as caught:
+        store.save(1, {"data": Bad()})
+    assert str(caught.value) == (
+        "Part 'data': The state at 'a' is a object, which is not saved: "
+        "a state is made of tensors, numbers, strings, None, lists and dicts."
+    )
+    with pytest.raises(CheckpointError, match=r"A part cannot be called '\.\./x'"):
+        store.save(1, {"../x": Data()})
+    assert not store.folder.exists()
+
+
+def test_keep_must_be_positive(tmp_path):
+    with pytest.raises(UserError) as caught:
+        Checkpoints(tmp_path, keep=0)
+    assert str(caught.value) == "The number of checkpoints to keep must be at least 1, but is 0."
+
+
+def test_two_saves_of_one_state_are_the_same_bytes(tmp_path):
+    folders = []
+    for name in "ab":
+        store = Checkpoints(tmp_path / name)
+        folders.append(store.save(1, make_parts(), write_text=write_text))
+    for path in folders[0].rglob("*"):
+        if path.is_file():
+            other = folders[1] / path.relative_to(folders[0])
+            assert path.read_bytes() == other.read_bytes()
+
+
+def test_state_json_is_plain_json(store):
+    path = store.save(1, make_parts())
+    document = json.loads((path / "state.json").read_text(), parse_constant=pytest.fail)
+    assert document["parts"]["data"]["position"] == 2
+
+
+def test_a_model_of_2_5_million_parameters_is_saved_well_within_a_second(store):
+    model = nn.ModuleList(nn.Linear(500, 500) for _ in range(10))
+    optimizer = torch.optim.AdamW(model.parameters())
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    times = []
+    for step in range(3):
+        start = time.perf_counter()
+        store.save(step, {"model": model, "optimizer": optimizer})
+        times.append(time.perf_counter() - start)
+    logging.getLogger(__name__).info("saves took %s", times)
+    assert min(times) < 1.0, times
+
+
+def test_a_part_is_loaded_into_what_fits_it_only(store):
+    parts = make_parts()
+    path = store.save(1, parts)
+    model = make_parts(seed=1)["model"]
+    load_into(path, "model", model)
+    assert torch.equal(model[0].weight, parts["model"][0].weight)
+    with pytest.raises(CheckpointError) as caught:
+        load_into(path, "model", nn.Sequential(nn.Embedding(5, 4)))
+    assert str(caught.value) == (
+        f"{path}: part 'model' does not fit; nothing was changed.\n  unexpected key '1.weight'"
+    )

@@ -1,0 +1,49 @@
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.runtime.devices import Env
+
+
+def test_detect_reads_what_torchrun_sets(monkeypatch):
+    for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    env = Env.detect("cpu")
+    assert (env.rank, env.world_size, env.local_rank, env.is_main) == (3, 4, 1, False)
+
+
+def test_auto_takes_the_accelerator_of_the_local_rank(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert Env.detect().device == "cuda:1"
+    assert Env.detect("cuda").device == "cuda:1"
+    assert Env.detect("cuda:0").device == "cuda:0"
+
+
+@pytest.mark.parametrize(
+    ("device", "variables", "message"),
+    [
+        ("gpu", {}, "The device must be auto, cpu, cuda, cuda:N or mps, but is 'gpu'."),
+        ("cuda:x", {}, "The device must be auto, cpu, cuda, cuda:N or mps, but is 'cuda:x'."),
+        (
+            "cuda:9",
+            {},
+            "The device cuda:9 was asked for, but torch finds 0 CUDA devices here. "
+            "Use auto or cpu, or start fewer processes.",
+        ),
+        (
+            "cpu",
+            {"RANK": "one"},
+            "The environment variable RANK must be a whole number, but is 'one'.",
+        ),
+        ("cpu", {"RANK": "2"}, "The rank must be from 0 to 0, but is 2 (RANK, WORLD_SIZE)."),
+    ],
+)
+def test_mistakes_are_named(monkeypatch, device, variables, message):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError) as caught:
+        Env.detect(device)
+    assert str(caught.value) == message

@@ -1,0 +1,77 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from weft.errors import InUseError
+from weft.runtime.files import Lock
+
+HOLD = """
+import sys, os
+from pathlib import Path
+from weft.runtime.lock import Lock
+with Lock(Path(sys.argv[1])):
+    if len(sys.argv) > 2 and os.fork() == 0:
+        import time
+        print("locked", flush=True)
+        time.sleep(60)
+    if len(sys.argv) == 2:
+        print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def hold(folder, *extra):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder), *extra],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "locked\n"
+    return process
+
+
+def end(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+
+
+def test_a_second_process_is_told_who_works_here(tmp_path):
+    process = hold(tmp_path)
+    try:
+        with pytest.raises(InUseError) as caught, Lock(tmp_path):
+            pass
+        assert str(caught.value) == (
+            f"{tmp_path} is in use by {socket.gethostname()}:{process.pid}. Wait for it to end or "
+            f"stop it, or choose another folder with --run-dir."
+        )
+    finally:
+        end(process)
+    with Lock(tmp_path):  # killed: the lock is free, the file is stale
+        assert (tmp_path / "lock").read_text() == f"{socket.gethostname()}:{os.getpid()}\n"
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path):
+    process = hold(tmp_path, "fork")
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        with Lock(tmp_path):
+            pass
+    finally:
+        end(process)
+
+
+def test_stale_content_of_any_kind_hinders_nobody(tmp_path):
+    (tmp_path / "lock").write_bytes(b"\xff" * 1000)
+    with Lock(tmp_path), pytest.raises(InUseError, match="is in use by"), Lock(tmp_path):
+        pass
+    with Lock(tmp_path):
+        pass

@@ -1,0 +1,64 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from weft.runtime.signals import StopSignals
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_is_remembered_and_handlers_come_back(number):
+    before = signal.getsignal(number)
+    with StopSignals() as stop:
+        assert stop.received is None
+        os.kill(os.getpid(), number)
+        assert stop.received == number
+    assert signal.getsignal(number) is before
+
+
+def test_the_second_interrupt_raises():
+    with StopSignals() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.received == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_outside_the_main_thread_nothing_is_installed():
+    seen = []
+
+    def work():
+        with StopSignals() as stop:
+            seen.append(stop.received)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [None]
+
+
+def test_a_forked_worker_dies_of_sigterm_and_ignores_sigint():
+    code = """
+import os, signal, time
+from weft.runtime.signals import StopSignals
+with StopSignals() as stop:
+    child = os.fork()
+    if child == 0:
+        print("up", flush=True)
+        time.sleep(1)
+        time.sleep(60)
+        os._exit(3)
+    time.sleep(0.3)
+    os.kill(child, signal.SIGINT)
+    time.sleep(0.1)
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    print(os.WTERMSIG(status), stop.received)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "up\n15 None\n"

@@ -1,8 +1,9 @@
-"""Number and gender: the plural of nouns, the four forms of an adjective or a participle."""
+"""Gender and number: the four forms of an adjective or a past participle."""
 
 from weft.recipes.corpus.grammar.elision import starts_with_vowel
+from weft.recipes.corpus.lexicon.plurals import plural_fr
 
-__all__ = ["adjective_form", "feminine", "plural_en", "plural_fr"]
+__all__ = ["adjective_form", "feminine"]
 
 _FEMININE = {
     "beau": "belle",
@@ -18,34 +19,6 @@ _FEMININE = {
 }
 _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 _INVARIABLE = frozenset({"marron"})
-
-
-def plural_fr(word: str) -> str:
-    """The regular plural of a French noun or masculine adjective.
-
-    >>> [plural_fr(w) for w in ("pomme", "gâteau", "cheval", "souris", "hibou")]
-    ['pommes', 'gâteaux', 'chevaux', 'souris', 'hiboux']
-    """
-    if word.endswith(("s", "x", "z")):
-        return word
-    if word.endswith(("eau", "hibou")):
-        return word + "x"
-    if word.endswith("al"):
-        return word[:-2] + "aux"
-    return word + "s"
-
-
-def plural_en(word: str) -> str:
-    """The regular plural of an English noun.
-
-    >>> [plural_en(w) for w in ("apple", "box", "cherry", "boy", "church")]
-    ['apples', 'boxes', 'cherries', 'boys', 'churches']
-    """
-    if word.endswith(("s", "x", "ch", "sh")):
-        return word + "es"
-    if word.endswith("y") and word[-2] not in "aeiou":
-        return word[:-1] + "ies"
-    return word + "s"
 
 
 def feminine(word: str) -> str:

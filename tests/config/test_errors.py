@@ -97,6 +97,12 @@ def test_the_error_counts_and_lists(kitchen):
             "from weft.config.recipe import like\ndef b(n: int = 1): ...\na = like('b', m=2)\n",
             "recipe.py:3:1: a has no setting 'm'. It has: n.",
         ),
+        ("def a(n: int = 'x'): ...\n", "recipe.py:1:1: a.n: wanted int, found 'x'."),
+        (
+            "from weft.config import Component, Config\nclass A(Component):\n"
+            "    class Config(Config):\n        n: int | None = 1\na = A.Config(n=1.5)\n",
+            "recipe.py:5:1: a.n: wanted int, found 1.5.",
+        ),
         ("", "no 'a' is specified. Define a in the recipe."),
         (
             "def model(): ...\ndef a(module): ...\n",

@@ -180,6 +180,10 @@ def test_an_ingredient_is_switched_off_by_null(kitchen):
     assert again.settings == plan.settings
 
 
+def test_a_head_without_settings_switches_nothing_off(kitchen):
+    assert "valid_data" in kitchen.plan(yaml=["valid_data:\n"]).order
+
+
 def test_settings_of_an_unreached_ingredient_are_noted(kitchen):
     plan = kitchen.plan("trainer.steps=3", targets=["tokenizer"])
     assert plan.notes == [

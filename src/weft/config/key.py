@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.graph import Node
-from weft.config.ingredient import MISSING, Like, Parameter, Table, settings_of
+from weft.config.ingredient import MISSING, Like, Parameter, Table, documented, settings_of
 from weft.config.plan import Plan
+from weft.config.script import SCRIPT_MODULE
 from weft.config.values import INVALID, plain
 
 __all__ = ["key_settings", "local_modules", "reached_code", "run_key"]
@@ -22,9 +23,22 @@ __all__ = ["key_settings", "local_modules", "reached_code", "run_key"]
 
 def run_key(plan: Plan) -> str:
     """Twelve hex digits that name what the run computes."""
-    content = {"settings": key_settings(plan), "code": reached_code(plan), "swaps": plan.swaps}
+    content: dict[str, Any] = {"settings": key_settings(plan), "code": reached_code(plan)}
+    content |= {"swaps": plan.swaps, "objects": {} if plan.table.source else _objects(plan)}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _objects(plan: Plan) -> dict[str, str]:
+    """Where the ingredients of a recipe without a script of its own are defined."""
+    found = {}
+    for name in plan.order:
+        value = documented(plan.nodes[name].value)
+        if value is not None:
+            module = getattr(value, "__module__", "")
+            where = "" if str(module).startswith(SCRIPT_MODULE) else f"{module}."
+            found[name] = f"{where}{getattr(value, '__qualname__', '')}"
+    return found
 
 
 def key_settings(plan: Plan) -> dict[str, Any]:

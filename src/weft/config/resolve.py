@@ -186,6 +186,7 @@ class Resolver:
         ]
         node.wiring.settings = parameters
         self.refuse_dependencies(node, layers)
+        self.settings.code = node.ingredient.place
         found = self.settings.fields(parameters, layers, node.name)
         place = layers[-1].place if layers else node.ingredient.place
         for name, value in found.items():

@@ -137,8 +137,9 @@ def _experiment(name: str, place: str) -> Table:
     known = registries.experiments.names()
     if name not in known:
         listed = ", ".join(known) or "none"
+        scripts = [f"{name}.py"] if Path(f"{name}.py").exists() else []
         raise UserError(
-            f"{place}: no recipe is called '{name}'. {near(name, known)}"
+            f"{place}: no recipe is called '{name}'. {near(name, [*known, *scripts])}"
             f"Wanted a script.py, a file.yaml, or an experiment: {listed}."
         )
     function: Any = registries.experiments.get(name)

@@ -15,7 +15,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config
 from weft.config.ingredient import MISSING, Parameter, settings_of
-from weft.config.kinds import has_word, members, torch_kind, type_name, unwrapped
+from weft.config.kinds import PLAIN, has_word, members, torch_kind, type_name, unwrapped
 from weft.config.nodes import Entries, Node, Scalar, Value, is_null, merged, shown, untyped
 from weft.config.registry import Registry
 from weft.config.values import INVALID, Values, torch_value
@@ -46,6 +46,7 @@ class Settings(Values):
     def __init__(self) -> None:
         super().__init__()
         self.notes: list[str] = []
+        self.code: Place | None = None  # where the ingredient at hand was written
 
     def fields(
         self, parameters: Sequence[Parameter], layers: Sequence[Entries], name: str
@@ -99,7 +100,9 @@ class Settings(Values):
         if parameter.default is MISSING or parameter.default is None:
             return parameter.default
         child = self.fresh()
-        value = child.read(Value(parameter.default), parameter.annotation, name)
+        value = child.read(Value(parameter.default, self.code), parameter.annotation, name)
+        if child.problems and _is_plain(parameter.annotation):
+            self.problems += child.problems
         return parameter.default if child.problems else value
 
     def layered(self, kind: Any, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
@@ -213,6 +216,11 @@ def structure_of(annotation: Any, default: Any) -> Any:
         return type(default)
     bases = _bases(annotation)
     return bases[0] if bases else None
+
+
+def _is_plain(annotation: Any) -> bool:
+    """Whether a value from code that is not of this type is certainly a mistake."""
+    return all(kind in (*PLAIN, type(None)) for kind in members(annotation) or (annotation,))
 
 
 def _bases(annotation: Any) -> tuple[Any, ...]:

@@ -83,7 +83,8 @@ class Names:
         for layer in (*self.layers, self.typed):
             for name, node in layer.entries.items():
                 if name in self.known:
-                    (self.off.add if is_null(node) else self.off.discard)(name)
+                    empty = isinstance(node, Scalar) and node.text == ""  # a head without settings
+                    (self.off.add if is_null(node) and not empty else self.off.discard)(name)
 
     def swap(self, name: str, path: str, place: Place) -> None:
         """``module=@my_package.models.deep``: the ingredient is what the import path names."""

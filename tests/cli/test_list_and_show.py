@@ -1,0 +1,51 @@
+"""``weft list`` and ``weft show``."""
+
+import subprocess
+import sys
+
+from weft.cli.main import main
+
+
+def test_list_names_every_concept(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[0] == "optimizers" and "adamw" in line for line in lines)
+
+
+def test_list_of_one_concept_is_a_name_a_line_by_plural_or_singular(capsys):
+    assert main(["list", "optimizers"]) == 0
+    names = capsys.readouterr().out
+    assert "adamw\n" in names
+    assert main(["list", "optimizer"]) == 0
+    assert capsys.readouterr().out == names
+
+
+def test_an_unknown_concept(capsys):
+    assert main(["list", "optimisers"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "error: no concept is called 'optimisers'. Did you mean 'optimizers'? Known: experiments, "
+    )
+
+
+def test_list_imports_no_torch():
+    code = "import sys; from weft.cli.main import main; main(['list'])"
+    code += "; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_show_prints_docstring_settings_types_and_defaults(capsys):
+    assert main(["show", "adamw"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("optimizer adamw (weft.")
+    assert "  optimizer.lr (float): " in text
+    assert "(default=" in text
+    assert "Built from the ingredients: module" in text
+    assert main(["show", "optimizers/adamw"]) == 0
+    assert capsys.readouterr().out == text
+
+
+def test_show_of_an_unknown_name(capsys):
+    assert main(["show", "adam"]) == 2
+    assert capsys.readouterr().err == (
+        "error: nothing is registered as 'adam'. Did you mean 'adamw'? 'weft list' lists all.\n"
+    )

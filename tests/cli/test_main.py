@@ -1,0 +1,130 @@
+"""The entry of the command line: exit codes, what is imported, what an error looks like."""
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from weft.cli import main as entry
+from weft.cli.main import COMMANDS, main
+from weft.errors import NonFiniteError, UserError
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """A command ``boom`` whose module is written by the test."""
+
+    def add(body: str) -> None:
+        text = "def add(subparsers):\n"
+        text += "    subparsers.add_parser('boom').add_argument('words', nargs='*')\n"
+        text += f"def run(args):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n"
+        (tmp_path / "weft_boom.py").write_text(text)
+        sys.modules.pop("weft_boom", None)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setitem(COMMANDS, "boom", ("weft_boom", "fails"))
+
+    return add
+
+
+def test_a_command_returns_its_code(command):
+    command("return 7 if args.words == ['a=b'] else 0")
+    assert main(["boom", "a=b"]) == 7
+    assert main(["boom"]) == 0
+
+
+@pytest.mark.parametrize("kind", [UserError, NonFiniteError])
+def test_an_error_of_ours_is_its_message_and_its_code(command, capsys, kind):
+    command(f"from weft.errors import {kind.__name__} as E\nraise E('it cannot be.')")
+    assert main(["boom"]) == kind.exit_code
+    assert capsys.readouterr().err == "error: it cannot be.\n"
+
+
+def test_an_error_of_an_ingredient_names_it_and_its_line(command, capsys, tmp_path):
+    script = tmp_path / "recipe.py"
+    script.write_text("def box():\n    return 1 / 0\n")
+    command(
+        f"""
+        from pathlib import Path
+        from weft.config.ingredient import Table
+        from weft.config.plan import make_plan
+        from weft.config.script import load_script
+        table = load_script(Path({str(script)!r}))
+        make_plan(table, defaults=Table("none", {{}}), targets=["box"]).start().get("box")
+        """
+    )
+    assert main(["boom"]) == 1
+    assert capsys.readouterr().err == (
+        "error: ZeroDivisionError: division by zero\n"
+        f"  in the ingredient 'box' ({script}:1:1)\n"
+        f"  raised at {script}:2\n"
+        "  This is an error in the recipe; --debug shows the traceback.\n"
+    )
+
+
+def test_an_unexpected_error_is_one_paragraph_and_debug_shows_all(command, capsys, tmp_path):
+    command("raise KeyError('x')")
+    assert main(["boom"]) == 1
+    assert capsys.readouterr().err == (
+        "error: KeyError: 'x'\n"
+        f"  raised at {tmp_path / 'weft_boom.py'}:4\n"
+        "  This is a bug in weft, or an error in the recipe; --debug shows the traceback.\n"
+    )
+    with pytest.raises(KeyError):
+        main(["boom", "--debug"])
+
+
+def test_control_c_is_130(command):
+    command("raise KeyboardInterrupt")
+    assert main(["boom"]) == 130
+
+
+def test_an_unknown_command_shows_the_nearest(capsys):
+    assert main(["hlep"]) == 2
+    assert (
+        "no command is called 'hlep'; did you mean 'help'? commands: help"
+        in capsys.readouterr().err
+    )
+
+
+def test_every_command_is_in_the_help_and_has_its_module(capsys):
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    for name, (module, line) in COMMANDS.items():
+        assert f"    {name}" in text
+        assert line in " ".join(text.split())
+        found = entry._module(name)
+        assert found is not None
+        assert found.__name__ == module
+        assert callable(found.add)
+        assert callable(found.run)
+
+
+def test_every_command_has_a_help_of_its_own(capsys):
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        assert capsys.readouterr().out.startswith(f"usage: weft {name}")
+
+
+def test_the_entry_imports_no_torch_and_is_quick():
+    code = (
+        "import sys; from weft.cli.main import main; code = main(['--help']); "
+        "sys.exit(code or any(name in sys.modules for name in ('torch', 'numpy', 'pydantic')))"
+    )
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        times.append(time.perf_counter() - start)
+        assert found.returncode == 0, found.stderr
+    assert min(times) < 0.3
+
+
+def test_a_closed_pipe_is_no_error_text():
+    code = "import sys; from weft.cli.main import main; sys.exit(main(['list']))"
+    script = f'"{sys.executable}" -c "{code}" | true'
+    found = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert found.stderr == ""

@@ -30,7 +30,9 @@ def near(name: str, known: Iterable[str]) -> str:
     >>> near("lerning_rate", ["learning_rate"])
     "Did you mean 'learning_rate'? "
     """
-    found = difflib.get_close_matches(name, list(known), n=1)
+    names = list(known)
+    longer = sorted((word for word in names if len(name) > 2 and word.startswith(name)), key=len)
+    found = longer or difflib.get_close_matches(name, names, n=1)
     return f"Did you mean '{found[0]}'? " if found else ""
 
 

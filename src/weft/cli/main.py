@@ -16,6 +16,12 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("weft.cli.help", "show a recipe's ingredients and settings"),
+    "check": ("weft.cli.check", "check a recipe, its data and one real batch before training"),
+    "test": ("weft.cli.test", "build one ingredient of a recipe and show it"),
+    "train": ("weft.cli.train", "train a recipe, or go on training it"),
+    "evaluate": ("weft.cli.evaluate", "measure a trained run"),
+    "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
+    "runs": ("weft.cli.runs", "list runs, or verify every byte of one"),
     "list": ("weft.cli.list", "list what recipes can name: experiments, optimizers, models, ..."),
     "show": ("weft.cli.show", "show one component: what it is, its settings, types and defaults"),
 }

@@ -1,6 +1,6 @@
 """Evaluation: every batch once, through the task's validation step into its metrics."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,16 @@ class Evaluation:
     """The values of one evaluation, and the rows that were answered."""
 
     values: Mapping[str, float]
+    """By name; every value of the task's metrics."""
     directions: Mapping[str, str]
     """For each value ``higher`` or ``lower``: which is better."""
     rows: list[dict[str, Any]]
     """One plain dictionary per answered row, in the order of the data."""
 
 
-def evaluate(task: Task, batches: Batches, *, poll: Callable[[], None] = lambda: None) -> Evaluation:
+def evaluate(
+    task: Task, batches: Batches, *, poll: Callable[[], None] = lambda: None
+) -> Evaluation:
     """Evaluates the task's module as it stands.
 
     Args:
@@ -33,7 +36,8 @@ def evaluate(task: Task, batches: Batches, *, poll: Callable[[], None] = lambda:
     Returns:
         The values by name, with the answered rows in the order of the data.
     """
-    metrics, rows = task.metrics(), []
+    metrics = task.metrics()
+    rows: list[dict[str, Any]] = []
     was_training = task.module.training
     task.module.eval()
     try:
@@ -47,12 +51,14 @@ def evaluate(task: Task, batches: Batches, *, poll: Callable[[], None] = lambda:
     finally:
         task.module.train(was_training)
     rows.sort(key=lambda row: row.get("row", 0))
-    directions = {name: way for metric in metrics.values() for name, way in metric.directions().items()}
+    directions = {
+        name: way for metric in metrics.values() for name, way in metric.directions().items()
+    }
     return Evaluation(task.reduce(metrics), directions, rows)
 
 
 def _answered(
-    task: Task, answers: Mapping[int, Any], examples: Any
+    task: Task, answers: Mapping[int, Any], examples: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     for position, answer in sorted(answers.items()):
         yield {**examples[position], **task.answer_row(answer)}

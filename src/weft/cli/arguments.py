@@ -1,0 +1,55 @@
+"""Arguments that several commands share."""
+
+import argparse
+from typing import Any
+
+__all__ = ["add_recipe", "add_run", "log_lines"]
+
+
+def add_recipe(parser: argparse.ArgumentParser) -> None:
+    """A recipe with its settings and how to read them."""
+    parser.add_argument("recipe", help="a script, an experiment, a YAML file or a run folder")
+    parser.add_argument("words", nargs="*", metavar="name.setting=value", help="settings")
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a YAML file of settings; several may follow, the later ones win",
+    )
+    _add_device(parser)
+    _add_allow_code(parser)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """A run folder and the checkpoint to use."""
+    parser.add_argument("run", help="the folder of a run, as weft train prints it")
+    parser.add_argument(
+        "--checkpoint",
+        default="best",
+        metavar="NAME",
+        help="best (the default), last, or a name such as step-00001000",
+    )
+    _add_device(parser)
+    _add_allow_code(parser)
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
+    )
+
+
+def _add_allow_code(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="execute code that a run folder brings; only for folders you trust",
+    )
+
+
+def log_lines() -> Any:
+    """Shows weft's messages on stderr, as plain lines."""
+    from weft.runtime.logging import log_to_stderr
+
+    return log_to_stderr()

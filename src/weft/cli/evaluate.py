@@ -1,0 +1,60 @@
+"""``weft evaluate RUN``: measure a trained run on its data, or on other data."""
+
+import argparse
+from typing import Any
+
+from weft.cli.arguments import add_run, log_lines
+
+__all__ = ["add", "run"]
+
+
+def add(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="measure a trained run",
+        description="Evaluates the best checkpoint of a run on its valid_data and test_data, or on other data: "
+        "weft evaluate RUN valid_data.path=other.tsv",
+    )
+    add_run(parser)
+    parser.add_argument(
+        "words", nargs="*", metavar="name.setting=value", help="settings of valid_data and test_data"
+    )
+    parser.add_argument(
+        "--predictions", metavar="FILE", help="write each row with its prediction, as JSON lines"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluates, and prints a table for each data ingredient."""
+    log_lines()
+    from weft.metrics.tables import values_table
+    from weft.recipes.reload import evaluate
+
+    found = evaluate(
+        args.run,
+        args.words,
+        checkpoint=args.checkpoint,
+        device=args.device,
+        allow_code=args.allow_code,
+    )
+    for name, evaluation in found.items():
+        print(f"{name} ({len(evaluation.rows):,} answered rows)")
+        print(
+            values_table(
+                evaluation.values, directions=evaluation.directions, details=evaluation.details
+            )
+        )
+    if args.predictions:
+        _write(args.predictions, found)
+    return 0
+
+
+def _write(path: str, found: dict[str, Any]) -> None:
+    import json
+    from pathlib import Path
+
+    from weft.runtime.files import write_atomic
+
+    rows = [{"data": name, **row} for name, e in found.items() for row in e.rows]
+    write_atomic(Path(path), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -1,0 +1,33 @@
+"""``weft test RECIPE -f NAME``: build one ingredient and look at it."""
+
+import argparse
+from typing import Any
+
+from weft.cli.arguments import add_recipe, log_lines
+
+__all__ = ["add", "run"]
+
+
+def add(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser(
+        "test",
+        help="build one ingredient of a recipe and show it",
+        description="Builds one ingredient with everything it needs. Data is read through and measured: batches, "
+        "examples, tokens a second and the share of padding.",
+    )
+    add_recipe(parser)
+    parser.add_argument(
+        "-f", "--ingredient", required=True, metavar="NAME", help="the ingredient, as train_data"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Builds the ingredient and says what it is."""
+    log_lines()
+    from weft.recipes.trial import try_ingredient
+
+    try_ingredient(
+        args.recipe, args.ingredient, args.words, configs=args.config, device=args.device
+    )
+    return 0

@@ -1,0 +1,56 @@
+"""``weft train RECIPE``: train a recipe, or go on training it."""
+
+import argparse
+from typing import Any
+
+from weft.cli.arguments import add_recipe, log_lines
+
+__all__ = ["add", "run"]
+
+
+def add(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser(
+        "train",
+        help="train a recipe, or go on training it",
+        description="Trains a recipe. The same command resumes a run that was interrupted, and shows the "
+        "result of one that is finished.",
+    )
+    add_recipe(parser)
+    parser.add_argument("--run-dir", metavar="DIR", help="the run folder (default: runs/RECIPE/KEY)")
+    parser.add_argument("--again", action="store_true", help="train anew although the run exists")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trains, and prints the result and the folder on stdout."""
+    log_lines()
+    from weft.recipes.run import train
+
+    done = train(
+        args.recipe,
+        args.words,
+        configs=args.config,
+        run_dir=args.run_dir,
+        again=args.again,
+        allow_code=args.allow_code,
+        device=args.device,
+    )
+    for line in result_lines(done.result):
+        print(line)
+    print(f"run: {done.folder}")
+    return 0
+
+
+def result_lines(result: dict[str, Any]) -> list[str]:
+    """The result of a run, a line each."""
+    from weft.metrics.formats import format_value
+
+    lines = [f"steps: {result.get('steps', 0):,}"]
+    best = result.get("best")
+    if best:
+        values = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
+        lines.append(f"best: {values} at step {best['step']:,}")
+    if result.get("test"):
+        values = ", ".join(f"{k} {format_value(k, v)}" for k, v in result["test"].items())
+        lines.append(f"test: {values}")
+    return lines

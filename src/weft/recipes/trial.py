@@ -1,0 +1,104 @@
+"""Trying one ingredient of a recipe: ``weft test RECIPE -f NAME``."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.data.seq2seq import Seq2SeqBatch
+from weft.errors import WeftError
+from weft.recipes.planning import draft_recipe, plan_recipe
+from weft.recipes.run import DATA, seed_of
+from weft.runtime.devices import Env
+from weft.runtime.experiment import Experiment
+from weft.runtime.seeds import seed_all
+from weft.tasks.row_batches import peek
+from weft.tasks.task import Task
+
+__all__ = ["try_ingredient"]
+
+SECONDS = 20.0
+"""Data is read for at most so long: enough to time it, short enough to wait for."""
+
+
+def try_ingredient(
+    recipe: str | Path,
+    name: str,
+    words: Sequence[str] = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    device: str = "auto",
+    say: Callable[[str], None] = print,
+) -> Any:
+    """Builds one ingredient and what it needs; data is also iterated, and measured.
+
+    Args:
+        recipe: A script, an experiment or a YAML file; it need not be complete.
+        name: The ingredient.
+        words: Settings as on the command line.
+        configs: YAML files of settings.
+        device: ``auto``, or a device as torch names it.
+        say: Called with the lines of the report.
+
+    Returns:
+        What the ingredient made.
+    """
+    planned = plan_recipe(recipe, words, configs=configs, targets=[name])
+    for note in planned.plan.notes:
+        say(note)
+    with tempfile.TemporaryDirectory(prefix="weft-test-") as folder:
+        xp = Experiment(folder=Path(folder), recipe=planned.name)
+        provided = {"env": Env.detect(device), "xp": xp, "entry_point": "test"}
+        session = planned.plan.start(provided)
+        seed_all(seed_of(planned.plan), 0)
+        made = session.get(name)
+        if name in DATA:
+            if hasattr(made, "read"):
+                made.read(ingredient=name)
+            whole = draft_recipe(recipe, words, targets=[name, "task"])
+            complete = not whole.plan.problems
+            session = whole.plan.start({**provided, name: made}) if complete else session
+            _measure(name, made, session.get("task") if complete else None, say)
+    say(f"Success! {name}() = {_shown(made)}")
+    return made
+
+
+def _shown(made: object) -> str:
+    text = repr(made)
+    return text if len(text) <= 2000 else f"{text[:2000]}…"
+
+
+def _measure(name: str, data: Iterable[Any], task: Task | None, say: Callable[[str], None]) -> None:
+    first = peek(data)
+    if first is None:
+        raise WeftError(f"{name} is empty.")
+    if isinstance(first, Mapping):
+        say(f"{name}: {len(list(data)):,} rows; the first: {dict(first)}")
+        if task is None:
+            say("The recipe has no complete task yet; batches are shown once it has.")
+            return
+        data = task.batches(data, train=name == "train_data", seed=1)
+    _iterate(name, data, say)
+
+
+def _iterate(name: str, batches: Iterable[Any], say: Callable[[str], None]) -> None:
+    """Reads up to one epoch and says how much, how fast and how padded."""
+    start = time.perf_counter()
+    count = examples = tokens = 0
+    cells = 0.0
+    ended = True
+    for batch in batches:
+        count += 1
+        examples += len(batch) if hasattr(batch, "__len__") else 1
+        if isinstance(batch, Seq2SeqBatch):
+            tokens += batch.num_tokens
+            cells += batch.num_tokens / (1 - batch.padding)
+        if time.perf_counter() - start > SECONDS:
+            ended = False
+            break
+    seconds = time.perf_counter() - start
+    what = "one epoch" if ended else f"the first {seconds:.0f} s of an epoch"
+    say(f"{name}, {what}: {count:,} batches, {examples:,} examples in {seconds:.2f} s")
+    if tokens:
+        say(f"{tokens / seconds:,.0f} tokens/s, padding {100 * (1 - tokens / cells):.1f} %")

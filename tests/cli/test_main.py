@@ -34,6 +34,17 @@ def test_a_command_returns_its_code(command):
     assert main(["boom"]) == 0
 
 
+def test_options_and_settings_come_in_any_order(command, monkeypatch, tmp_path):
+    command("return 7 if (args.name, args.words) == ('x', ['a=b', 'c=d']) else 1")
+    module = tmp_path / "weft_boom.py"
+    add = "p = subparsers.add_parser('boom'); p.add_argument('-f', dest='name', required=True)\n"
+    text = module.read_text().replace("subparsers.add_parser('boom')", f"{add}    p", 1)
+    module.write_text(text)
+    assert main(["boom", "-f", "x", "a=b", "c=d"]) == 7
+    assert main(["boom", "a=b", "-f", "x", "c=d"]) == 7
+    assert main(["boom", "a=b", "c=d"]) == 2
+
+
 @pytest.mark.parametrize("kind", [UserError, NonFiniteError])
 def test_an_error_of_ours_is_its_message_and_its_code(command, capsys, kind):
     command(f"from weft.errors import {kind.__name__} as E\nraise E('it cannot be.')")

@@ -9,6 +9,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from typing_extensions import override
 
@@ -21,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("weft.cli.train", "train a recipe, or go on training it"),
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
+    "demo": ("weft.cli.demo", "train and try a translator on a generated corpus, in minutes"),
     "runs": ("weft.cli.runs", "list runs, or verify every byte of one"),
     "list": ("weft.cli.list", "list what recipes can name: experiments, optimizers, models, ..."),
     "show": ("weft.cli.show", "show one component: what it is, its settings, types and defaults"),
@@ -98,13 +100,31 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
         parser.error(f"no command is called '{name}'; {guess}commands: {', '.join(COMMANDS)}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", parser_class=_CommandParser
+    )
     for command, (_, line) in COMMANDS.items():
         if command == name and module is not None:
             module.add(subparsers)
         else:
             subparsers.add_parser(command, help=line)
     return parser
+
+
+class _CommandParser(argparse.ArgumentParser):
+    """Takes options and settings in any order: ``weft test tatoeba.py -f module model_dim=64``."""
+
+    _mixing = False
+
+    @override
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._mixing:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True  # the next call comes from inside this method
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
 
 
 class _Version(argparse.Action):

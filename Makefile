@@ -20,7 +20,7 @@ help:
 	@echo "make clean     removes what was built, and .venv"
 
 demo: $(VENV)/core.stamp
-	$(BIN)/python -m weft.recipes.demo
+	$(BIN)/weft demo
 
 # The tests come last, so that their closing line is the last one printed.
 test: check

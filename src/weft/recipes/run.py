@@ -50,7 +50,7 @@ def train(
     """Trains a recipe, or goes on training it: the same call resumes a run that was interrupted.
 
     Args:
-        recipe: A script, the name of an experiment, a YAML file, or the folder of a run to go on with.
+        recipe: A script, the name of an experiment, a YAML file, or a run folder to go on with.
         overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``.
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.

@@ -1,7 +1,8 @@
-"""The run folder: settings, source, versions and data of a run, written so that the run can be repeated.
+"""The run folder: all that says what a run is, so that it can be repeated.
 
-    runs/<recipe>/<key>/
-      recipe.py  local modules  config.yaml  run.json  checkpoints/  metrics.jsonl  predictions/  log.txt  lock
+runs/<recipe>/<key>/
+  recipe.py  local modules  config.yaml  run.json
+  checkpoints/  metrics.jsonl  predictions/  log.txt  lock
 """
 
 import hashlib
@@ -40,9 +41,14 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def place(cls, recipe: str, key: str, *, root: Path = Path("runs"), again: bool = False) -> "RunFolder":
+    def place(
+        cls, recipe: str, key: str, *, root: Path = Path("runs"), again: bool = False
+    ) -> "RunFolder":
         """The folder for a recipe and a key; ``again`` gives the next free one."""
-        name = re.sub(r"[^\w.-]+", "-", recipe.removesuffix(".py").removesuffix(".yaml")).strip("-.") or "recipe"
+        name = (
+            re.sub(r"[^\w.-]+", "-", recipe.removesuffix(".py").removesuffix(".yaml")).strip("-.")
+            or "recipe"
+        )
         base = root / name / key
         if not again:
             return cls(base)
@@ -76,8 +82,10 @@ class RunFolder:
         """The result of a finished run."""
         return dict(self.info.get("result") or {})
 
-    def write_config(self, recipe: str, settings: Mapping[str, Any], built: Mapping[str, Any]) -> None:
-        """Writes ``config.yaml``: settings, read back by ``weft train RUN/config.yaml``; built, a record."""
+    def write_config(
+        self, recipe: str, settings: Mapping[str, Any], built: Mapping[str, Any]
+    ) -> None:
+        """Writes ``config.yaml``: settings, which a run reads back, and built, a record."""
         text = dump_yaml({"recipe": recipe, "settings": dict(settings), "built": dict(built)})
         write_atomic(self.path / "config.yaml", text)
 
@@ -126,7 +134,9 @@ def git_state(folder: Path) -> dict[str, Any] | None:
         return {
             "commit": git("rev-parse", "HEAD"),
             "clean": not status,
-            "changes": hashlib.sha256(git("diff", "HEAD").encode()).hexdigest()[:12] if status else None,
+            "changes": hashlib.sha256(git("diff", "HEAD").encode()).hexdigest()[:12]
+            if status
+            else None,
         }
     except (OSError, subprocess.SubprocessError):
         return None

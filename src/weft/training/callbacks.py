@@ -9,7 +9,9 @@ __all__ = ["Callback"]
 
 
 class Callback:
-    """Base of the callbacks: override what you want to see. A method that returns True asks the run to stop.
+    """Base of the callbacks: override what you want to see.
+
+    A method that returns True asks the run to stop; a resumed run remembers that it was asked.
 
     Nobody holds the trainer: a callback sees counters and values, not the loop.
 

@@ -1,4 +1,4 @@
-"""Groups of batches: what one optimizer step takes from the data. A group never crosses an epoch."""
+"""Groups of batches: what one optimizer step takes. A group never crosses an epoch."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Group:
 class Groups:
     """An endless, resumable iterator over groups of up to ``size`` batches.
 
-    It reads one batch ahead, to know an epoch's end when it comes; its state is that of the data before the
-    batch ahead, so nothing read ahead is lost or repeated.
+    It reads one batch ahead, to know an epoch's end when it comes; its state is that of the data
+    before the batch ahead, so nothing read ahead is lost or repeated.
     """
 
     def __init__(self, data: Batches, *, size: int) -> None:
@@ -34,17 +34,14 @@ class Groups:
         self._state = data.state_dict()
 
     def __next__(self) -> Group:
-        if self._iterator is None:
-            self._iterator = iter(self.data)
-            self._advance()
-            if self._iterator is None:
-                self._again()
+        if not self._has_more():
+            self._begin()
         batches = [self._ahead]
         self._advance()
-        while self._iterator is not None and len(batches) < self.size:
+        while self._has_more() and len(batches) < self.size:
             batches.append(self._ahead)
             self._advance()
-        self.taken = self.taken + len(batches) if self._iterator is not None else 0
+        self.taken = self.taken + len(batches) if self._has_more() else 0
         return Group(batches, self.epochs)
 
     @property
@@ -53,8 +50,22 @@ class Groups:
         length = getattr(self.data, "__len__", None)
         return float(self.epochs) if length is None else self.epochs + self.taken / max(1, length())
 
+    def _has_more(self) -> bool:
+        return self._iterator is not None
+
+    def _begin(self) -> None:
+        """Goes on with the epoch; data resumed just at an epoch's end may need a second try."""
+        epochs = self.epochs
+        for _ in range(2):
+            self._iterator = iter(self.data)
+            self._advance()
+            if self._has_more():
+                self.epochs = epochs
+                return
+        raise DataError("train_data gave no batch in a whole epoch; there is nothing to train on.")
+
     def _advance(self) -> None:
-        """Reads the next batch ahead; at the epoch's end there is none and the iterator is dropped."""
+        """Reads the next batch ahead; at the epoch's end there is none: the iterator is dropped."""
         assert self._iterator is not None
         self._state = self.data.state_dict()
         self._ahead = next(self._iterator, None)
@@ -62,13 +73,6 @@ class Groups:
             self._iterator = None
             self.epochs += 1
             self._state = self.data.state_dict()
-
-    def _again(self) -> None:
-        """A second try, for data resumed just at an epoch's end; an epoch without a batch is an error."""
-        self._iterator = iter(self.data)
-        self._advance()
-        if self._iterator is None:
-            raise DataError("train_data gave no batch in a whole epoch; there is nothing to train on.")
 
     def state_dict(self) -> dict[str, Any]:
         """Where the next group starts."""

@@ -39,8 +39,9 @@ LOG = logging.getLogger("weft")
 class Trainer(Component):
     """Drives one task over one data stream; owns no model code and no format of a file.
 
-    Whatever must survive a crash is listed in :attr:`parts`; nothing else here is state. Killed anywhere and
-    started again, a run ends with bitwise the same weights, metrics and predictions as the undisturbed one.
+    Whatever must survive a crash is listed in :attr:`parts`; nothing else here is state. Killed
+    anywhere and started again, a run ends with bitwise the same weights, metrics and predictions as
+    the undisturbed one.
     """
 
     class Config(TrainerConfig):
@@ -63,20 +64,31 @@ class Trainer(Component):
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
-        self.config, self.task, self.optimizer, self.schedule = config, task, optimizer, lr_scheduler
+        self.config, self.task, self.optimizer, self.schedule = (
+            config,
+            task,
+            optimizer,
+            lr_scheduler,
+        )
         self.xp, self.until, self.clock, self.sums = xp, config.until, Clock(), TrainSums()
         task.module.to(env.device)
-        self.reporters, self.callbacks, self.ranks = Reporters(reporters), list(callbacks), Ranks(env)
+        self.reporters, self.callbacks, self.ranks = (
+            Reporters(reporters),
+            list(callbacks),
+            Ranks(env),
+        )
         train = task.batches(train_data, train=True, seed=config.seed)
         self.data = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
-        self.valid = valid_data and task.batches(valid_data, train=False, seed=config.seed)
-        self.test = test_data and task.batches(test_data, train=False, seed=config.seed)
-        self.selection = selection_for(config, task) if self.valid else None
+        held_out = partial(task.batches, train=False, seed=config.seed)
+        self.valid = None if valid_data is None else held_out(valid_data)
+        self.test = None if test_data is None else held_out(test_data)
+        self.selection = None if self.valid is None else selection_for(config, task)
         self.checkpoints = Checkpoints(xp.folder / "checkpoints", keep=config.keep)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.rates = [group["lr"] for group in optimizer.param_groups]
-        self.stops, self.asked_to_stop = StopSignals(), False
+        self.stops = StopSignals()
+        self.saved: tuple[Progress, Progress] | None = None
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
@@ -97,18 +109,22 @@ class Trainer(Component):
     def step(self, before: Progress) -> Progress:
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began = self.clock.seconds
-        group, count = next(self.data), torch.zeros((), device=self.task.device)
-        seed_all(self.config.seed, before.steps)  # dropout is a function of (seed, step), not of history
+        group, (count, total) = next(self.data), torch.zeros(2, device=self.task.device)
+        seed_all(
+            self.config.seed, before.steps
+        )  # dropout is a function of (seed, step), not of history
         self.task.module.train()
         for batch in group.batches:
             loss = self.task.training_step(batch)
-            loss.total.backward()  # type: ignore[no-untyped-call]  # gradients of a sum ...
-            count += loss.count
+            loss.total.backward()  # gradients of a sum ...
+            count, total = count + loss.count, total + loss.total.detach()
             self.sums.add(loss)
-        factor = self.ranks.size / self.ranks.sum_(count)  # ... of a mean over all ranks and batches
+        factor = self.ranks.size / self.ranks.sum_(
+            count
+        )  # ... of a mean over all ranks and batches
         norm = finite_norm(self.parameters) * factor
-        if not torch.isfinite(norm):  # the one synchronization of a step
-            raise self.not_finite(norm, group, before)
+        if not torch.isfinite(norm + total):  # the one synchronization of a step
+            raise self.not_finite(norm, total, group, before)
         clip = self.config.clip_norm
         if clip is not None and norm > clip:
             factor = factor * clip / norm
@@ -120,13 +136,15 @@ class Trainer(Component):
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         examples = sum(len(batch) for batch in group.batches)
-        now = Progress(before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds)
+        now = Progress(
+            before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds
+        )
         self.sums.took(examples, seconds=self.clock.seconds - began)
         return now
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""
-        config, last = self.config, self.until.reached(now)
+        config, last = self.config, self.ended(now)
         evaluation = None
         if self.valid is not None and (last or config.evaluate_every.due(before, now)):
             evaluation = self.evaluate(self.valid)
@@ -161,7 +179,10 @@ class Trainer(Component):
 
     def start(self) -> None:
         """Goes to the newest good checkpoint, or initializes a fresh run."""
+        self.optimizer.zero_grad(set_to_none=True)  # what a step that failed in this process left
         step = self.checkpoints.restore(self.parts)
+        if step is not None and self.selection is not None and self.selection.is_best(step):
+            self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
         for line in [f"Resumed at step {step:,}."] if step is not None else self.task.initialize():
             LOG.info(line)
         self.reporters.start(self.info)
@@ -170,18 +191,23 @@ class Trainer(Component):
     def ended(self, now: Progress) -> bool:
         """Whether the limit is reached, patience is spent, or a callback asked."""
         stalled = self.selection is not None and self.selection.stalled()
-        return self.asked_to_stop or stalled or self.until.reached(now)
+        return self.clock.asked_to_stop or stalled or self.until.reached(now)
 
-    def evaluate(self, batches: Batches) -> Evaluation:
+    def evaluate(self, batches: Batches, *, save: bool = True) -> Evaluation:
         """Evaluates; a signal that comes meanwhile saves the state from before and ends the run."""
-        return evaluate(self.task, batches, poll=self.stop_if_asked)
+        seed_all(fold(self.config.seed, "evaluate"), self.clock.now.steps)  # for answers by chance
+        place = batches.state_dict()
+        try:
+            return evaluate(self.task, batches, poll=partial(self.stop_if_asked, save=save))
+        finally:
+            batches.load_state_dict(place)  # every evaluation: the same batches in the same order
 
     def stop_if_asked(self, *, save: bool = True) -> None:
         """Saves and raises if a signal asked the run to stop."""
         if self.ranks.any(self.stops.received is not None):
-            if save:
+            if save and self.saved != (self.clock.now, self.clock.seen):
                 self.save(best=False)
-            number = self.stops.received or signal.SIGTERM
+            number, self.stops.received = self.stops.received or signal.SIGTERM, None
             raise RunStoppedError(
                 number,
                 f"Stopped by {signal.Signals(number).name} at step {self.clock.now.steps:,}; "
@@ -194,6 +220,7 @@ class Trainer(Component):
         path = self.checkpoints.save(now.steps, self.parts, write_text=self.task.text.save)
         if best:
             self.checkpoints.mark_best(now.steps)
+        self.saved = (now, self.clock.seen)
         self.tell("saved", now, path)
         return path
 
@@ -202,31 +229,32 @@ class Trainer(Component):
         best = self.checkpoints.best()
         if best is not None:
             load_into(best, "model", self.task.module)
-        summary: dict[str, Any] = {"steps": self.clock.now.steps, "epochs": self.clock.now.epochs}
+        now = self.clock.now
+        summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
         if self.selection is not None and self.selection.best is not None:
             step, value = self.selection.best
             summary["best"] = {"step": step, self.selection.config.metric: value}
         if self.test is not None:
-            # The weights are the best ones now, not those of the last step, so a stop must not save.
-            evaluation = evaluate(self.task, self.test, poll=partial(self.stop_if_asked, save=False))
-            self.report("test", self.clock.now, evaluation.values, {})
-            self.reporters.examples("test", self.counters(self.clock.now), evaluation.rows)
+            # The weights are the best ones now, not the last step's, so a stop must not save.
+            evaluation = self.evaluate(self.test, save=False)
+            self.report("test", now, evaluation.values, {})
+            self.reporters.examples("test", self.counters(now), evaluation.rows)
             summary["test"] = dict(evaluation.values)
         self.summary = summary
         self.reporters.end(summary)
-        self.tell("end", self.clock.now)
+        self.tell("end", now)
 
     def tell(self, event: str, *seen: Any) -> None:
         """Tells the callbacks; any of them may ask to stop."""
         for callback in self.callbacks:
             if getattr(callback, event)(*seen):
-                self.asked_to_stop = True
+                self.clock.asked_to_stop = True
 
     def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
         """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
-        epoch = round(self.data.position, 3)
-        counters = {"step": now.steps, "total": self.total, "epoch": epoch, "examples": now.examples}
-        return {**counters, "time": {"elapsed": now.seconds, **(rates or {})}}
+        place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
+        clock = {"elapsed": now.seconds, **(rates or {})}
+        return {**place, "examples": now.examples, "time": clock}
 
     def report(
         self, split: str, now: Progress, values: Mapping[str, float], rates: Mapping[str, float]
@@ -247,18 +275,22 @@ class Trainer(Component):
             directions=directions_of(self.task),
         )
 
-    def not_finite(self, norm: torch.Tensor, group: Group, before: Progress) -> NonFiniteError:
+    def not_finite(
+        self, norm: torch.Tensor, total: torch.Tensor, group: Group, before: Progress
+    ) -> NonFiniteError:
         """Says where the numbers broke: the step, and the rows of its batches."""
         rows = [r.tolist() for b in group.batches if (r := getattr(b, "rows", None)) is not None]
         where = f" Rows of the step: {rows}." if rows else ""
+        broken = ("loss", total) if not torch.isfinite(total) else ("gradient norm", norm)
         return NonFiniteError(
-            f"The gradient norm is {norm.item():g} at step {before.steps + 1}; the weights were not touched.{where} "
+            f"The {broken[0]} is {broken[1].item():g} at step {before.steps + 1}; "
+            f"the weights were not touched.{where} "
             "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
         )
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
-    """Steps of the whole run where they are known: given, or epochs times the length of the first."""
+    """Steps of the whole run where known: given, or epochs times the length of the first."""
     until = config.until
     if until.steps is not None or until.epochs is None:
         return until.steps

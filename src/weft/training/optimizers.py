@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component, Config
@@ -14,7 +15,8 @@ __all__ = ["AdamW"]
 class AdamW(Component):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019), in torch's fused form.
 
-    Parameter groups come from the task (``Task.parameter_groups``): biases and norms are not decayed.
+    Parameter groups come from the task (``Task.parameter_groups``): biases and norms are not
+    decayed.
 
     Example:
         >>> optimizer = AdamW.Config(lr=2e-3).build(module=torch.nn.Linear(2, 2))
@@ -28,15 +30,18 @@ class AdamW(Component):
         lr: float = 1e-3
         """Peak learning rate; the schedule multiplies it."""
         betas: tuple[float, float] = (0.9, 0.98)
-        """Decay of the running averages of gradient and squared gradient (0.98 as Vaswani et al. 2017)."""
+        """Decay of the averages of gradient and squared gradient (0.98: Vaswani et al. 2017)."""
         eps: float = 1e-9
         """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
         weight_decay: float = 0.0
         """Decoupled decay of matrices a step, as a share of the rate."""
 
+        @override
         def build(self, *, module: nn.Module, task: Task | None = None) -> torch.optim.Optimizer:  # type: ignore[override]
-            """Makes the optimizer over the task's parameter groups, else over the module's parameters."""
-            groups = [{"params": list(module.parameters())}] if task is None else task.parameter_groups()
+            """Makes the optimizer over the task's parameter groups, else the module's own."""
+            groups = (
+                [{"params": list(module.parameters())}] if task is None else task.parameter_groups()
+            )
             return torch.optim.AdamW(
                 groups,
                 lr=self.lr,

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+from typing_extensions import override
+
 __all__ = ["Every", "Progress", "Until"]
 
-_UNITS = {"step": "steps", "epoch": "epochs", "example": "examples", "min": "min", "minute": "min", "s": "s",
-          "second": "s", "sec": "s", "h": "h", "hour": "h", "m": "min"}  # fmt: skip
+_COUNTED = {"step": "steps", "epoch": "epochs", "example": "examples"}
+_TIMED = {"s": "s", "sec": "s", "second": "s", "m": "min", "min": "min", "minute": "min"}
+_UNITS = {**_COUNTED, **_TIMED, "h": "h", "hour": "h"}
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -59,6 +62,7 @@ class Every:
             )
         return cls(int(found.group(1)), unit)  # type: ignore[arg-type]
 
+    @override
     def __str__(self) -> str:
         return f"{self.count} {self.unit}"
 
@@ -72,7 +76,9 @@ class Every:
         if self.timed:
             size = self.count * _SECONDS[self.unit]
             return int(now.seconds // size) > int(before.seconds // size)
-        return int(getattr(now, self.unit) // self.count) > int(getattr(before, self.unit) // self.count)
+        return int(getattr(now, self.unit) // self.count) > int(
+            getattr(before, self.unit) // self.count
+        )
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ class Until:
             or (self.time is not None and now.seconds >= self.time.total_seconds())
         )
 
+    @override
     def __str__(self) -> str:
         limits = (("steps", self.steps), ("epochs", self.epochs), ("of wall-clock time", self.time))
         return " or ".join(f"{value} {unit}" for unit, value in limits if value is not None)

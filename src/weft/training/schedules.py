@@ -1,12 +1,14 @@
 """Learning-rate schedules: pure functions of progress, so there is no schedule state to save.
 
-A schedule gives the factor on each parameter group's own rate for the next step. Any callable with the
-signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``.
+A schedule gives the factor on each parameter group's own rate for the next step. Any callable with
+the signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``.
 """
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+
+from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component, Config
@@ -53,8 +55,10 @@ class Schedule(Component):
         if total is None:
             name = type(self).__name__
             raise UserError(
-                f"The {name.lower()} schedule needs the length of the run in steps; it is not known. "
-                "Set trainer.max_steps or trainer.max_epochs, or choose lr_scheduler.type=inverse_square_root."
+                f"The {name.lower()} schedule needs the length of the run in steps; it is not "
+                "known. "
+                "Set trainer.max_steps or trainer.max_epochs, or choose "
+                "lr_scheduler.type=inverse_square_root."
             )
         span = max(1, total - self.config.warmup_steps)
         return min(1.0, max(0.0, (total - step + 1) / span))
@@ -73,6 +77,7 @@ class Constant(Schedule):
     class Config(Schedule.Config):
         """Settings of the constant schedule."""
 
+    @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         """Always 1."""
         return 1.0
@@ -96,6 +101,7 @@ class Linear(Schedule):
 
     config: Config
 
+    @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         """On the line."""
         return self.config.end + (1 - self.config.end) * self._left(step, total)
@@ -119,6 +125,7 @@ class Cosine(Schedule):
 
     config: Config
 
+    @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         """On the curve."""
         height = (1 - math.cos(math.pi * self._left(step, total))) / 2
@@ -127,10 +134,13 @@ class Cosine(Schedule):
 
 @registries.schedules.register("inverse_square_root")
 class InverseSquareRoot(Schedule):
-    """Falls with the square root of the step (Vaswani et al. 2017): sqrt(warmup / step) after the warm-up.
+    """Falls with the square root of the step: sqrt(warmup / step) after the warm-up.
 
-    It needs no length, so a run can be lengthened without changing what was trained. With ``cooldown`` the last
-    share of a run of known length falls in a straight line to 0, which is worth having where the length is known.
+    From Vaswani et al. 2017.
+
+    It needs no length, so a run can be lengthened without changing what was trained. With
+    ``cooldown`` the last share of a run of known length falls in a straight line to 0, which is
+    worth having where the length is known.
 
     Example:
         >>> schedule = InverseSquareRoot.Config(warmup_steps=400).build()
@@ -144,10 +154,11 @@ class InverseSquareRoot(Schedule):
         warmup_steps: int = 400
         """Steps over which the rate grows linearly from near 0 to its peak."""
         cooldown: float = 0.0
-        """Share of the run's end over which the rate also falls linearly to 0 (Hägele et al. 2024)."""
+        """Share of the run's end over which the rate falls linearly to 0 (Hägele et al. 2024)."""
 
     config: Config
 
+    @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         """On the curve, and in the cooldown below it."""
         factor = math.sqrt(max(1, self.config.warmup_steps) / step)

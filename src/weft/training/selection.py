@@ -17,7 +17,10 @@ class Selection(Component):
 
     Example:
         >>> selection = Selection.Config(patience=2).build(directions={"loss": "lower"})
-        >>> [selection.see(step, {"loss": x}) for step, x in enumerate([3.0, float("nan"), 2.0, 2.5])]
+        >>> [
+        ...     selection.see(step, {"loss": x})
+        ...     for step, x in enumerate([3.0, float("nan"), 2.0, 2.5])
+        ... ]
         [True, False, True, False]
         >>> selection.best
         (2, 2.0)
@@ -71,6 +74,11 @@ class Selection(Component):
             if best is None or self.sign * (value - best[1]) > self.config.min_delta:
                 best = (step, value)
         return best
+
+    def is_best(self, step: int) -> bool:
+        """Whether the best evaluation was at this step."""
+        best = self.best
+        return best is not None and best[0] == step
 
     def stalled(self) -> bool:
         """Whether patience is spent."""

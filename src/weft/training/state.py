@@ -16,12 +16,13 @@ __all__ = ["Clock", "TrainSums"]
 class Clock:
     """Where a run is (``now``), and up to where everything that fell due was done (``seen``).
 
-    The two differ after a step, and after a stop in the middle of an evaluation: a resumed run then does first
-    what was due.
+    The two differ after a step, and after a stop in the middle of an evaluation: a resumed run then
+    does first what was due.
     """
 
     def __init__(self) -> None:
         self.now = self.seen = Progress()
+        self.asked_to_stop = False
         self._started = time.monotonic()
         self._before = 0.0
 
@@ -31,17 +32,19 @@ class Clock:
         return self._before + time.monotonic() - self._started
 
     def state_dict(self) -> dict[str, Any]:
-        """Both places."""
-        return {"now": self.now.state_dict(), "seen": self.seen.state_dict()}
+        """Both places, and whether a callback asked the run to stop."""
+        places = {"now": self.now.state_dict(), "seen": self.seen.state_dict()}
+        return {**places, "asked_to_stop": self.asked_to_stop}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes both places, and goes on counting time from there."""
         self.now, self.seen = Progress(**state["now"]), Progress(**state["seen"])
+        self.asked_to_stop = bool(state.get("asked_to_stop"))
         self._before, self._started = self.now.seconds, time.monotonic()
 
 
 class TrainSums:
-    """Sums of the training loss since the last report, kept on the device: adding costs no synchronization."""
+    """Sums of the training loss since the last report, kept on the device: adding needs no sync."""
 
     def __init__(self) -> None:
         self.count: Tensor | float = 0.0

@@ -1,12 +1,15 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
 from weft.config.component import Config
 from weft.data.batches import EpochBatches
@@ -17,13 +20,21 @@ from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.models.decoding import Decoding, Hypothesis, decode
 from weft.models.losses import cross_entropy, num_correct
-from weft.runtime.devices import Env
-from weft.tasks.row_batches import ReadyBatches, RowBatches, peek
+from weft.tasks.modules import generator_of, label_logits, longest_input
+from weft.tasks.row_batches import ReadyBatches, RowBatches, RowSource, look
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.paths import Seq2SeqText
+from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["Seq2Seq", "Translated"]
+
+LOG = logging.getLogger("weft")
+
+PREDICTION_TOKENS = 4096
+"""Padded source tokens answered together."""
+CHARACTERS_A_TOKEN = 100
+"""SentencePiece's pieces have 16 characters at most, unless a person has added longer ones."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Translated:
     alternatives: tuple["Translated", ...] = ()
     """The other hypotheses of an n-best search, best first."""
 
+    @override
     def __str__(self) -> str:
         return self.text
 
@@ -62,65 +74,84 @@ class Seq2Seq(Task):
         max_target_length: int = 512
         """Longest target, in tokens with its start and end marks."""
         over_length: Literal["error", "skip"] = "error"
-        """What a row longer than that is in training and validation: an error, or left out and counted."""
+        """What a longer row is in training and validation: an error, or left out and counted."""
         decoding: Decoding = Decoding()
         """How answers are searched."""
 
     config: Config
 
+    text: Seq2SeqText
+
     def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
         self.config, self.module = config, module
-        self.text = Seq2SeqText(
-            tokenizer,
-            max_source_length=config.max_source_length,
-            max_target_length=config.max_target_length,
-        )
+        source, target = config.max_source_length, config.max_target_length
+        longest = longest_input(module)
+        if longest is not None:  # of a target the last token is never read
+            source, target = min(source, longest), min(target, longest + 1)
+        self.text = Seq2SeqText(tokenizer, max_source_length=source, max_target_length=target)
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
         self.notes: list[str] = []
 
     # -- data
 
+    @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         """Batches of rows (encoded here) or of ready batches."""
         if isinstance(data, Batches):
             return data
-        if isinstance(peek(data), Mapping):
+        first, data = look(data)
+        if isinstance(first, Mapping):
             return self._encoded(data, train=train, seed=seed)
         return ReadyBatches(data, self._read_batch)
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
-        rows: Sequence[Row] = data.rows() if hasattr(data, "rows") else list(data)
-        batching: Batching = getattr(data, "batching", Batching(shuffle=train))
+        rows: Sequence[Row] = data.rows() if isinstance(data, RowSource) else list(data)
+        batching = data.batching if isinstance(data, RowSource) else Batching(shuffle=train)
         encoded = self.text.encode(rows, with_targets=True)
+        columns, numbers = dict(encoded.columns), None
         if len(encoded.over_length):
-            rows = self._without(rows, encoded.over_length, data)
-            encoded = self.text.encode(rows, with_targets=True)
-        collate: Callable[[np.ndarray[Any, Any]], Seq2SeqBatch] = lambda indices: collate_seq2seq(  # noqa: E731
-            encoded.columns, indices, pad_idx=self.pad_idx
-        )
-        return RowBatches(EpochBatches(encoded.columns, batching, collate, seed=seed), rows)
+            numbers = self._kept(len(rows), encoded.over_length)
+            rows = [rows[i] for i in numbers]
+            columns = {name: column.take(numbers) for name, column in columns.items()}
+        return RowBatches(self._epochs(columns, batching, seed=seed), rows, numbers=numbers)
 
-    def _without(self, rows: Sequence[Row], too_long: Any, data: object) -> list[Row]:
-        limits = f"{self.config.max_source_length} source or {self.config.max_target_length} target tokens"
-        listed = ", ".join(str(int(i) + 1) for i in too_long[:20])
+    def _epochs(
+        self, columns: Mapping[str, Ragged], batching: Batching, *, seed: int
+    ) -> EpochBatches[Seq2SeqBatch]:
+        def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
+            return collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
+
+        return EpochBatches(columns, batching, collate, seed=seed)
+
+    def _kept(self, count: int, too_long: NDArray[np.int64]) -> list[int]:
+        """The rows that are left when those that are too long are out; or the error."""
+        limits = self.text.limits
+        most = f"{limits['source']} source or {limits['target']} target tokens"
         if self.config.over_length == "error":
+            listed = ", ".join(str(int(i) + 1) for i in too_long[:20])
+            more = ", ..." if len(too_long) > 20 else ""
             raise DataError(
-                f"{len(too_long)} of {len(rows)} rows have more than {limits}: rows {listed}. "
-                "Raise task.max_source_length and task.max_target_length, "
-                "or leave them out with task.over_length=skip."
+                f"{len(too_long)} of {count} rows have more than {most}: rows {listed}{more}. "
+                "Raise task.max_source_length and task.max_target_length (and model.max_length "
+                "with them), or leave these rows out with task.over_length=skip."
             )
-        self.notes.append(f"{len(too_long)} of {len(rows)} rows left out: more than {limits}.")
-        out = {int(i) for i in too_long}
-        return [row for i, row in enumerate(rows) if i not in out]
+        note = f"{len(too_long)} of {count} rows left out: more than {most}."
+        self.notes.append(note)
+        LOG.warning(note)
+        return np.delete(np.arange(count), too_long).tolist()
 
     def _read_batch(self, batch: Seq2SeqBatch) -> list[dict[str, Any]]:
         sources = self.text.decode(batch.source.tolist())
-        targets = self.text.decode([] if batch.target is None else batch.target.tolist())
-        return [dict(zip(("source", "target"), pair, strict=False)) for pair in zip(sources, targets, strict=True)]
+        if batch.target is None:
+            return [{"source": source} for source in sources]
+        targets = self.text.decode(batch.target.tolist())
+        pairs = zip(sources, targets, strict=True)
+        return [{"source": source, "target": target} for source, target in pairs]
 
     # -- loss
 
+    @override
     def training_step(self, batch: Seq2SeqBatch) -> Loss:
         """Loss of one batch, over its real label positions only."""
         logits, targets = self.logits(batch.to(self.device))
@@ -130,14 +161,21 @@ class Seq2Seq(Task):
         """Scores and labels of the real label positions.
 
         Returns:
-            Logits, shape ``[N, V]``, and labels, shape ``[N]``, where N counts the labels without padding.
+            Logits, shape ``[N, V]``, and labels, shape ``[N]``, where N counts the labels without
+            padding.
         """
         if batch.target is None or batch.target_lengths is None:
             raise DataError("This batch has no target; training and evaluation need one.")
-        inputs, labels = batch.target[:, :-1], batch.target[:, 1:]
+        labels = batch.target[:, 1:]
         real = torch.arange(labels.shape[1], device=labels.device) < batch.target_lengths[:, None]
-        hidden = self.module.hidden(batch.source, batch.source_lengths, inputs)
-        return self.module.project(hidden[real]), labels[real]
+        logits = label_logits(
+            self.module,
+            batch.source,
+            batch.source_lengths,
+            target_in=batch.target[:, :-1],
+            real=real,
+        )
+        return logits, labels[real]
 
     def loss(self, logits: Tensor, targets: Tensor) -> Loss:
         """The loss of labels; the one method to override for another loss.
@@ -147,24 +185,30 @@ class Seq2Seq(Task):
             targets: Labels without padding, shape ``[N]``.
 
         Returns:
-            The label-smoothed cross-entropy summed over the labels, with their count; ``nll`` is the sum without smoothing.
+            The label-smoothed cross-entropy summed over the labels, with their count; ``nll`` is
+            the sum without smoothing.
         """
         sums = cross_entropy(logits, targets, label_smoothing=self.config.label_smoothing)
         return Loss(sums.total, torch.tensor(float(len(targets))), {"nll": sums.nll.detach()})
 
     # -- evaluation
 
-    def validation_step(self, batch: Seq2SeqBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+    @override
+    def validation_step(
+        self, batch: Seq2SeqBatch, examples: Sequence[Mapping[str, Any]]
+    ) -> Outputs:
         """Loss and token accuracy of one batch."""
         logits, targets = self.logits(batch.to(self.device))
         loss = self.loss(logits, targets).detach()
         correct = num_correct(logits, targets)
         return Outputs(Loss(loss.total, loss.count, {**loss.sums, "correct": correct}))
 
+    @override
     def metrics(self) -> dict[str, Metric]:
         """Loss, perplexity and token accuracy."""
         return {"loss": Mean("loss"), "perplexity": Perplexity(), "accuracy": Accuracy()}
 
+    @override
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
@@ -184,7 +228,7 @@ class Seq2Seq(Task):
             source_lengths: Real tokens of each row, shape ``[B]``.
         """
         found = decode(
-            self.module,
+            generator_of(self.module),
             source.to(self.device),
             source_lengths.to(self.device),
             self.config.decoding,
@@ -198,6 +242,7 @@ class Seq2Seq(Task):
         answers = [Translated(t, h.score) for t, h in zip(texts, hypotheses, strict=True)]
         return Translated(answers[0].text, answers[0].score, tuple(answers[1:]))
 
+    @override
     def predict(self, rows: Sequence[Row]) -> list[Translated]:
         """Answers to rows with a ``source``, in order; batches are sorted by length inside."""
         if not rows:
@@ -205,37 +250,51 @@ class Seq2Seq(Task):
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
+            found = int(encoded.columns["source"].lengths[row])
             raise DataError(
-                f"Input {row + 1} has {int(encoded.columns['source'].lengths[row])} tokens; "
-                f"the model takes at most {self.config.max_source_length}."
+                f"Input {row + 1} has {found} tokens; "
+                f"the model takes at most {self.text.limits['source']}."
             )
-        batches = EpochBatches(
-            encoded.columns,
-            Batching(max_tokens=4096, shuffle=False),
-            lambda indices: collate_seq2seq(encoded.columns, indices, pad_idx=self.pad_idx),
-            seed=0,
-        )
+        batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
+        batches = self._epochs(encoded.columns, batching, seed=0)
         answers: dict[int, Translated] = {}
+        was_training = self.module.training
         self.module.eval()
-        with torch.inference_mode():
-            for batch in batches:
-                found = self.generate(batch.source, batch.source_lengths)
-                answers.update(zip(batch.rows.tolist(), found, strict=True))
+        try:
+            with torch.inference_mode():
+                for batch in batches:
+                    translated = self.generate(batch.source, batch.source_lengths)
+                    answers.update(zip(_rows_of(batch), translated, strict=True))
+        finally:
+            self.module.train(was_training)
         return [answers[i] for i in range(len(rows))]
 
+    @override
     def check(self, row: Row) -> None:
         """Refuses a source that is no text, or is longer than the model takes."""
         source = row.get("source")
         if not isinstance(source, str):
             raise DataError(f"'source' must be a string; found {type(source).__name__}.")
-        if len(source) > 100 * self.config.max_source_length or len(
-            self.text.encode([row], with_targets=False).over_length
-        ):
-            raise DataError(f"'source' is longer than the {self.config.max_source_length} tokens the model takes.")
+        limit = self.text.limits["source"]
+        if limit is None:
+            return
+        # A token can stand for many characters, but not for this many: no need to encode to know.
+        too_long = len(source) > CHARACTERS_A_TOKEN * limit
+        if too_long or len(self.text.encode([row], with_targets=False).over_length):
+            raise DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
+    @override
     def answer_row(self, answer: Translated) -> dict[str, Any]:
         """An answer as plain data."""
         row: dict[str, Any] = {"prediction": answer.text, "score": round(answer.score, 6)}
         if answer.alternatives:
-            row["alternatives"] = [{"prediction": a.text, "score": round(a.score, 6)} for a in answer.alternatives]
+            row["alternatives"] = [
+                {"prediction": a.text, "score": round(a.score, 6)} for a in answer.alternatives
+            ]
         return row
+
+
+def _rows_of(batch: Seq2SeqBatch) -> list[int]:
+    assert batch.rows is not None, "batches cut out of encoded rows know their numbers"
+    rows: list[int] = batch.rows.tolist()
+    return rows

@@ -1,7 +1,8 @@
 """A task: the place where behaviour is changed. It joins a module, a text path, a loss and metrics.
 
-The loop asks a task for batches, for the loss of a batch, and for its evaluation; the predictor asks it for
-answers. A task holds no model settings (those are ``model.*``) and never sees the trainer.
+The loop asks a task for batches, for the loss of a batch, and for its evaluation; the predictor
+asks it for answers. A task holds no model settings (those are ``model.*``) and never sees the
+trainer.
 """
 
 from abc import abstractmethod
@@ -33,7 +34,7 @@ class Loss:
     count: Tensor
     """How many targets it sums over, shape ``[]``."""
     sums: Mapping[str, Tensor] = field(default_factory=dict)
-    """Further sums over the same targets that are reported divided by the count, detached, shape ``[]``."""
+    """Further sums over the same targets, reported divided by the count; detached, shape ``[]``."""
 
     def detach(self) -> "Loss":
         """The same numbers without their graph."""
@@ -51,16 +52,22 @@ class Outputs:
 
 @runtime_checkable
 class Batches(Protocol):
-    """Batches the loop can train on: one iteration is the rest of one epoch, and the position is state."""
+    """Batches to train on: one iteration is the rest of one epoch, and the position is state."""
 
-    epoch: int
-    """The epoch that the next iteration is part of, from 0."""
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration is part of, from 0."""
+        ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
-    def state_dict(self) -> dict[str, Any]: ...
+    def state_dict(self) -> dict[str, Any]:
+        """The place."""
+        ...
 
-    def load_state_dict(self, state: Mapping[str, Any], /) -> None: ...
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes to a place."""
+        ...
 
     def examples(self, batch: Any, /) -> Sequence[Mapping[str, Any]]:
         """The rows of a batch as a person reads them, with their ``row`` number where known."""
@@ -68,18 +75,18 @@ class Batches(Protocol):
 
 
 class Task(Component):
-    """Base of all tasks. A subclass is a component; its ``Config`` holds the task's own settings."""
+    """Base of all tasks: a component whose ``Config`` holds the task's own settings."""
 
     module: nn.Module
     text: TextPath
 
     def initialize(self) -> list[str]:
-        """Called once, on a fresh start only; returns lines that say what it did. By default nothing."""
+        """Called once, on a fresh start only; returns lines that say what it did."""
         return []
 
     @abstractmethod
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Makes batches of what a data ingredient gives: rows (encoded by ``self.text``) or ready batches."""
+        """Makes batches of what a data ingredient gives: rows, or ready batches."""
 
     @abstractmethod
     def training_step(self, batch: Any) -> Loss:
@@ -101,14 +108,16 @@ class Task(Component):
 
     def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """The values of an evaluation, by name."""
-        return {name: value for metric in metrics.values() for name, value in metric.compute().items()}
+        return {
+            name: value for metric in metrics.values() for name, value in metric.compute().items()
+        }
 
     @abstractmethod
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         """Typed answers to rows without targets, in order."""
 
     def check(self, row: Row) -> None:
-        """Refuses a row that cannot be answered, with a DataError that says why. By default none."""
+        """Refuses a row that cannot be answered, with a DataError that says why."""
         return
 
     @abstractmethod
@@ -120,10 +129,14 @@ class Task(Component):
         trained = [p for p in self.module.parameters() if p.requires_grad]
         matrices = [p for p in trained if p.ndim > 1]
         vectors = [p for p in trained if p.ndim <= 1]
-        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
         return [group for group in groups if group["params"]]
 
     @property
     def device(self) -> torch.device:
-        """Where the module's parameters are."""
-        return next(self.module.parameters()).device
+        """Where the module's parameters are; the CPU for one without any."""
+        first = next(self.module.parameters(), None)
+        return torch.device("cpu") if first is None else first.device

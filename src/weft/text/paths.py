@@ -89,6 +89,11 @@ class TextPath(ABC):
         """All columns, inputs first."""
         return (*self.input_columns, *self.target_columns)
 
+    @property
+    def ingredients(self) -> dict[str, Any]:
+        """The recipe's ingredients that this path holds and stands for when a run is loaded."""
+        return {}
+
     @abstractmethod
     def encode(
         self, rows: Sequence[Mapping[str, str]], *, with_targets: bool, truncate: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ class Hypothesis:
     the power of the length penalty; higher is better."""
 
 
+@runtime_checkable
 class Generator(Protocol):
     """A model that decodes one token at a time, such as :class:`Transformer`."""
 

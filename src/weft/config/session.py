@@ -52,8 +52,8 @@ class Session:
         for name in self._order:
             made = self._objects[name]
             config = made if isinstance(made, Config) else getattr(made, "config", None)
-            if isinstance(config, Config):
-                found[name] = plain(config)
+            if isinstance(config, Config) and (config is made or config.owner is type(made)):
+                found[name] = plain(config)  # of another's Config, its type would be wrong
         return found
 
 

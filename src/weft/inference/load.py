@@ -1,50 +1,51 @@
 """From a run folder to a predictor, by data alone: nothing in the folder is executed.
 
-The saved text path and the built configs replace the ingredients that made them, so neither their functions
-nor the training files are needed.
+The saved text path and the built configs replace the ingredients that made them, so neither their
+functions nor the training files are needed.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from weft.checkpoint.parts import load_into
-from weft.checkpoint.store import Checkpoints
 from weft.config import registries
-from weft.config.nodes import Entries
-from weft.config.plan import make_plan
+from weft.config.nodes import Entries, Scalar
+from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.registry import UnknownNameError
 from weft.config.script import table_of_recipe
-from weft.config.session import Session
 from weft.config.yaml_files import read_yaml
-from weft.errors import CodeNotAllowedError, UserError
+from weft.errors import CheckpointError, CodeNotAllowedError, UserError
+from weft.inference.checkpoints import Opened, open_checkpoint
 from weft.inference.predictor import Predictor
+from weft.inference.sizes import shape_of
 from weft.runtime.devices import Env
 from weft.tasks.task import Task
-from weft.text.paths import TextPath, load_text_path
 
-__all__ = [
-    "NeedsCodeError",
-    "load_run",
-    "pick_checkpoint",
-    "predictor_of",
-    "rebuild_task",
-    "saved_session",
-]
+__all__ = ["NeedsCodeError", "load_run", "predictor_of", "saved_nodes", "saved_plan"]
+
 
 class NeedsCodeError(CodeNotAllowedError):
     """A part of the predictor's path is the recipe's own code."""
 
-    def __init__(self, run: Path, part: str) -> None:
-        super().__init__(
-            f"The {part} of {run} is made by code of the recipe's own ({run / 'recipe.py'}), which is not run "
-            "unasked. If you trust it, allow it: --allow-code on the command line, allow_code=True in Python."
-        )
+    def __init__(self, run: Path, part: str, kind: str | None = None) -> None:
+        recipe = run / "recipe.py"
+        allow = "allow it: --allow-code on the command line, allow_code=True in Python."
+        if kind is None:
+            super().__init__(
+                f"The {part} of {run} is made by code of the recipe's own ({recipe}), which is not "
+                f"run unasked. If you trust it, {allow}"
+            )
+        else:
+            super().__init__(
+                f"The {part} of {run} is of type '{kind:.80}', which nothing imported here has "
+                f"registered. Import the module that registers it; or, if it is the recipe's own "
+                f"({recipe}) and you trust that, {allow}"
+            )
 
 
 def load_run(run: Path, *, checkpoint: str = "best", device: str = "auto") -> Predictor:
-    """Loads a run whose task and module are library components (or of installed packages that register).
+    """Loads a run whose task and module are components that are registered here.
 
     Args:
         run: The run folder.
@@ -54,87 +55,96 @@ def load_run(run: Path, *, checkpoint: str = "best", device: str = "auto") -> Pr
     Raises:
         NeedsCodeError: The task or the module is the recipe's own.
     """
-    path = pick_checkpoint(run, checkpoint)
-    text = load_text_path(path / "text")
-    task = rebuild_task(run, text, Env.detect(device))
-    return predictor_of(task, text, run, path)
-
-
-def predictor_of(task: Task, text: TextPath, run: Path, path: Path) -> Predictor:
-    """Puts a checkpoint's weights and text path into a task."""
-    load_into(path, "model", task.module)
-    task.text = text
-    return Predictor(task, checkpoint=path.name)
-
-
-def pick_checkpoint(run: Path, name: str) -> Path:
-    """The checkpoint to use, every byte of it verified."""
-    if not (run / "checkpoints").is_dir():
-        what = "has no checkpoint yet" if (run / "run.json").is_file() else "is not a run folder"
-        raise UserError(f"{run} {what}; wanted a folder that weft train has written, with checkpoints/ in it.")
-    store = Checkpoints(run / "checkpoints")
-    if name in ("best", "last"):
-        found = (store.best() if name == "best" else None) or store.last()
-        if found is None:
-            raise UserError(f"{run} has no good checkpoint. Look at it with: weft runs verify {run}")
-        return found
-    path = run / "checkpoints" / name
-    if not path.is_dir():
-        known = ", ".join(sorted(p.name for p in path.parent.glob("step-*"))) or "none"
-        raise UserError(f"{run} has no checkpoint '{name}'. It has: {known}.")
-    return path
-
-
-def rebuild_task(run: Path, text: TextPath, env: Env) -> Task:
-    """Builds the task and its module from what ``built`` in ``config.yaml`` records."""
-    session = saved_session(run, "built", ("module", "task"), {"env": env, **text.ingredients})
-    task: Task = session.get("task")
+    opened = open_checkpoint(run, checkpoint)
+    env = Env.detect(device)
+    provided = {"env": env, **opened.text.ingredients}
+    plan = saved_plan(run, "built", ("module", "task"), provided=tuple(provided))
+    budget = opened.budget
+    try:
+        shape = shape_of(lambda: plan.start(provided).get("module"), budget)
+        if shape is not None:
+            budget.refuse_larger(shape)
+    except CheckpointError as error:
+        raise CheckpointError(f"{opened.path}: {error}.") from None
+    weights = opened.weights()
+    if shape is not None:
+        opened.refuse_misfit(shape, weights)
+    task: Task = plan.start(provided).get("task")
     task.module.to(env.device)
-    return task
+    return predictor_of(task, opened, weights=weights)
 
 
-def saved_session(
+def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:
+    """Puts a checkpoint's weights and text path into a task.
+
+    Raises:
+        CheckpointError: They do not fit it.
+    """
+    weights = opened.weights() if weights is None else weights
+    opened.refuse_misfit(task.module, weights)
+    if type(opened.text) is not type(task.text):
+        raise CheckpointError(
+            f"{opened.path}: its text path is a {type(opened.text).__name__}, but the task "
+            f"{type(task).__name__} works with a {type(task.text).__name__}."
+        )
+    task.module.load_state_dict(weights)
+    task.text = opened.text
+    return Predictor(task, checkpoint=opened.path.name)
+
+
+def saved_nodes(run: Path, section: Literal["built", "settings"]) -> Entries:
+    """A section of a run's ``config.yaml``; empty where it has none."""
+    path = run / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"{run} has no config.yaml; wanted a folder that weft train has written.")
+    top = read_yaml(path)
+    found = top.entries.get(section)
+    return found if isinstance(found, Entries) else Entries({}, top.place)
+
+
+def saved_plan(
     run: Path,
     section: Literal["built", "settings"],
     names: Sequence[str],
-    provided: Mapping[str, object],
     *,
+    provided: Sequence[str],
     words: Sequence[str] = (),
-) -> Session:
-    """Rebuilds ingredients of a run from data alone: each must be a component known by its ``type``.
+    instead: Mapping[str, str] | None = None,
+) -> Plan:
+    """Plans ingredients of a run from data alone: each must be a component known by its ``type``.
 
     Args:
         run: The run folder.
-        section: ``built``, with the sizes that came from data, or ``settings``, as they were resolved.
+        section: ``built``, with the sizes that came from data, or ``settings``, as resolved.
         names: The ingredients.
-        provided: Objects that stand for other ingredients.
+        provided: The names that objects will be given for.
         words: Settings as on the command line, stronger than the saved ones.
+        instead: For an ingredient, the one whose saved settings are taken.
 
     Raises:
         NeedsCodeError: One of them is the recipe's own.
     """
-    saved = read_yaml(run / "config.yaml").entries.get(section)
-    entries = saved.entries if isinstance(saved, Entries) else {}
-    kept = {name: entries[name] for name in names if name in entries}
+    saved = saved_nodes(run, section)
+    taken = {name: (instead or {}).get(name, name) for name in names}
+    kept = {name: saved.entries[key] for name, key in taken.items() if key in saved.entries}
     table = {name: _component(run, name, kept.get(name)) for name in names}
-    plan = make_plan(
+    return make_plan(
         table_of_recipe(Recipe(**table), name=str(run / "config.yaml")),
         defaults=table_of_recipe(Recipe(), name="nothing"),
-        layers=[Entries(kept, saved.place)] if saved else [],
+        layers=[Entries(kept, saved.place)],
         words=words,
         targets=names,
-        always=tuple(provided),
+        always=provided,
     )
-    return plan.start(provided)
 
 
 def _component(run: Path, name: str, node: Any) -> Any:
     """The component that an ingredient of a run was, by its registered name."""
     kind = node.entries.get("type") if isinstance(node, Entries) else None
     registry = registries.models if name == "module" else registries.for_ingredient(name)
-    if kind is None or registry is None:
+    if not isinstance(kind, Scalar) or registry is None:
         raise NeedsCodeError(run, name)
     try:
-        return registry.get(str(kind.text))
+        return registry.get(kind.text)
     except UnknownNameError:
-        raise NeedsCodeError(run, name) from None
+        raise NeedsCodeError(run, name, kind.text) from None

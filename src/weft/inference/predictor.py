@@ -1,13 +1,15 @@
 """A predictor: text in, typed answer out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, overload
 
 from weft.errors import DataError
 from weft.tasks.task import Row, Task
 
 __all__ = ["Predictor"]
+
+CHUNK_CHARACTERS = 1_000_000
+"""A stream answers fewer rows together where they are this long: memory stays bounded."""
 
 
 class Predictor:
@@ -18,7 +20,8 @@ class Predictor:
         checkpoint: Name of the checkpoint the weights come from.
 
     Example:
-        ``weft.load("runs/demo/0a1b")("Good morning.")`` gives a :class:`weft.tasks.seq2seq.Translated`.
+        ``weft.load("runs/demo/0a1b")("Good morning.")`` gives a
+        :class:`weft.tasks.seq2seq.Translated`.
     """
 
     def __init__(self, task: Task, *, checkpoint: str = "") -> None:
@@ -33,22 +36,38 @@ class Predictor:
     def __call__(self, row: Sequence[str | Row]) -> list[Any]: ...
 
     def __call__(self, row: str | Row | Sequence[str | Row]) -> Any:
-        """Answers one row (a string, or a mapping of columns), or a list of rows in order."""
+        """Answers one row (a string, or a mapping of columns), or a list of rows in order.
+
+        Raises:
+            DataError: A row cannot be answered; says which, and why.
+        """
         if isinstance(row, str | Mapping):
             return self.task.predict([self.row(row)])[0]
+        given: object = row
+        if isinstance(given, bytes) or not isinstance(given, Iterable):
+            raise DataError(
+                f"Wanted a string, a mapping of columns, or a list of these; "
+                f"found {type(row).__name__}."
+            )
         return self.task.predict([self.row(one) for one in row])
 
     def row(self, given: str | Row) -> Row:
         """A row of the columns the model reads: a string fills the only one."""
+        wanted = ", ".join(self.columns)
         if isinstance(given, str):
             if len(self.columns) != 1:
-                raise DataError(f"This model reads the columns {', '.join(self.columns)}; a string fills only one.")
+                raise DataError(f"This model reads the columns {wanted}; a string fills only one.")
             return {self.columns[0]: given}
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"A row is a string or a mapping of columns ({wanted}); "
+                f"found {type(given).__name__}."
+            )
         missing = [name for name in self.columns if name not in given]
         if missing:
             raise DataError(
-                f"A row needs the columns {', '.join(self.columns)}; '{missing[0]}' is missing. "
-                f"Found: {', '.join(given) or 'none'}."
+                f"A row needs the columns {wanted}; '{missing[0]}' is missing. "
+                f"Found: {', '.join(map(str, given)) or 'none'}."
             )
         return given
 
@@ -57,28 +76,44 @@ class Predictor:
 
         Args:
             rows: Strings or mappings, as they come.
-            size: Rows answered together; they are sorted by length inside.
+            size: Rows answered together, at most; they are sorted by length inside.
 
         Yields:
             Per row its inputs with ``prediction`` and ``score``, or with ``error``.
         """
-        numbered = iter(rows)
-        while chunk := list(islice(numbered, size)):
+        chunk: list[str | Row] = []
+        characters = 0
+        for row in rows:
+            chunk.append(row)
+            characters += _characters(row)
+            if len(chunk) >= size or characters >= CHUNK_CHARACTERS:
+                yield from self._answered(chunk)
+                chunk, characters = [], 0
+        if chunk:
             yield from self._answered(chunk)
 
-    def _answered(self, chunk: list[str | Row]) -> Iterator[dict[str, Any]]:
+    def _answered(self, chunk: Sequence[str | Row]) -> Iterator[dict[str, Any]]:
         good: list[Row] = []
-        results: list[dict[str, Any]] = []
+        results: list[tuple[dict[str, Any], str | None]] = []
         for given in chunk:
             try:
                 row = self.row(given)
                 self.task.check(row)
             except DataError as error:
-                shown = {self.columns[0]: given} if isinstance(given, str) else dict(given)
-                results.append({**shown, "error": str(error)})
+                shown = dict(given) if isinstance(given, Mapping) else {self.columns[0]: given}
+                results.append((shown, str(error)))
             else:
-                results.append(dict(row))
+                results.append((dict(row), None))
                 good.append(row)
         answers = iter(self.task.predict(good))
-        for result in results:
-            yield result if "error" in result else {**result, **self.task.answer_row(next(answers))}
+        for shown, problem in results:
+            if problem is None:
+                yield {**shown, **self.task.answer_row(next(answers))}
+            else:
+                yield {**shown, "error": problem}
+
+
+def _characters(row: object) -> int:
+    if isinstance(row, Mapping):
+        return sum(len(value) for value in row.values() if isinstance(value, str))
+    return len(row) if isinstance(row, str | bytes) else 0

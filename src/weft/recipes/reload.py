@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.config.nodes import Scalar, is_null
 from weft.config.session import Session
+from weft.config.yaml_files import read_yaml
 from weft.errors import UserError
+from weft.inference.checkpoints import open_checkpoint
 from weft.inference.load import (
     NeedsCodeError,
     load_run,
-    pick_checkpoint,
     predictor_of,
-    saved_session,
+    saved_nodes,
+    saved_plan,
 )
 from weft.inference.predictor import Predictor
 from weft.recipes.planning import plan_recipe
@@ -20,9 +23,12 @@ from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
-from weft.text.paths import load_text_path
 
 __all__ = ["evaluate", "load"]
+
+EVALUATED = ("valid_data", "test_data")
+LARGEST_INFO = 16 << 20
+"""Bytes of ``run.json``."""
 
 
 def load(
@@ -34,18 +40,20 @@ def load(
 ) -> Predictor:
     """Loads a trained run: text in, typed answer out.
 
-    Neither the training files nor the recipe's functions are needed where task and module are components of
-    the library. What is the recipe's own needs ``allow_code``.
+    Neither the training files nor the recipe's functions are needed where task and module are
+    components of the library. What is the recipe's own needs ``allow_code``, or that the caller has
+    imported the module that registers it.
 
     Args:
         run: The run folder.
-        checkpoint: ``best`` (the default; the last one where nothing was selected), ``last``, or a name
-            such as ``step-00001000``.
+        checkpoint: ``best`` (the default; the last one where nothing was selected), ``last``, or a
+            name such as ``step-00001000``.
         device: ``auto``, or a device as torch names it.
         allow_code: Whether the recipe in the run folder may be executed.
 
     Raises:
         UserError: The folder is no run, or has no such checkpoint.
+        CheckpointError: Every checkpoint that could be used is damaged, or fits no model here.
         CodeNotAllowedError: The recipe's own code is needed and not allowed.
 
     Example:
@@ -54,17 +62,17 @@ def load(
         Le chat dort.
     """
     folder = Path(run)
+    info = _info(folder)
     try:
         return load_run(folder, checkpoint=checkpoint, device=device)
     except NeedsCodeError:
         if not allow_code:
             raise
-    path = pick_checkpoint(folder, checkpoint)
-    text = load_text_path(path / "text")
-    session = _session(folder, ["task"], device, text.ingredients)
+    opened = open_checkpoint(folder, checkpoint)
+    session = _session(folder, info, ["task"], device=device, provided=opened.text.ingredients)
     task = session.get("task")
     task.module.to(session.get("env").device)
-    return predictor_of(task, text, folder, path)
+    return predictor_of(task, opened)
 
 
 def evaluate(
@@ -75,7 +83,7 @@ def evaluate(
     device: str = "auto",
     allow_code: bool = False,
 ) -> dict[str, Evaluation]:
-    """Evaluates a run's best checkpoint on its ``valid_data``, and on its ``test_data`` where it has one.
+    """Evaluates a run's best checkpoint on its ``valid_data``, and ``test_data`` where it has one.
 
     Args:
         run: The run folder.
@@ -88,19 +96,26 @@ def evaluate(
         An evaluation by the name of its data.
     """
     predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
-    task = predictor.task
-    folder = Path(run)
-    provided = task.text.ingredients
+    task, folder = predictor.task, Path(run)
+    provided = {"env": Env.detect(device), **task.text.ingredients}
     found = {}
-    for name in _evaluated(folder, words):
+    for name, model in _evaluated(folder, words).items():
+        mine = [word for word in words if word.startswith(f"{name}.")]
         try:
-            mine = [word for word in words if word.startswith(f"{name}.")]
-            env = Env.detect(device)
-            session = saved_session(folder, "settings", [name], {"env": env, **provided}, words=mine)
+            plan = saved_plan(
+                folder,
+                "settings",
+                [name],
+                provided=tuple(provided),
+                words=mine,
+                instead={name: model},
+            )
+            session = plan.start(provided)
         except NeedsCodeError:
             if not allow_code:
                 raise
-            session = _session(folder, [name], device, provided, words)
+            info = _info(folder)
+            session = _session(folder, info, [name], device=device, provided=provided, words=mine)
         data = session.get(name)
         if hasattr(data, "read"):
             data.read(ingredient=name)
@@ -108,36 +123,52 @@ def evaluate(
     return found
 
 
-def _evaluated(folder: Path, words: Sequence[str]) -> list[str]:
-    """The data to evaluate on: what the words name, else all the run has."""
-    from weft.config.nodes import Entries
-    from weft.config.yaml_files import read_yaml
+def _info(folder: Path) -> dict[str, Any]:
+    """What ``run.json`` says; the format of another version is refused, and so is a huge file."""
+    file = folder / "run.json"
+    if file.is_file() and (size := file.stat().st_size) > LARGEST_INFO:
+        raise UserError(f"{file} has {size:,} bytes; what a run writes has some thousand.")
+    return RunFolder(folder).info
 
-    names = ("valid_data", "test_data")
-    settings = read_yaml(folder / "config.yaml").entries.get("settings")
-    known = [n for n in names if isinstance(settings, Entries) and n in settings.entries]
-    unknown = [word for word in words if word.partition(".")[0] not in names]
+
+def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
+    """The data to evaluate on, each with the data whose settings it starts from.
+
+    That is what the words name, else all the run has.
+    """
+    settings = saved_nodes(folder, "settings").entries
+    known = [name for name in EVALUATED if name in settings and not is_null(settings[name])]
+    unknown = [word for word in words if word.partition(".")[0] not in EVALUATED]
     if unknown:
         raise UserError(
-            f"'{unknown[0]}' cannot be set here: an evaluation takes settings of valid_data and test_data, "
-            "as valid_data.path=dev.tsv. The model is what was trained."
+            f"'{unknown[0]}' cannot be set here: an evaluation takes settings of valid_data and "
+            "test_data, as valid_data.path=dev.tsv. The model is what was trained."
         )
-    named = [name for name in names if any(word.startswith(f"{name}.") for word in words)]
+    named = [name for name in EVALUATED if any(word.startswith(f"{name}.") for word in words)]
     if not (named or known):
-        raise UserError(f"{folder} has neither valid_data nor test_data. Name one: valid_data.path=…")
-    return named or known
+        raise UserError(
+            f"{folder} has neither valid_data nor test_data. Name one: valid_data.path=…"
+        )
+    like = [*known, "train_data"][0]
+    return {name: name if name in known else like for name in named or known}
 
 
 def _session(
     folder: Path,
+    info: Mapping[str, Any],
     targets: list[str],
+    *,
     device: str,
     provided: Mapping[str, Any],
     words: Sequence[str] = (),
 ) -> Session:
     """Plans the recipe that the run keeps, with its text path in place of what made it."""
+    named = read_yaml(folder / "config.yaml").entries.get("recipe")
+    if isinstance(named, Scalar) and named.text.endswith(".py") and named.text != "recipe.py":
+        raise UserError(
+            f"{named.place}: '{named.text}' is not the recipe that a run keeps; wanted recipe.py."
+        )
     planned = plan_recipe(folder, words, targets=targets, allow_code=True)
-    info = RunFolder(folder).info
     xp = Experiment(folder=folder, recipe=planned.name, key=str(info.get("key", "")))
     always = {"env": Env.detect(device), "xp": xp, "entry_point": "predict"}
     return planned.plan.start({**always, **provided})

@@ -1,5 +1,6 @@
 """The settings of a search."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,9 @@ from torch import Tensor
 from weft.errors import UserError
 
 __all__ = ["Decoding"]
+
+LARGEST_BEAM = 1_000
+"""Over this no search of text has gained, and a typing error would take all memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,15 @@ class Decoding:
                 "decoding.n_best must be from 1 to beam_size, "
                 f"but is {self.n_best} of {self.beam_size}."
             )
-        if self.max_length_a < 0 or self.max_length_b < 1:
+        if self.beam_size > LARGEST_BEAM:
+            raise UserError(
+                f"decoding.beam_size must be at most {LARGEST_BEAM}, but is {self.beam_size}."
+            )
+        if not math.isfinite(self.length_penalty):
+            raise UserError(
+                f"decoding.length_penalty must be a number, but is {self.length_penalty}."
+            )
+        if not 0 <= self.max_length_a < math.inf or self.max_length_b < 1:
             raise UserError(
                 "decoding.max_length_a must be at least 0 and max_length_b at least 1, "
                 f"but they are {self.max_length_a} and {self.max_length_b}."
@@ -70,5 +82,6 @@ class Decoding:
         """
         if source_lengths is None:
             source_lengths = torch.full(source.shape[:1], source.shape[1], device=source.device)
-        wanted = (self.max_length_a * source_lengths).long() + self.max_length_b
+        factor = min(self.max_length_a, float(longest))  # of a source of one token it is enough
+        wanted = (factor * source_lengths).long() + min(self.max_length_b, longest)
         return wanted.clamp(max=longest)

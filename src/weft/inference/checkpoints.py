@@ -1,0 +1,156 @@
+"""Which checkpoint of a run is used, and what is read of it: text path and weights, verified."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.manifest import Manifest, damage
+from weft.checkpoint.parts import STATE, check_fit, plain_parts, read_part, tensor_file
+from weft.checkpoint.pointer import FOLDER
+from weft.checkpoint.store import Checkpoints
+from weft.errors import CheckpointError, UserError
+from weft.inference.sizes import Budget
+from weft.text.description import SavedTextError
+from weft.text.paths import TextPath, load_text_path
+
+__all__ = ["Opened", "open_checkpoint"]
+
+LOG = logging.getLogger("weft")
+
+MODEL = "model"
+LARGEST_TEXT = 1 << 30
+"""Bytes of a saved text path; the largest tokenizers have some 20 million."""
+LARGEST_STATE = 64 << 20
+"""Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One checkpoint: its text path, and its weights on demand."""
+
+    path: Path
+    manifest: Manifest
+    plain: Mapping[str, Any]
+    text: TextPath
+
+    @property
+    def budget(self) -> Budget:
+        """What its weights can fill."""
+        entry = self.manifest.files.get(tensor_file(MODEL))
+        keys = self.plain.get(MODEL)
+        return Budget(
+            size=0 if entry is None else entry.size,
+            keys=len(keys) if isinstance(keys, Mapping) else 0,
+        )
+
+    def weights(self) -> Any:
+        """The model's state, read from verified bytes.
+
+        Raises:
+            CheckpointError: A byte differs from what was saved.
+        """
+        try:
+            return read_part(self.path, self.manifest, self.plain, MODEL)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.path}: {error}") from error
+
+    def refuse_misfit(self, module: Any, weights: Any) -> None:
+        """Refuses weights of other shapes than the module has."""
+        if problems := check_fit(module, weights):
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            raise CheckpointError(
+                f"{self.path}: its weights do not fit the model in config.yaml.\n{lines}"
+            )
+
+
+def open_checkpoint(run: Path, name: str) -> Opened:
+    """Opens the checkpoint that is asked for; of ``best`` and ``last``, the newest good one.
+
+    Where that is another than the one asked for, one line of the log says why.
+
+    Args:
+        run: The run folder.
+        name: ``best`` (the last one where nothing was selected), ``last``, or a checkpoint's name.
+
+    Raises:
+        UserError: The folder is no run, or has no such checkpoint.
+        CheckpointError: The checkpoint is damaged, and of ``best`` and ``last`` every other one is.
+    """
+    folder = run / "checkpoints"
+    if not folder.is_dir():
+        started = (run / "run.json").is_file()
+        what = "has no checkpoint yet" if started else "is not a run folder"
+        raise UserError(
+            f"{run} {what}; wanted a folder that weft train has written, with checkpoints/ in it."
+        )
+    if name not in ("best", "last"):
+        return _opened(_named(folder, name))
+    skipped: list[str] = []
+    for path in _candidates(folder, name, skipped):
+        try:
+            opened = _opened(path)
+        except (CheckpointError, SavedTextError) as error:
+            skipped.append(f"checkpoint {path.name} skipped: {error}")
+            continue
+        if skipped:
+            LOG.warning("%s; using %s", "; ".join(skipped), path.name)
+        return opened
+    if not skipped:
+        raise UserError(f"{run} has no checkpoint yet; train it first: weft train {run}")
+    lines = "\n".join(f"  {line}" for line in skipped)
+    raise CheckpointError(f"No checkpoint in {folder} can be used.\n{lines}")
+
+
+def _named(folder: Path, name: str) -> Path:
+    path = folder / name
+    if FOLDER.fullmatch(name) and path.is_dir():
+        return path
+    known = ", ".join(path.name for path in _folders(folder)[::-1]) or "none"
+    raise UserError(
+        f"{folder.parent} has no checkpoint '{name}'. It has: {known}; best and last name two of "
+        "them."
+    )
+
+
+def _candidates(folder: Path, name: str, notes: list[str]) -> Iterator[Path]:
+    """The best where it is asked for, the last, then all from the newest on; each once."""
+    store, seen = Checkpoints(folder), set[str]()
+    pointers = [store.best, store.last] if name == "best" else [store.last]
+    for pointer in pointers:
+        try:
+            path = pointer()
+        except CheckpointError as error:
+            notes.append(str(error))
+            continue
+        if path is not None and path.name not in seen:
+            seen.add(path.name)
+            yield path
+    yield from (path for path in _folders(folder) if path.name not in seen)
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The checkpoints, those of later steps first."""
+    found = [path for path in folder.iterdir() if FOLDER.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+
+
+def _opened(path: Path) -> Opened:
+    if path.is_symlink():
+        raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
+    try:
+        manifest = Manifest.read(path)
+        text = {name: entry for name, entry in manifest.files.items() if name.startswith("text/")}
+        sizes = [("text/", sum(entry.size for entry in text.values()), LARGEST_TEXT)]
+        if STATE in manifest.files:
+            sizes.append((STATE, manifest.files[STATE].size, LARGEST_STATE))
+        for name, size, most in sizes:
+            if size > most:
+                raise CheckpointError(f"{name}: {size:,} bytes are more than the {most:,} allowed")
+        if problems := damage(path, replace(manifest, files=text)):
+            raise CheckpointError("; ".join(problems[:3]))
+        plain = plain_parts(path, manifest)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return Opened(path, manifest, plain, load_text_path(path / "text"))

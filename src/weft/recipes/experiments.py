@@ -11,7 +11,7 @@ from weft.text.fitted import FittedTokenizer
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
 from weft.training.progress import Every
-from weft.training.schedules import InverseSquareRoot
+from weft.training.schedules import InverseSquareRoot, Linear
 from weft.training.selection import Selection
 
 __all__ = ["translation_demo", "translation_tatoeba"]
@@ -40,18 +40,20 @@ def translation_demo() -> Recipe:
     """English to French on the corpus that weft generates itself: minutes on a laptop, no download."""
     return Recipe(
         doc="Train an English-French translator on the built-in corpus.",
-        train_data=CorpusPairs.Config(part="train", max_tokens=4096),
+        train_data=CorpusPairs.Config(part="train", max_tokens=2048),
         valid_data=like("train_data", part="valid", shuffle=False),
         test_data=like("train_data", part="test", shuffle=False),
         tokenizer=FittedTokenizer.Config(
             vocab_size=1000, source_langs=("eng",), target_langs=("fra",)
         ),
-        model=Transformer.Config(dim=128, num_encoder_layers=2, num_decoder_layers=2),
+        model=Transformer.Config(
+            dim=128, num_encoder_layers=2, num_decoder_layers=2, dropout=0.05
+        ),
         optimizer=AdamW.Config(lr=3e-3),
-        lr_scheduler=InverseSquareRoot.Config(warmup_steps=200, cooldown=0.4),
+        lr_scheduler=Linear.Config(warmup_steps=200),
         trainer=Trainer.Config(
-            max_steps=800,
-            evaluate_every=Every(200, "steps"),
+            max_steps=1800,
+            evaluate_every=Every(600, "steps"),
             selection=Selection.Config(metric="bleu"),
         ),
     )

@@ -254,6 +254,8 @@ class Trainer(Component):
         """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
         place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
         clock = {"elapsed": now.seconds, **(rates or {})}
+        if self.total and now.steps:
+            clock["eta"] = max(0, self.total - now.steps) * now.seconds / now.steps
         return {**place, "examples": now.examples, "time": clock}
 
     def report(

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from weft.metrics.metric import Direction
 from weft.tasks.task import Batches, Task
 
 __all__ = ["Evaluation", "evaluate"]
@@ -17,8 +18,10 @@ class Evaluation:
 
     values: Mapping[str, float]
     """By name; every value of the task's metrics."""
-    directions: Mapping[str, str]
+    directions: Mapping[str, Direction]
     """For each value ``higher`` or ``lower``: which is better."""
+    details: Mapping[str, str]
+    """How a value was computed, where that needs saying: sacreBLEU's signatures."""
     rows: list[dict[str, Any]]
     """One plain dictionary per answered row, in the order of the data."""
 
@@ -54,7 +57,10 @@ def evaluate(
     directions = {
         name: way for metric in metrics.values() for name, way in metric.directions().items()
     }
-    return Evaluation(task.reduce(metrics), directions, rows)
+    details = {
+        name: text for metric in metrics.values() for name, text in metric.details().items()
+    }
+    return Evaluation(task.reduce(metrics), directions, details, rows)
 
 
 def _answered(

@@ -1,0 +1,198 @@
+"""What holds for every task from sequence to sequence, whatever its settings and module."""
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from tests.tasks.conftest import ROWS
+
+from weft.data.batching import Batching
+from weft.inference import Predictor
+from weft.models.decoding import Decoding
+from weft.tasks import Loss, Seq2Seq, Translation, evaluate
+
+
+class Data:
+    """Rows with a batching of their own."""
+
+    def __init__(self, rows=ROWS, **batching) -> None:
+        self._rows, self.batching = rows, Batching(**{"shuffle": False, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self._rows)
+
+
+class Focal(Translation):
+    """A user's own loss by one overridden method."""
+
+    def loss(self, logits, targets):
+        log_probs = logits.log_softmax(-1).gather(1, targets[:, None])[:, 0]
+        nll = -log_probs
+        return Loss(
+            ((1 - log_probs.exp()) ** 2 * nll).sum(),
+            torch.tensor(float(len(targets))),
+            {"nll": nll.detach().sum()},
+        )
+
+
+VARIANTS = {
+    "seq2seq": (Seq2Seq, {}),
+    "translation": (Translation, {}),
+    "unsmoothed": (Translation, {"label_smoothing": 0.0}),
+    "loss alone": (Translation, {"generate": False}),
+    "beam": (Translation, {"decoding": Decoding(beam_size=3, n_best=2)}),
+    "own loss": (Focal, {}),
+    "plain module": (Translation, {"generate": False}),
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def task(request, make_task, make_module):
+    kind, settings = VARIANTS[request.param]
+    return make_task(kind, make_module(plain=request.param == "plain module"), **settings)
+
+
+def batch_of(task, rows, **batching):
+    batching = batching or {"batch_size": 100}
+    (batch,) = task.batches(Data(rows, **batching), train=True, seed=1)
+    return batch
+
+
+def test_the_loss_is_a_sum_with_a_count_so_two_halves_are_the_whole(task):
+    whole = task.training_step(batch_of(task, ROWS))
+    halves = [task.training_step(batch_of(task, ROWS[i::2])) for i in range(2)]
+    assert whole.count == sum(half.count for half in halves)
+    assert whole.count == sum(
+        len(task.text.encode([row], with_targets=True)["target"][0]) - 1 for row in ROWS
+    )
+    assert torch.allclose(whole.total, sum(half.total for half in halves), rtol=1e-5)
+    for name, value in whole.sums.items():
+        assert torch.allclose(value, sum(half.sums[name] for half in halves), rtol=1e-5)
+
+
+def test_so_are_the_gradients(task):
+    def gradients(batches):
+        task.module.zero_grad()
+        for batch in batches:
+            task.training_step(batch).total.backward()
+        return [p.grad.clone() for p in task.module.parameters()]
+
+    whole = gradients([batch_of(task, ROWS)])
+    halves = gradients([batch_of(task, ROWS[:4]), batch_of(task, ROWS[4:])])
+    for one, two in zip(whole, halves, strict=True):
+        assert torch.allclose(one, two, atol=2e-4, rtol=1e-4)
+
+
+def test_padding_changes_nothing(task):
+    """A row alone, and beside the longest one."""
+    longest = max(ROWS, key=lambda row: len(row["source"]) + len(row["target"]))
+    alone = task.training_step(batch_of(task, ROWS[3:4]))
+    padding = task.training_step(batch_of(task, [longest]))
+    both = task.training_step(batch_of(task, [ROWS[3], longest]))
+    assert torch.allclose(alone.total + padding.total, both.total, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "batching", [{"max_tokens": 40}, {"max_tokens": 90}, {"batch_size": 1}, {"shuffle": True}]
+)
+def test_evaluation_is_that_of_one_batch_whatever_the_batching(task, batching):
+    whole = evaluate(task, task.batches(Data(batch_size=100), train=False, seed=1))
+    parts = evaluate(task, task.batches(Data(**batching), train=False, seed=1))
+    assert parts.values == pytest.approx(whole.values, rel=1e-5, abs=1e-5, nan_ok=True)
+    assert [row["row"] for row in parts.rows] == [row["row"] for row in whole.rows]
+    for one, two in zip(parts.rows, whole.rows, strict=True):
+        assert one["prediction"] == two["prediction"]
+        assert one["score"] == pytest.approx(two["score"], abs=2e-6)
+
+
+def test_rows_come_in_the_order_of_the_data_each_source_once(task):
+    rows = evaluate(task, task.batches(Data(shuffle=True), train=False, seed=1)).rows
+    generates = isinstance(task, Translation) and task.config.generate
+    assert [row["row"] for row in rows] == ([0, 1, 3, 4, 6, 8] if generates else [])
+    assert all(row["source"] == ROWS[row["row"]]["source"] for row in rows)
+
+
+def test_the_predictor_answers_as_the_evaluation_did(task):
+    rows = evaluate(task, task.batches(Data(max_tokens=60), train=False, seed=1)).rows
+    if not rows:
+        pytest.skip("this variant generates nothing")
+    answers = Predictor(task)([row["source"] for row in rows])
+    assert [answer.text for answer in answers] == [row["prediction"] for row in rows]
+    alone = [Predictor(task)(row["source"]) for row in rows]
+    assert [answer.text for answer in alone] == [row["prediction"] for row in rows]
+    assert [answer.score for answer in alone] == pytest.approx(
+        [row["score"] for row in rows], abs=2e-6
+    )
+
+
+def test_all_values_are_known_before_training_each_with_its_direction(task):
+    known = {
+        name: way for metric in task.metrics().values() for name, way in metric.directions().items()
+    }
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    assert found.directions == known
+    assert set(found.values) == set(known)
+    assert not any(math.isnan(value) for value in found.values.values())
+    assert {known["loss"], known["perplexity"], known["accuracy"]} == {"lower", "higher"}
+
+
+def test_metrics_are_fresh_each_time(task):
+    batches = task.batches(Data(), train=False, seed=1)
+    assert evaluate(task, batches).values == evaluate(task, batches).values
+
+
+def test_evaluation_leaves_the_mode_and_the_weights_as_they_were(task):
+    before = {name: value.clone() for name, value in task.module.state_dict().items()}
+    for mode in (True, False):
+        task.module.train(mode)
+        evaluate(task, task.batches(Data(), train=False, seed=1))
+        assert task.module.training is mode
+    assert all(torch.equal(before[name], v) for name, v in task.module.state_dict().items())
+
+
+def test_every_parameter_is_in_one_group_and_vectors_are_not_decayed(task):
+    groups = task.parameter_groups()
+    grouped = [p for group in groups for p in group["params"]]
+    assert {id(p) for p in grouped} == {id(p) for p in task.module.parameters()}
+    assert len(grouped) == len({id(p) for p in grouped})
+    assert [group.get("weight_decay") for group in groups] == [None, 0.0]
+    assert all(p.ndim > 1 for p in groups[0]["params"])
+    assert all(p.ndim == 1 for p in groups[1]["params"])
+
+
+def test_a_frozen_parameter_is_in_no_group(task):
+    frozen = next(task.module.parameters())
+    frozen.requires_grad = False
+    grouped = [p for group in task.parameter_groups() for p in group["params"]]
+    assert all(p is not frozen for p in grouped)
+
+
+def test_ready_batches_are_trained_on_and_evaluated(task):
+    ready = list(task.batches(Data(max_tokens=60), train=True, seed=1))
+    batches = task.batches(ready, train=True, seed=1)
+    losses = [task.training_step(batch) for batch in batches]
+    assert (batches.epoch, len(losses)) == (1, len(ready))
+    rows = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
+    found = evaluate(task, task.batches(ready, train=False, seed=1))
+    for name in ("loss", "perplexity", "accuracy"):
+        assert found.values[name] == pytest.approx(rows.values[name], rel=1e-5)
+    read = [row for batch in ready for row in batches.examples(batch)]
+    assert sorted(map(str, read)) == sorted(map(str, ROWS))
+
+
+def test_some_steps_lower_the_loss(task):
+    data = task.batches(Data(batch_size=3), train=True, seed=1)
+    optimizer = torch.optim.AdamW(task.parameter_groups(), lr=0.02)
+    losses = []
+    for _ in range(8):
+        for batch in data:
+            loss = task.training_step(batch)
+            optimizer.zero_grad()
+            (loss.total / loss.count).backward()
+            optimizer.step()
+            losses.append(float(loss.total.detach() / loss.count))
+    assert sum(losses[-3:]) < 0.85 * sum(losses[:3])

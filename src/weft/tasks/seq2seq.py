@@ -1,7 +1,7 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -235,12 +235,8 @@ class Seq2Seq(Task):
             prefix=self.text.target_prefix,
             eos_idx=self.eos_idx,
         )
-        return [self._answer(hypotheses) for hypotheses in found]
-
-    def _answer(self, hypotheses: Sequence[Hypothesis]) -> Translated:
-        texts = self.text.decode([h.ids for h in hypotheses])
-        answers = [Translated(t, h.score) for t, h in zip(texts, hypotheses, strict=True)]
-        return Translated(answers[0].text, answers[0].score, tuple(answers[1:]))
+        texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
+        return [_answer(hypotheses, texts) for hypotheses in found]
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Translated]:
@@ -298,3 +294,9 @@ def _rows_of(batch: Seq2SeqBatch) -> list[int]:
     assert batch.rows is not None, "batches cut out of encoded rows know their numbers"
     rows: list[int] = batch.rows.tolist()
     return rows
+
+
+def _answer(hypotheses: Sequence[Hypothesis], texts: Iterator[str]) -> Translated:
+    """One answer of its hypotheses, best first; their texts are taken from the iterator."""
+    answers = [Translated(next(texts), h.score) for h in hypotheses]
+    return Translated(answers[0].text, answers[0].score, tuple(answers[1:]))

@@ -148,7 +148,7 @@ class MultilingualTokenizer(Component, Tokenizer):
         self.config = dataclasses.replace(
             config, vocab_size=size, default_source_lang=source, default_target_lang=target
         )
-        self.pieces = pieces
+        self.pieces, self._decoder = pieces, _PieceDecoder(pieces)
         known = {"pad": pieces.pad_id(), "bos": pieces.bos_id(), "eos": pieces.eos_id()}
         # Many published models lack pad (and some bos): such ids follow the pieces, as the tags do.
         missing = [name for name, index in known.items() if index < 0]
@@ -184,7 +184,7 @@ class MultilingualTokenizer(Component, Tokenizer):
 
     @override
     def create_decoder(self) -> Decoder:
-        return _PieceDecoder(self.pieces)
+        return self._decoder
 
     @override
     def target_prefix(self, lang: str | None = None) -> list[int]:

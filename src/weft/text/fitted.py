@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from typing_extensions import override
+
 from weft.config import registries
 from weft.config.component import Component, Config, setting
 from weft.errors import UserError
@@ -38,9 +40,10 @@ class FittedTokenizer(Component):
         target_langs: tuple[str, ...] = ("target",)
         """Languages of the target side."""
         cache_dir: Path = setting(Path(".weft"), in_key=False)
-        """Folder of trained tokenizers, from the working directory; a model found there is not trained again."""
+        """Folder of trained tokenizers, from the working directory; what is there is not remade."""
 
-        def build(  # type: ignore[override]
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, str]]
         ) -> MultilingualTokenizer:
             """Trains the tokenizer, or finds it trained."""
@@ -60,7 +63,12 @@ class FittedTokenizer(Component):
             )
 
         def _digest(self, texts: list[str]) -> str:
-            made_by = [self.vocab_size, self.model_type, self.character_coverage, self.byte_fallback]
+            made_by = [
+                self.vocab_size,
+                self.model_type,
+                self.character_coverage,
+                self.byte_fallback,
+            ]
             digest = hashlib.sha256(json.dumps(made_by).encode())
             digest.update("\n".join(texts).encode())
             return f"{self.model_type}-{self.vocab_size}-{digest.hexdigest()[:12]}"

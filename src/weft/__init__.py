@@ -30,7 +30,8 @@ __all__ = ["Recipe", "Run", "evaluate", "like", "load", "register_experiment", "
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
-        raise AttributeError(f"module 'weft' has no attribute '{name}'; it has: {', '.join(__all__)}")
+        known = ", ".join(__all__)
+        raise AttributeError(f"module 'weft' has no attribute '{name}'; it has: {known}")
     return getattr(importlib.import_module(_WHERE[name]), name)
 
 

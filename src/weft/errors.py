@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
 __all__ = [
     "CheckpointError",
     "CodeNotAllowedError",
@@ -52,6 +54,7 @@ class Place:
     line: int | None = None
     column: int | None = None
 
+    @override
     def __str__(self) -> str:
         numbers = [str(n) for n in (self.line, self.column) if n is not None]
         return ":".join([self.source, *numbers])
@@ -64,6 +67,7 @@ class Problem:
     message: str
     place: Place | None = None
 
+    @override
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
 

@@ -4,9 +4,13 @@ A sum and a count can be added over micro-batches and ranks and divided once; a 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+from typing_extensions import override
 
 from weft.errors import UserError
 
@@ -67,13 +71,10 @@ def cross_entropy(
     if ignore_index is not None:
         kept = targets != ignore_index
         logits, targets = logits[kept], targets[kept]
-    log_probs = F.log_softmax(logits, dim=-1)
-    nll = F.nll_loss(log_probs, targets, reduction="sum")
-    total = nll
-    if label_smoothing:
-        uniform = -log_probs.sum() / logits.shape[-1]
-        total = (1 - label_smoothing) * nll + label_smoothing * uniform
-    return CrossEntropy(total, nll.detach(), targets.new_tensor(targets.numel()))
+    total, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        logits, targets, label_smoothing
+    )
+    return CrossEntropy(total, nll, targets.new_tensor(targets.numel()))
 
 
 def num_correct(logits: Tensor, targets: Tensor) -> Tensor:
@@ -92,3 +93,39 @@ def num_correct(logits: Tensor, targets: Tensor) -> Tensor:
         2
     """
     return (logits.detach().argmax(dim=-1) == targets).sum()
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """Cross entropy whose gradient is written in one pass: softmax less the target distribution.
+
+    Composed of torch's own functions the backward pass writes and adds three tensors of shape
+    (N, V); on a CPU, with 5,000 classes, that is a sixth of a training step.
+    """
+
+    @staticmethod
+    @override
+    def forward(
+        ctx: Any, logits: Tensor, targets: Tensor, label_smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        log_probs = F.log_softmax(logits, dim=-1)
+        nll = F.nll_loss(log_probs, targets, reduction="sum")
+        total = nll
+        if label_smoothing:
+            uniform = -log_probs.sum() / logits.shape[-1]
+            total = (1 - label_smoothing) * nll + label_smoothing * uniform
+        ctx.save_for_backward(log_probs, targets)
+        ctx.label_smoothing = label_smoothing
+        ctx.mark_non_differentiable(nll := nll.clone())
+        return total, nll
+
+    @staticmethod
+    @override
+    @once_differentiable
+    def backward(ctx: Any, grad_total: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        log_probs, targets = ctx.saved_tensors
+        grad = log_probs.exp()
+        if ctx.label_smoothing:
+            grad -= ctx.label_smoothing / grad.shape[-1]
+        on_target = grad.new_full((len(targets), 1), ctx.label_smoothing - 1)
+        grad.scatter_add_(1, targets[:, None], on_target)
+        return grad.mul_(grad_total), None, None

@@ -1,0 +1,173 @@
+"""A tiny translator in memory: its rows, trainers of it, and what they leave."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from weft.checkpoint import Checkpoints
+from weft.data.batching import Batching
+from weft.metrics.reporters.jsonl import JsonLines
+from weft.metrics.reporters.predictions import Predictions
+from weft.models.decoding import Decoding
+from weft.models.transformer import Transformer
+from weft.runtime.devices import Env
+from weft.runtime.experiment import Experiment
+from weft.tasks import Translation
+from weft.text.multilingual import MultilingualTokenizer
+from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
+
+WORDS = {
+    "the cat": "le chat",
+    "the dog": "le chien",
+    "a bird": "un oiseau",
+    "my friend": "mon ami",
+    "sees": "voit",
+    "eats": "mange",
+    "likes": "aime",
+    "bread": "du pain",
+    "fish": "du poisson",
+    "a house": "une maison",
+}
+SUBJECTS, VERBS, OBJECTS = (list(WORDS)[i:j] for i, j in ((0, 4), (4, 7), (7, 10)))
+
+
+def sentences() -> list[dict[str, str]]:
+    """All 36 sentences of the grammar, in an order that is mixed and always the same."""
+    words = [(s, v, o) for s in SUBJECTS for v in VERBS for o in OBJECTS]
+    rows = [
+        {"source": " ".join(three), "target": " ".join(WORDS[word] for word in three)}
+        for three in words
+    ]
+    random.Random(5).shuffle(rows)
+    return rows
+
+
+class Rows:
+    """Rows at hand, with their batching: what a reader gives."""
+
+    def __init__(self, rows: list[dict[str, str]], **batching: Any) -> None:
+        self._rows, self.batching = rows, Batching(**batching)
+
+    def __iter__(self):
+        return iter(self._rows)
+
+    def rows(self):
+        return self._rows
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing in weft catches it."""
+
+
+class KillAt(Callback):
+    """Ends everything at one event of one step."""
+
+    def __init__(self, step: int, event: str = "step") -> None:
+        self.at = step
+        setattr(self, event, self.kill)
+
+    def kill(self, progress, *_):
+        if progress.steps == self.at:
+            raise Killed
+
+
+@dataclass
+class Bench:
+    """Makes trainers in one folder, each as a new process would: from the same seeds."""
+
+    tokenizer: MultilingualTokenizer
+    folder: Path
+    trainer: dict[str, Any] = field(default_factory=dict)
+    task_class: type = Translation
+    task: dict[str, Any] = field(default_factory=dict)
+    schedule: Any = None
+    train_data: Callable[[], Any] | None = None
+    valid_data: Callable[[], Any] | None = lambda: Rows(sentences()[30:], batch_size=4)
+    test_data: Callable[[], Any] | None = lambda: Rows(sentences()[28:32], batch_size=3)
+    callbacks: Callable[[], list[Callback]] = list
+    dropout: float = 0.1
+    lr: float = 5e-3
+
+    def but(self, **changes: Any) -> "Bench":
+        """Another bench, in the same folder if no other is named."""
+        return replace(self, **changes)
+
+    def make(self, *callbacks: Callback, **trainer: Any) -> Trainer:
+        """A fresh trainer, as a new process would build it."""
+        torch.manual_seed(3)
+        random.seed(3)
+        np.random.seed(3)  # noqa: NPY002  # what code of one's own may draw from
+        module = Transformer.Config(
+            dim=16, ffn_dim=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
+            dropout=self.dropout,
+        ).build(tokenizer=self.tokenizer)  # fmt: skip
+        decoding = Decoding(max_length_a=0.5, max_length_b=4)
+        config = self.task_class.Config(**{"decoding": decoding, **self.task})
+        task = config.build(module=module, tokenizer=self.tokenizer)
+        xp = Experiment(folder=self.folder, recipe="tiny")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        defaults = {
+            "max_steps": 12, "accumulate": 2, "evaluate_every": Every(5),
+            "save_every": Every(3), "report_every": Every(2),
+        }  # fmt: skip
+        data = self.train_data or (lambda: Rows(sentences()[:28], batch_size=4))
+        return Trainer.Config(**{**defaults, **self.trainer, **trainer}).build(
+            task=task,
+            optimizer=AdamW.Config(lr=self.lr).build(module=module, task=task),
+            lr_scheduler=self.schedule or InverseSquareRoot.Config(warmup_steps=4).build(),
+            train_data=data(),
+            valid_data=self.valid_data and self.valid_data(),
+            test_data=self.test_data and self.test_data(),
+            reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],
+            callbacks=[*self.callbacks(), *callbacks],
+            env=Env(),
+            xp=xp,
+        )
+
+
+def metrics_of(folder: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl without what the clock decides."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "time"} for line in lines]
+
+
+def outcome(trainer: Trainer) -> dict[str, Any]:
+    """Everything a run leaves that must not depend on what happened to it."""
+    folder, last = trainer.xp.folder, trainer.checkpoints.last()
+    assert last is not None
+    saved = {name: Checkpoints.load_part(last, name) for name in ("model", "optimizer", "data")}
+    files = sorted((folder / "predictions").glob("*")) if trainer.valid is not None else []
+    return {
+        "tested weights": dict(trainer.task.module.state_dict()),
+        **saved,
+        "last": last.name,
+        "metrics": metrics_of(folder),
+        "predictions": {path.name: path.read_bytes() for path in files},
+        "history": trainer.selection and trainer.selection.history,
+        "summary": trainer.summary,
+        "steps": (trainer.clock.now.steps, trainer.clock.now.epochs, trainer.clock.now.examples),
+    }
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Where two outcomes differ, bitwise; nothing when they are the same."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        same = one.dtype == other.dtype and torch.equal(one, other)
+    elif isinstance(one, dict) and isinstance(other, dict):
+        if one.keys() != other.keys():
+            return [f"{path}: {sorted(map(str, one))} / {sorted(map(str, other))}"]
+        return [line for k in one for line in differences(one[k], other[k], f"{path}.{k}")]
+    elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        if len(one) != len(other):
+            return [f"{path}: {len(one)} / {len(other)} items"]
+        pairs = enumerate(zip(one, other, strict=True))
+        return [line for i, (a, b) in pairs for line in differences(a, b, f"{path}.{i}")]
+    else:
+        same = repr(one) == repr(other)
+    return [] if same else [f"{path}: {one!r} / {other!r}"[:300]]

@@ -1,0 +1,214 @@
+"""Killed at any step and started again: bitwise the undisturbed run."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.bench import KillAt, Killed, Rows, differences, outcome, sentences
+from weft.checkpoint import Checkpoints
+from weft.data.pipeline import from_sequence
+from weft.data.seq2seq import Seq2SeqBatch
+from weft.tasks import Translation
+from weft.training import Callback, Cosine, Every, Selection
+
+STEPS = 12
+
+
+def undisturbed(bench):
+    trainer = bench.but(folder=bench.folder / "undisturbed").make()
+    trainer.fit()
+    return outcome(trainer)
+
+
+def killed_and_resumed(bench, *kills, folder):
+    """What a run leaves that was killed by each of ``kills``, one process after the other."""
+    here = bench.but(folder=bench.folder / folder)
+    for kill in kills:
+        with pytest.raises(Killed):
+            here.make(kill).fit()
+    trainer = here.make()
+    trainer.fit()
+    return outcome(trainer)
+
+
+def prove(bench, steps=range(1, STEPS + 1), event="step"):
+    wanted = undisturbed(bench)
+    for k in steps:
+        found = killed_and_resumed(bench, KillAt(k, event), folder=f"{event}-{k}")
+        assert differences(wanted, found) == [], (event, k)
+
+
+@pytest.mark.parametrize("save_every", ["1", "4", "1000"])
+def test_killed_after_any_step(bench, save_every):
+    """Dropout, accumulation with a shorter last group, reports, evaluations in mid-epoch."""
+    prove(bench.but(trainer={"save_every": Every.parse(save_every), "accumulate": 3}))
+
+
+def test_killed_after_any_evaluation(bench):
+    prove(bench, steps=(5, 10, 12), event="evaluated")
+
+
+def test_killed_after_any_save(bench):
+    prove(bench, steps=(3, 5, 10, 12), event="saved")
+
+
+def test_killed_at_the_very_end_and_at_the_start(bench):
+    wanted = undisturbed(bench)
+    found = killed_and_resumed(
+        bench, KillAt(0, "start"), KillAt(12, "end"), KillAt(12, "start"), folder="ends"
+    )
+    assert differences(wanted, found) == []
+
+
+def test_killed_again_and_again_in_one_run(bench):
+    wanted = undisturbed(bench)
+    kills = [KillAt(k) for k in (2, 1, 4, 5, 8, 7, 8, 11, 11, 12)]
+    assert differences(wanted, killed_and_resumed(bench, *kills, folder="chain")) == []
+
+
+def test_killed_between_a_save_and_its_mark_as_best(bench, monkeypatch):
+    wanted = undisturbed(bench)
+    mark = Checkpoints.mark_best
+
+    def dies(self, step):
+        if step == 12:
+            raise Killed
+        mark(self, step)
+
+    here = bench.but(folder=bench.folder / "mark")
+    monkeypatch.setattr(Checkpoints, "mark_best", dies)
+    with pytest.raises(Killed):
+        here.make().fit()
+    monkeypatch.undo()
+    trainer = here.make()
+    assert trainer.checkpoints.last().name != trainer.checkpoints.best().name
+    trainer.fit()
+    assert differences(wanted, outcome(trainer)) == []
+
+
+def test_a_schedule_with_a_length_is_resumed(bench):
+    schedule = Cosine.Config(warmup_steps=3).build()
+    prove(bench.but(schedule=schedule, trainer={"max_steps": None, "max_epochs": 3}), (2, 7, 11))
+
+
+def test_valid_data_that_is_shuffled_is_the_same_in_every_evaluation(bench):
+    """Sums of floats depend on their order: a resumed run must not have another one."""
+    data = lambda: Rows(sentences()[20:], batch_size=3, shuffle=True)  # noqa: E731
+    prove(bench.but(valid_data=data), (6, 11))
+
+
+def test_without_valid_data_the_last_is_tested(bench):
+    bench = bench.but(valid_data=None)
+    wanted = undisturbed(bench)
+    assert "best" not in wanted["summary"]
+    assert differences(wanted["tested weights"], wanted["model"]) == []
+    prove(bench, (4, 12))
+
+
+class OwnBatches:
+    """Batches of a recipe's own, without a state: it shuffles by the global generator of random."""
+
+    def __init__(self, tokenizer, *, augment=False):
+        encode = tokenizer.create_encoder(mode="source"), tokenizer.create_encoder(mode="target")
+        self.pairs = [(encode[0](r["source"]), encode[1](r["target"])) for r in sentences()[:28]]
+        self.pad, self.augment = tokenizer.vocab_info.pad_idx, augment
+
+    def __iter__(self):
+        order = list(range(28))
+        random.shuffle(order)
+        for start in range(0, 28, 5):
+            pairs = [self.pairs[i] for i in order[start : start + 5]]
+            if self.augment:  # drawn while the batch is made, one batch ahead of its step
+                cut = random.randrange(2) + int(np.random.randint(2))  # noqa: NPY002
+                pairs = [(source[cut:], target) for source, target in pairs]
+            yield self.batch(pairs)
+
+    def batch(self, pairs):
+        source, target = (
+            torch.nn.utils.rnn.pad_sequence(
+                [torch.tensor(ids, dtype=torch.int64) for ids in column],
+                batch_first=True,
+                padding_value=self.pad,
+            )
+            for column in zip(*pairs, strict=True)
+        )
+        return Seq2SeqBatch.from_padded(source, target, pad_idx=self.pad)
+
+
+@pytest.mark.parametrize("augment", [False, True])
+def test_batches_of_ones_own_are_replayed(bench, augment):
+    data = lambda: OwnBatches(bench.tokenizer, augment=augment)  # noqa: E731
+    prove(bench.but(train_data=data, trainer={"save_every": Every(1)}), (1, 3, 4, 8))
+
+
+class DrawsInStep(Translation):
+    """A task that draws from the global generators in its step, as random masking does."""
+
+    def training_step(self, batch):
+        loss = super().training_step(batch)
+        random.random()
+        return loss
+
+
+def test_batches_of_ones_own_are_replayed_beside_a_task_that_draws_too(bench):
+    data = lambda: OwnBatches(bench.tokenizer, augment=True)  # noqa: E731
+    prove(
+        bench.but(train_data=data, task_class=DrawsInStep, trainer={"save_every": Every(1)}),
+        (2, 5, 9),
+    )
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_pipeline_of_batches_is_resumed_by_its_state(bench, prefetch):
+    def pipeline():
+        own = OwnBatches(bench.tokenizer)
+        chain = from_sequence(own.pairs).shuffle(28, seed=4).bucket(5).map(own.batch)
+        return (chain.prefetch(prefetch) if prefetch else chain).and_return()
+
+    prove(bench.but(train_data=pipeline, trainer={"save_every": Every(1)}), (1, 3, 4, 8))
+
+
+def test_a_pipeline_gives_its_first_batch_too(bench):
+    """Looking at the first item, to see whether it is a row or a batch, must not take it."""
+    seen = []
+
+    def pipeline():
+        own = OwnBatches(bench.tokenizer)
+        return from_sequence(own.pairs).bucket(4).map(own.batch).and_return()
+
+    class Sees(Translation):
+        def training_step(self, batch):
+            seen.append(batch.source.tolist())
+            return super().training_step(batch)
+
+    one_epoch = {"max_steps": None, "max_epochs": 1, "accumulate": 1}
+    bench.but(train_data=pipeline, task_class=Sees, trainer=one_epoch).make().fit()
+    assert seen == [batch.source.tolist() for batch in pipeline()]
+
+
+class Stalls(Callback):
+    """Asks to stop at one step, and only then: a resumed process does not ask again."""
+
+    def step(self, progress):
+        return progress.steps == 7
+
+
+def test_a_request_to_stop_survives_a_kill(bench):
+    bench = bench.but(callbacks=lambda: [Stalls()])
+    wanted = undisturbed(bench)
+    assert wanted["steps"][0] == 7
+    assert wanted["history"][-1][0] == 7  # what ends is evaluated
+    found = killed_and_resumed(bench, KillAt(7, "end"), folder="asked")
+    assert differences(wanted, found) == []
+
+
+def test_early_stopping_survives_a_kill(bench):
+    patience = Selection.Config(metric="accuracy", better="lower", patience=1)
+    bench = bench.but(trainer={"selection": patience, "evaluate_every": Every(2)})
+    wanted = undisturbed(bench)
+    assert wanted["steps"][0] < STEPS
+    found = killed_and_resumed(bench, KillAt(wanted["steps"][0], "end"), folder="stalled")
+    assert differences(wanted, found) == []
+    prove(bench, (3,))

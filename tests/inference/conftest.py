@@ -1,0 +1,19 @@
+"""A trained run, its predictor, and a copy to change."""
+
+from pathlib import Path
+
+import pytest
+from tests.trained_run import copy_of, library_run
+
+import weft
+from weft.inference import Predictor
+
+
+@pytest.fixture(scope="session")
+def predictor() -> Predictor:
+    return weft.load(library_run())
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    return copy_of(library_run(), tmp_path / "run")

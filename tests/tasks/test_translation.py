@@ -1,0 +1,129 @@
+"""Translation: which references a source has, against sacrebleu by hand."""
+
+import re
+
+import pytest
+import sacrebleu
+import torch
+from tests.tasks.conftest import ROWS, Plain
+from tests.tasks.test_conformance import Data
+
+from weft.errors import UserError
+from weft.tasks import Translated, Translation, evaluate
+from weft.tasks.translation import with_references
+
+
+class Canned(Translation):
+    """Answers with the source's first reference, every second one spoilt: BLEU is not 0 or 100."""
+
+    def generate(self, source, source_lengths):
+        texts = self.text.decode(source.tolist())
+        return [Translated(answer(text), -1.0) for text in texts]
+
+
+def answer(source: str) -> str:
+    target = next(row["target"] for row in ROWS if row["source"] == source)
+    return target if len(source) % 2 else target.replace("le ", "la ").replace("Un", "Des")
+
+
+@pytest.mark.parametrize("batching", [{"batch_size": 9}, {"max_tokens": 50}, {"batch_size": 1}])
+def test_scores_are_those_of_sacrebleu_over_distinct_sources(make_task, batching):
+    task = make_task(Canned)
+    values = evaluate(task, task.batches(Data(**batching), train=False, seed=1)).values
+    sources = list(dict.fromkeys(row["source"] for row in ROWS))
+    references = [[r["target"] for r in ROWS if r["source"] == s] for s in sources]
+    most = max(map(len, references))
+    streams = [[many[i] if i < len(many) else None for many in references] for i in range(most)]
+    texts = [answer(source) for source in sources]
+    assert 5 < values["bleu"] < 95
+    assert values["bleu"] == pytest.approx(sacrebleu.corpus_bleu(texts, streams).score)
+    assert values["chrf"] == pytest.approx(sacrebleu.corpus_chrf(texts, streams).score)
+    every = [answer(row["source"]) for row in ROWS]
+    single = sacrebleu.corpus_bleu(every, [[row["target"] for row in ROWS]]).score
+    assert values["bleu_single"] == pytest.approx(single)
+    assert single < values["bleu"]
+
+
+def test_the_first_row_of_a_source_has_the_references_of_all():
+    found = [row["references"] for row in with_references(ROWS)]
+    assert found[0] == ["Le chat dort.", "Le chat est en train de dormir."]
+    assert found[3] == ["Va !", "Allez !", "Vas-y maintenant, mon ami !"]
+    assert [found[i] for i in (2, 5, 7)] == [[], [], []]
+
+
+def test_training_rows_are_not_grouped(make_task):
+    batches = make_task().batches(Data(batch_size=9), train=True, seed=1)
+    (batch,) = batches
+    assert all("references" not in row for row in batches.examples(batch))
+
+
+def test_answered_rows_carry_what_a_person_wants_to_read(make_task):
+    task = make_task(Canned)
+    row = evaluate(task, task.batches(Data(), train=False, seed=1)).rows[0]
+    assert row == {
+        "row": 0,
+        "source": "The cat sleeps.",
+        "target": "Le chat dort.",
+        "references": ["Le chat dort.", "Le chat est en train de dormir."],
+        "prediction": "Le chat dort.",
+        "score": -1.0,
+    }
+
+
+def test_without_generation_only_the_loss_is_measured(make_task):
+    task = make_task(generate=False)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    assert sorted(found.values) == ["accuracy", "loss", "perplexity"]
+    assert found.rows == []
+
+
+def test_a_module_that_cannot_generate_is_refused_before_training(make_task, tokenizer):
+    module = Plain(tokenizer.vocab_info.size)
+    task = make_task(module=module)
+    task.batches(Data(), train=True, seed=1)
+    with pytest.raises(UserError) as caught:
+        task.batches(Data(), train=False, seed=1)
+    assert str(caught.value) == (
+        "Plain can be trained, but generates no text: it has no max_length, no "
+        "encode(source, source_lengths) -> memory, no start(memory) -> state, no "
+        "step(tokens, state) -> logits. Generation needs these, where the state has "
+        "select(indices); weft.models.Transformer has them all. Add them, or set "
+        "task.generate=false to evaluate the loss alone."
+    )
+    with pytest.raises(UserError, match=re.escape("Plain can be trained, but")):
+        task.predict([{"source": "Go."}])
+
+
+def test_only_what_is_missing_is_named(make_task, tokenizer):
+    class Half(Plain):
+        max_length = 64
+
+        def encode(self, source, source_lengths):
+            raise NotImplementedError
+
+        def start(self, memory):
+            raise NotImplementedError
+
+    task = make_task(module=Half(tokenizer.vocab_info.size))
+    with pytest.raises(UserError, match=r"it has no step\(tokens, state\) -> logits\. Generation"):
+        task.predict([{"source": "Go."}])
+
+
+def test_a_module_that_is_not_ours_generates_by_the_same_steps(make_task, make_module):
+    """A wrapper with the five methods alone: no subclass, no hidden states."""
+
+    class Wrapped(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.max_length = inner, inner.max_length
+            self.encode, self.start, self.step = inner.encode, inner.start, inner.step
+
+        def forward(self, source, source_lengths, target_in):
+            return self.inner(source, source_lengths, target_in)
+
+    inner = make_module()
+    ours, wrapped = make_task(module=inner), make_task(module=Wrapped(inner))
+    one = evaluate(ours, ours.batches(Data(), train=False, seed=1))
+    two = evaluate(wrapped, wrapped.batches(Data(), train=False, seed=1))
+    assert two.rows == one.rows
+    assert two.values == pytest.approx(one.values, rel=1e-5)

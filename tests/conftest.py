@@ -1,9 +1,14 @@
 """Fixtures every room uses."""
 
+import errno
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from weft.runtime.disk import operations
 
 DATA = Path(os.environ.get("WEFT_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -14,3 +19,49 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no folder of real data at {DATA} (set WEFT_TEST_DATA)")
     return DATA
+
+
+CALLS = ("open", "write", "fsync", "truncate", "rename", "mkdir")
+
+
+class FailingDisk:
+    """A disk of which the k-th call fails: the method of SQLite's tests.
+
+    Counts the calls that change the disk and fails the k-th, once or from there on.
+    """
+
+    def __init__(self, k: int, code: int = errno.ENOSPC, *, lasting: bool = False) -> None:
+        self.k, self.code, self.lasting = k, code, lasting
+        self.count = 0
+        self.failed: str | None = None
+
+    def wrap(self, name: str, call: Callable) -> Callable:
+        def counted(*arguments: object) -> object:
+            self.count += 1
+            if self.count == self.k or (self.lasting and self.count > self.k):
+                self.failed = name
+                if name == "write":  # a full disk takes the first bytes of a write
+                    half = memoryview(arguments[1])[: len(arguments[1]) // 2]
+                    if len(half) and self.count == self.k:
+                        call(arguments[0], half, arguments[2])
+                raise OSError(self.code, os.strerror(self.code))
+            return call(*arguments)
+
+        return counted
+
+
+@pytest.fixture
+def failing_disk() -> Callable:
+    """A context manager that makes a disk whose k-th call fails."""
+
+    @contextmanager
+    def failing(
+        k: int, code: int = errno.ENOSPC, *, lasting: bool = False
+    ) -> Iterator[FailingDisk]:
+        disk = FailingDisk(k, code, lasting=lasting)
+        with pytest.MonkeyPatch.context() as patch:
+            for name in CALLS:
+                patch.setattr(operations, name, disk.wrap(name, getattr(operations, name)))
+            yield disk
+
+    return failing

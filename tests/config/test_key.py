@@ -67,3 +67,45 @@ def test_planning_imports_no_torch():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+CONFIGS = """
+from weft.config import Component, Config, like, setting
+
+class Part(Component):
+    class Config(Config):
+        size: int = 1
+    def __init__(self, config): self.size = config.size
+
+class Loop(Component):
+    class Config(Config):
+        steps: int = setting(10, in_key=False)
+        rate: float = 0.1
+        part: Part.Config = Part.Config()
+    def __init__(self, config): self.config = config
+
+loop = Loop.Config(steps=20)
+other = like("loop", steps=30)
+"""
+
+
+def test_the_line_of_a_config_is_no_code_but_its_class_is(kitchen):
+    def key(script):
+        return run_key(kitchen.plan(script=script, targets=["other"]))
+
+    first = key(CONFIGS)
+    assert key(CONFIGS.replace("steps=20", "steps=21").replace("steps=30", "steps=31")) == first
+    assert key(CONFIGS.replace("Loop.Config(steps=20)", "Loop.Config()")) == first
+    assert key(CONFIGS.replace("steps=20", "rate=0.2")) != first
+    assert key(CONFIGS.replace("self.config = config", "self.c = self.config = config")) != first
+    assert key(CONFIGS.replace("self.size = config.size", "self.size = 2")) != first
+
+
+def test_a_config_whose_class_comes_from_a_module_is_named_by_it(kitchen):
+    kitchen.file(CONFIGS, "machines.py")
+    script = "from machines import {0}\nloop = {0}.Config()\n"
+    found = [
+        reached_code(kitchen.plan(script=script.format(name), targets=["loop"]))["loop"]
+        for name in ("Loop", "Part")
+    ]
+    assert found == ["machines.Loop", "machines.Part"]

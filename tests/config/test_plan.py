@@ -264,3 +264,12 @@ def test_an_empty_recipe_misses_everything_at_once(kitchen):
         "no 'module' is specified, and optimizer, trainer need it. Define module in the recipe.",
         "no 'train_data' is specified, and trainer needs it. Define train_data in the recipe.",
     ]
+
+
+def test_a_bare_name_may_be_a_setting_that_the_targets_do_not_reach(kitchen):
+    plan = kitchen.plan("lr=0.5", targets=["tokenizer"])
+    assert "optimizer" not in plan.settings
+    assert plan.notes == [
+        "lr=0.5 sets optimizer.lr",
+        "optimizer is not used here; its settings (command line: lr=0.5) change nothing.",
+    ]

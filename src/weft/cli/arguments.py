@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
-__all__ = ["add_recipe", "add_run", "log_lines"]
+__all__ = ["add_recipe", "add_run", "add_words", "log_lines"]
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
     """A recipe with its settings and how to read them."""
     parser.add_argument("recipe", help="a script, an experiment, a YAML file or a run folder")
-    parser.add_argument("words", nargs="*", metavar="name.setting=value", help="settings")
+    add_words(parser)
     parser.add_argument(
         "--config",
         action="append",
@@ -19,6 +19,12 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
     )
     _add_device(parser)
     _add_allow_code(parser)
+
+
+def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
+    """Settings, as many as one likes."""
+    # With its default a list is optional, and argparse does not ask for it.
+    parser.add_argument("words", nargs="*", default=[], metavar="name.setting=value", help=about)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:

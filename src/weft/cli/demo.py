@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from weft.cli.arguments import log_lines
+from weft.cli.arguments import add_words, log_lines
 
 __all__ = ["add", "run"]
 
@@ -16,7 +16,7 @@ def add(subparsers: Any) -> None:
         description="Trains English to French on the built-in corpus, compares it with two baselines on held-out "
         "sentences, and translates five new ones. Nothing is downloaded.",
     )
-    parser.add_argument("words", nargs="*", metavar="name.setting=value", help="settings")
+    add_words(parser)
     parser.add_argument("--run-dir", metavar="DIR", help="the run folder (default: runs/…/KEY)")
     parser.add_argument("--again", action="store_true", help="train anew although the run exists")
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from weft.cli.arguments import add_run, log_lines
+from weft.cli.arguments import add_run, add_words, log_lines
 
 __all__ = ["add", "run"]
 
@@ -17,9 +17,7 @@ def add(subparsers: Any) -> None:
         "weft evaluate RUN valid_data.path=other.tsv",
     )
     add_run(parser)
-    parser.add_argument(
-        "words", nargs="*", metavar="name.setting=value", help="settings of valid_data and test_data"
-    )
+    add_words(parser, "settings of valid_data and test_data")
     parser.add_argument(
         "--predictions", metavar="FILE", help="write each row with its prediction, as JSON lines"
     )

@@ -5,11 +5,14 @@ from typing import Any
 
 __all__ = ["add", "run"]
 
+ABOUT_RECIPES = ("help", "check", "test", "train")
+ABOUT_RUNS = ("help", "train", "evaluate", "predict")
+
 
 def add(subparsers: Any) -> None:
     """Adds the command."""
     parser = subparsers.add_parser("help", help="show a recipe's ingredients and settings")
-    parser.add_argument("recipe", help="a script, an experiment or a YAML file")
+    parser.add_argument("recipe", help="a script, an experiment, a YAML file or a run folder")
     parser.add_argument(
         "words", nargs="*", metavar="name.setting=value", help="settings to show changed"
     )
@@ -25,21 +28,17 @@ def run(args: argparse.Namespace) -> int:
     """Prints the help of the recipe."""
     from weft.cli.main import COMMANDS
     from weft.config.help import help_text
-    from weft.config.script import table_of_module
-    from weft.config.source import open_recipe
+    from weft.recipes.planning import library_defaults, open_named
 
-    source = open_recipe(args.recipe, configs=args.config, allow_code=args.allow_code)
-    from weft.recipes import defaults  # imports torch: only once the recipe is found
-
-    about_recipes = ("help", "check", "test", "train")
-    usage = {name: line for name, (_, line) in COMMANDS.items() if name in about_recipes}
+    source, run_folder = open_named(args.recipe, args.config, allow_code=args.allow_code)
+    shown = ABOUT_RUNS if run_folder is not None else ABOUT_RECIPES
     text = help_text(
         source.table,
-        table_of_module(defaults),
+        library_defaults(),
         recipe=args.recipe,
         layers=source.layers,
         words=args.words,
-        usage=usage,
+        usage={name: COMMANDS[name][1] for name in shown},
     )
     print(text, end="")
     return 0

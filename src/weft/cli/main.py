@@ -5,7 +5,10 @@ here.
 """
 
 import argparse
+import contextlib
 import difflib
+import io
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -39,17 +42,22 @@ one. Settings follow it as name.setting=value; 'weft help RECIPE' shows them all
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 1 a failed run, 2 the user's mistake."""
+    if argv is None:
+        _speak_utf8()
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
-        return _run(words)
+        code = _run(words)
+        sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
+        return code
     except SystemExit as error:  # argparse has said why
         return error.code if isinstance(error.code, int) else 1
     except KeyboardInterrupt:
+        print(file=sys.stderr)  # the prompt of the shell starts on a line of its own
         return 130
     except BrokenPipeError:  # the reader of a pipe has left: weft list | head
-        sys.stdout = None  # nothing is flushed at exit
+        _forget_stdout()
         return 1
     except Exception as error:
         if debug:
@@ -57,6 +65,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         from weft.cli.failures import report
 
         return report(error)
+
+
+def _speak_utf8() -> None:
+    """Text in and out is UTF-8 whatever LANG says; what no encoding can hold is escaped."""
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+    ):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors)
+
+
+def _forget_stdout() -> None:
+    """Sends what is still to be flushed nowhere: at exit Python would complain of the pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
@@ -73,6 +98,8 @@ def _command(words: list[str]) -> str | None:
     """The command among the words; an alias is replaced, 'weft' and 'weft help' show the help."""
     if not words or words == ["help"]:
         words[:] = ["--help"]
+    elif len(words) == 2 and words[0] == "help" and ALIASES.get(words[1], words[1]) in COMMANDS:
+        words[:] = [words[1], "--help"]  # weft help train
     for index, word in enumerate(words):
         if not word.startswith("-"):
             words[index] = ALIASES.get(word, word)
@@ -118,13 +145,25 @@ class _CommandParser(argparse.ArgumentParser):
 
     @override
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self._mixing:
+        if self._mixing or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
         self._mixing = True  # the next call comes from inside this method
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._mixing = False
+        if unknown:
+            self.error(self._about(unknown))
+        return found, unknown
+
+    def _about(self, unknown: list[str]) -> str:
+        word = unknown[0]
+        if not word.startswith("-"):
+            return f"one word too many: '{word}'"
+        options = [name for action in self._actions for name in action.option_strings]
+        near = difflib.get_close_matches(word.partition("=")[0], options, n=1)
+        guess = f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(options)}"
+        return f"no option '{word}'{guess}"
 
 
 class _Version(argparse.Action):

@@ -38,7 +38,9 @@ def _list(root: Path) -> int:
             continue
         best = folder.result.get("best") or {}
         value = ", ".join(f"{k} {v:.4g}" for k, v in best.items() if k != "step")
-        rows.append([str(file.parent), "finished" if info.get("finished") else "not finished", value])
+        rows.append(
+            [str(file.parent), "finished" if info.get("finished") else "not finished", value]
+        )
     if not rows:
         print(f"No runs in {root}.")
         return 0

@@ -18,7 +18,13 @@ def add(subparsers: Any) -> None:
     )
     add_recipe(parser)
     parser.add_argument(
-        "-f", "--ingredient", required=True, metavar="NAME", help="the ingredient, as train_data"
+        "-f",
+        "--ingredient",
+        dest="ingredients",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="the ingredient, as train_data; several are tried in their order",
     )
 
 
@@ -27,7 +33,13 @@ def run(args: argparse.Namespace) -> int:
     log_lines()
     from weft.recipes.trial import try_ingredient
 
-    try_ingredient(
-        args.recipe, args.ingredient, args.words, configs=args.config, device=args.device
-    )
+    for name in args.ingredients:
+        try_ingredient(
+            args.recipe,
+            name,
+            args.words,
+            configs=args.config,
+            allow_code=args.allow_code,
+            device=args.device,
+        )
     return 0

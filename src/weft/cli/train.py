@@ -17,7 +17,9 @@ def add(subparsers: Any) -> None:
         "result of one that is finished.",
     )
     add_recipe(parser)
-    parser.add_argument("--run-dir", metavar="DIR", help="the run folder (default: runs/RECIPE/KEY)")
+    parser.add_argument(
+        "--run-dir", metavar="DIR", help="the run folder (default: runs/RECIPE/KEY)"
+    )
     parser.add_argument("--again", action="store_true", help="train anew although the run exists")
 
 

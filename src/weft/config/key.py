@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.graph import Node
-from weft.config.ingredient import MISSING, Like, Parameter, Table, documented, settings_of
+from weft.config.ingredient import MISSING, Parameter, Table, documented, settings_of
 from weft.config.plan import Plan
 from weft.config.script import SCRIPT_MODULE
 from weft.config.values import INVALID, plain
@@ -78,16 +78,25 @@ def local_modules(table: Table) -> list[Path]:
 
 
 def reached_code(plan: Plan) -> dict[str, str]:
-    """Normalized source of everything of the recipe's own that the plan reaches."""
+    """Normalized source of everything of the recipe's own that the plan reaches.
+
+    Of an ingredient that is a Config its settings say all: only its class is code, not the line
+    ``trainer = Trainer.Config(max_steps=100)``, which may hold what is not in the key.
+    """
     table = plan.table
     if not table.source:
         return {}
     tree = ast.parse(table.source)
     bound = _top_level(tree)
-    reached = [n for n in plan.order if n in table.ingredients and n not in plan.swaps]
-    followed = (plan.nodes[n].ingredient.value for n in reached)
-    reached += [value.name for value in followed if isinstance(value, Like)]
-    found: dict[str, str] = {}
+    own = [n for n in plan.order if n in table.ingredients and n not in plan.swaps]
+    configs = [plan.nodes[n] for n in own if plan.nodes[n].is_config]
+    reached = [n for n in own if not plan.nodes[n].is_config]
+    reached += [name for node in configs for name in _own_classes(node.config)]
+    found = {
+        node.name: f"{node.config.owner.__module__}.{node.config.owner.__qualname__}"
+        for node in configs
+        if node.type_name is None and not _is_own(node.config.owner)
+    }
     while reached:
         name = reached.pop()
         if name in found or name not in bound:
@@ -101,6 +110,24 @@ def reached_code(plan: Plan) -> dict[str, str]:
         source = path.read_text(encoding="utf-8")
         found[f"module {path.relative_to(folder).as_posix()}"] = _normalized(ast.parse(source))
     return found
+
+
+def _is_own(kind: type[Any]) -> bool:
+    return kind.__module__.startswith(SCRIPT_MODULE)
+
+
+def _own_classes(config: Any) -> list[str]:
+    """The script's top-level names that make the classes of a Config and of what is nested in it."""
+    if isinstance(config, Mapping | list | tuple):
+        items = config.values() if isinstance(config, Mapping) else config
+        return [name for item in items for name in _own_classes(item)]
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        return []
+    kinds = [type(config), getattr(config, "owner", type(config))]
+    found = [kind.__qualname__.partition(".")[0] for kind in kinds if _is_own(kind)]
+    for entry in dataclasses.fields(config):
+        found += _own_classes(getattr(config, entry.name))
+    return list(dict.fromkeys(found))
 
 
 def _top_level(tree: ast.Module) -> dict[str, list[ast.stmt]]:

@@ -7,6 +7,7 @@ from typing import Any
 from weft.config.graph import Node, produced
 from weft.config.ingredient import (
     MISSING,
+    STANDARD,
     BuiltFrom,
     Ingredient,
     Parameter,
@@ -95,7 +96,9 @@ def draft_plan(
     if bare:
         first = _Planner(names)
         first.walk(targets)
-        names.place_bare_words(bare, first.dotted_settings())
+        whole = _Planner(names)  # a word may mean what these targets do not reach
+        whole.walk([name for name in STANDARD if name in names.known and names.defined(name)])
+        names.place_bare_words(bare, first.dotted_settings(), whole.dotted_settings())
     planner = _Planner(names)
     planner.walk(targets)
     return planner.finished(targets)
@@ -214,7 +217,8 @@ class _Planner:
                 " needs" if len(set(users)) == 1 else " need"
             )
             by = f", and {needs} it" if users else ""
-            place = self.nodes[users[0]].ingredient.place if users else None
+            own = [user for user in users if user in self.names.table.ingredients]
+            place = self.nodes[own[0]].ingredient.place if own else None
             guess = near(
                 name, [key for key in self.names.table.ingredients if key not in self.nodes]
             )

@@ -107,10 +107,19 @@ class Names:
         self.swaps[name] = (path, place)
         self.known[name] = Ingredient(name, value, place)
 
-    def place_bare_words(self, bare: Sequence[Word], dotted: Sequence[str]) -> None:
-        """Finds the one setting that each bare word means."""
+    def place_bare_words(
+        self, bare: Sequence[Word], dotted: Sequence[str], further: Sequence[str] = ()
+    ) -> None:
+        """Finds the one setting that each bare word means.
+
+        Args:
+            bare: The words.
+            dotted: The settings of what is planned.
+            further: Those of the whole recipe, where a word means none of the former.
+        """
         for word in bare:
             ends = [name for name in dotted if name.endswith(f".{word.dotted}")]
+            ends = ends or [name for name in further if name.endswith(f".{word.dotted}")]
             if len(ends) == 1:
                 self.notes.append(f"{word.place.source.partition(': ')[2]} sets {ends[0]}")
                 self.type_word(word.tree(tuple(ends[0].split("."))))
@@ -121,7 +130,7 @@ class Names:
                 )
                 self.problems.append(Problem(text, word.place))
             else:
-                self.unknown_word(word, dotted)
+                self.unknown_word(word, list(dict.fromkeys([*dotted, *further])))
 
     def unknown_word(self, word: Word, dotted: Sequence[str]) -> None:
         """Notes a word that names nothing, with the nearest name."""

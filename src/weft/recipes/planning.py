@@ -13,7 +13,7 @@ from weft.errors import UserError
 from weft.recipes import defaults
 from weft.recipes.run_folder import RunFolder, is_run_folder
 
-__all__ = ["Planned", "draft_recipe", "library_defaults", "plan_recipe"]
+__all__ = ["Planned", "draft_recipe", "library_defaults", "open_named", "plan_recipe"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,10 @@ class Planned:
     @property
     def name(self) -> str:
         """What the recipe is called: of a run gone on with, what it was called then."""
-        return str(RunFolder(self.run).info["recipe"]) if self.run else self.source.name
+        run = self.run
+        if run is None and self.source.yaml is not None and is_run_folder(self.source.yaml.parent):
+            run = self.source.yaml.parent  # weft train RUN/config.yaml repeats that run
+        return str(RunFolder(run).info["recipe"]) if run else self.source.name
 
 
 def library_defaults() -> Table:
@@ -63,7 +66,7 @@ def plan_recipe(
         targets: The ingredients that are asked for.
         allow_code: Whether a script that a run folder brings may be executed.
     """
-    source, run = _open(recipe, configs, allow_code=allow_code)
+    source, run = open_named(recipe, configs, allow_code=allow_code)
     plan = make_plan(
         source.table,
         defaults=library_defaults(),
@@ -75,10 +78,15 @@ def plan_recipe(
 
 
 def draft_recipe(
-    recipe: str | Path | Recipe, words: Sequence[str] = (), *, targets: Sequence[str]
+    recipe: str | Path | Recipe,
+    words: Sequence[str] = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    targets: Sequence[str],
+    allow_code: bool = False,
 ) -> Planned:
     """As :func:`plan_recipe`, but an incomplete recipe is no error: its problems are in the plan."""
-    source, run = _open(recipe, (), allow_code=False)
+    source, run = open_named(recipe, configs, allow_code=allow_code)
     plan = draft_plan(
         source.table,
         defaults=library_defaults(),
@@ -89,9 +97,10 @@ def draft_recipe(
     return Planned(source, plan, run)
 
 
-def _open(
+def open_named(
     recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
 ) -> tuple[Source, Path | None]:
+    """The recipe, and the run folder where it was named by one."""
     if isinstance(recipe, Recipe) or not Path(recipe).is_dir():
         return open_recipe(recipe, configs=configs, allow_code=allow_code), None
     folder = Path(recipe)

@@ -1,23 +1,27 @@
 """Training a recipe: from its name to a finished run folder."""
 
 import logging
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.config.key import local_modules, run_key
 from weft.config.plan import Plan
 from weft.config.session import Session
 from weft.errors import RunStoppedError, UserError
+from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.run_folder import RunFolder, command_line, git_state, versions
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.lock import Lock
 from weft.runtime.logging import log_to_folder
-from weft.runtime.seeds import seed_all
+from weft.runtime.seeds import fold, seed_all
 
 __all__ = ["Run", "train"]
 
@@ -76,11 +80,24 @@ def train(
     for note in planned.plan.notes:
         LOG.info(note)
     folder = choose_folder(planned, run_dir=run_dir, again=again)
+    changes: dict[str, Any] = {}
+    if planned.run is not None and not again:
+        before = plan_recipe(recipe, targets=["trainer"], allow_code=allow_code)
+        changes = allowed_changes(planned, before)
     if done := finished(folder, planned):
         return done
-    folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the run folder {folder.path} cannot be made: {error.strerror}. "
+            "Choose another one with --run-dir."
+        ) from error
     with Lock(folder.path), log_to_folder(folder.path):
+        if done := finished(folder, planned):  # by the process that had the folder until now
+            return done
         LOG.info("Run folder: %s", folder.path)
+        record_changes(folder, changes)
         return _fit(planned, folder, device=device, overrides=tuple(overrides))
 
 
@@ -92,8 +109,9 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
         folder = RunFolder(Path(run_dir))
         if folder.info and folder.info["key"] != run_key(planned.plan):
             raise UserError(
-                f"{run_dir} holds another run (key {folder.info['key']}, this one has {run_key(planned.plan)}). "
-                "Choose another --run-dir, or go on with that run: weft train " + str(run_dir)
+                f"{run_dir} holds another run (key {folder.info['key']}, "
+                f"this one has {run_key(planned.plan)}). Choose another --run-dir, "
+                f"or go on with that run: weft train {run_dir}"
             )
         return folder
     return RunFolder.place(planned.name, run_key(planned.plan), again=again)
@@ -107,17 +125,30 @@ def finished(folder: RunFolder, planned: Planned) -> Run | None:
     before = info.get("length", {})
     now = length_of(planned.plan)
     if before != now and planned.run is None:
-        changed = [k for k in LENGTH if before.get(k) != now.get(k)]
-        was = ", ".join(f"trainer.{k}={before.get(k)}" for k in changed)
-        words = " ".join(f"trainer.{k}={now.get(k)}" for k in changed)
-        raise UserError(
-            f"This run exists, with another length: {folder.path} ({was}). "
-            f"To go on with it: weft train {folder.path} {words}. To train anew: --again."
-        )
+        raise UserError(_other_length(folder, planned, before, now))
     if folder.finished and before == now:
         LOG.info("This run is finished: %s", folder.path)
         return Run(folder.path, folder.result)
     return None
+
+
+def _other_length(
+    folder: RunFolder, planned: Planned, before: Mapping[str, Any], now: Mapping[str, Any]
+) -> str:
+    changed = [name for name in LENGTH if before.get(name) != now.get(name)]
+    was, words = (
+        " ".join(
+            f"trainer.{name}={'null' if of.get(name) is None else of[name]}" for name in changed
+        )
+        for of in (before, now)
+    )
+    trust = " --allow-code" if planned.script is not None else ""
+    state = "finished" if folder.finished else "not finished"
+    return (
+        f"this run exists with another length: {folder.path} ({was}, {state}).\n"
+        f"  To go on with it: weft train {folder.path} {words}{trust}\n"
+        "  To train anew: the same command with --again"
+    )
 
 
 def length_of(plan: Plan) -> dict[str, Any]:
@@ -134,7 +165,7 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
     with recorded(folder, planned, key):
         data = build_data(session, plan, folder.path)
         compare(folder, data)
-        seed_all(seed_of(plan), 0)
+        seed_everything(seed_of(plan))
         trainer = session.get("trainer")
         write(folder, planned, session, data)
         trainer.fit()
@@ -179,8 +210,8 @@ def compare(folder: RunFolder, data: dict[str, str]) -> None:
     changed = [name for name in data if before.get(name, data[name]) != data[name]]
     if changed:
         raise UserError(
-            f"{' and '.join(changed)} changed since {folder.path} was started: the files have other content. "
-            "Restore them, or train anew with --again."
+            f"{' and '.join(changed)} changed since {folder.path} was started: "
+            "the files have other content. Restore them, or train anew with --again."
         )
 
 
@@ -189,12 +220,20 @@ def seed_of(plan: Plan) -> int:
     return int(plan.settings.get("trainer", {}).get("seed", 1))
 
 
+def seed_everything(seed: int) -> None:
+    """Seeds torch, ``random`` and numpy, whose global generators a recipe's own code may use."""
+    seed_all(seed, 0)
+    random.seed(fold(seed, "random"))
+    np.random.seed(fold(seed, "numpy") % 2**32)  # noqa: NPY002  # the global one is meant
+
+
 def write(folder: RunFolder, planned: Planned, session: Session, data: dict[str, str]) -> None:
     """Writes everything that says what this run is."""
     plan, script = planned.plan, planned.script
     recipe = "recipe.py" if script is not None else planned.name
     folder.write_sources(script, local_modules(planned.table) if script else [])
-    folder.write_config(recipe, plan.settings, session.built)
+    built = {k: v for k, v in session.built.items() if v != plan.settings.get(k)}
+    folder.write_config(recipe, plan.settings, built)
     folder.write_info(
         recipe=planned.name,
         key=run_key(plan),

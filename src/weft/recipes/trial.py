@@ -28,6 +28,7 @@ def try_ingredient(
     words: Sequence[str] = (),
     *,
     configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
     device: str = "auto",
     say: Callable[[str], None] = print,
 ) -> Any:
@@ -38,13 +39,14 @@ def try_ingredient(
         name: The ingredient.
         words: Settings as on the command line.
         configs: YAML files of settings.
+        allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
         say: Called with the lines of the report.
 
     Returns:
         What the ingredient made.
     """
-    planned = plan_recipe(recipe, words, configs=configs, targets=[name])
+    planned = plan_recipe(recipe, words, configs=configs, targets=[name], allow_code=allow_code)
     for note in planned.plan.notes:
         say(note)
     with tempfile.TemporaryDirectory(prefix="weft-test-") as folder:
@@ -56,7 +58,9 @@ def try_ingredient(
         if name in DATA:
             if hasattr(made, "read"):
                 made.read(ingredient=name)
-            whole = draft_recipe(recipe, words, targets=[name, "task"])
+            whole = draft_recipe(
+                recipe, words, configs=configs, targets=[name, "task"], allow_code=allow_code
+            )
             complete = not whole.plan.problems
             session = whole.plan.start({**provided, name: made}) if complete else session
             _measure(name, made, session.get("task") if complete else None, say)

@@ -2,11 +2,21 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["argument_docs", "field_docs", "first_line"]
+__all__ = ["argument_docs", "field_docs", "first_line", "without_markup"]
+
+
+def without_markup(text: str) -> str:
+    """A docstring's text as a terminal shows it: roles and double backticks are left out.
+
+    >>> without_markup("Makes a :class:`~weft.Run` of ``train_data``.")
+    'Makes a weft.Run of train_data.'
+    """
+    return re.sub(r"``([^`]*)``", r"\1", re.sub(r":[a-z:]+:`~?([^`]+)`", r"\1", text))
 
 
 def first_line(owner: Any) -> str:
@@ -14,7 +24,7 @@ def first_line(owner: Any) -> str:
     doc = vars(owner).get("__doc__") if isinstance(owner, type) else getattr(owner, "__doc__", None)
     if not doc or (isinstance(owner, type) and doc.startswith(f"{owner.__name__}(")):
         return ""
-    return str(doc).strip().splitlines()[0].strip()
+    return without_markup(str(doc).strip().splitlines()[0].strip())
 
 
 def argument_docs(owner: Any) -> dict[str, str]:
@@ -57,7 +67,7 @@ def _args_section(doc: str) -> dict[str, str]:
             found[name] = rest.strip()
         elif name:
             found[name] = f"{found[name]} {text}".strip()
-    return found
+    return {name: without_markup(text) for name, text in found.items()}
 
 
 def field_docs(kind: type[Any]) -> dict[str, str]:
@@ -81,5 +91,5 @@ def _own_field_docs(kind: type[Any]) -> dict[str, str]:
             continue
         text = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant) and doc.value.value
         if isinstance(text, str):
-            found[field.target.id] = " ".join(text.split())
+            found[field.target.id] = without_markup(" ".join(text.split()))
     return found

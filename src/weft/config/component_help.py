@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 from weft.config import registries
+from weft.config.docs import without_markup
 from weft.config.help import setting_lines
 from weft.config.ingredient import Parameter, as_config, dependencies_of, parameters_of, settings_of
 from weft.config.kinds import type_name
@@ -49,7 +50,7 @@ def _component(registry: Registry[Any], name: str) -> str:
     entry = registry.get(name)
     lines = [f"{registry.concept} {name} ({entry.__module__}.{entry.__qualname__})", ""]
     doc = vars(entry).get("__doc__") if isinstance(entry, type) else entry.__doc__
-    lines += [inspect.cleandoc(doc), ""] if doc else []
+    lines += [without_markup(inspect.cleandoc(doc)), ""] if doc else []
     config = as_config(entry)
     settings = settings_of(config) if config is not None else parameters_of(entry)
     needs: list[Parameter] = dependencies_of(config) if config is not None else []

@@ -16,7 +16,7 @@ from weft.config.registry import UnknownNameError
 from weft.config.script import table_of_recipe
 from weft.config.yaml_files import read_yaml
 from weft.errors import CheckpointError, CodeNotAllowedError, UserError
-from weft.inference.checkpoints import Opened, open_checkpoint
+from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.predictor import Predictor
 from weft.inference.sizes import shape_of
 from weft.runtime.devices import Env
@@ -55,8 +55,12 @@ def load_run(run: Path, *, checkpoint: str = "best", device: str = "auto") -> Pr
     Raises:
         NeedsCodeError: The task or the module is the recipe's own.
     """
-    opened = open_checkpoint(run, checkpoint)
     env = Env.detect(device)
+    return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env))
+
+
+def _loaded(run: Path, opened: Opened, env: Env) -> Predictor:
+    """The predictor of one checkpoint, by data alone; sizes are compared before memory is taken."""
     provided = {"env": env, **opened.text.ingredients}
     plan = saved_plan(run, "built", ("module", "task"), provided=tuple(provided))
     budget = opened.budget
@@ -93,13 +97,19 @@ def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predicto
 
 
 def saved_nodes(run: Path, section: Literal["built", "settings"]) -> Entries:
-    """A section of a run's ``config.yaml``; empty where it has none."""
+    """A section of a run's ``config.yaml``; empty where it has none.
+
+    ``built`` records only what differs from ``settings``: the rest is taken from there.
+    """
     path = run / "config.yaml"
     if not path.is_file():
         raise UserError(f"{run} has no config.yaml; wanted a folder that weft train has written.")
     top = read_yaml(path)
-    found = top.entries.get(section)
-    return found if isinstance(found, Entries) else Entries({}, top.place)
+    found: dict[str, Any] = {}
+    for name in ("settings", "built")[: 2 if section == "built" else 1]:
+        part = top.entries.get(name)
+        found |= part.entries if isinstance(part, Entries) else {}
+    return Entries(found, top.place)
 
 
 def saved_plan(

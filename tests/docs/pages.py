@@ -123,8 +123,10 @@ class Runner:
         self.folder = folder
         self.namespace: dict[str, object] = {"__name__": "__page__"}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-        # A width and no colours, so that the output does not depend on where the tests run.
-        self.env = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+        # A width and no colours, so that the output does not depend on where the tests run; one
+        # thread, as several wait for each other on a busy machine and a page's models are tiny.
+        fixed = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
+        self.env = {**os.environ, **fixed, "PATH": path}
 
     def run(self, page: Path) -> int:
         """Runs a page and returns how many blocks did something."""

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
+@pytest.mark.timeout(900)  # the tutorial starts weft twenty times
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Runner(tmp_path).run(page)

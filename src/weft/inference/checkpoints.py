@@ -1,10 +1,10 @@
 """Which checkpoint of a run is used, and what is read of it: text path and weights, verified."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.checkpoint.manifest import Manifest, damage
 from weft.checkpoint.parts import STATE, check_fit, plain_parts, read_part, tensor_file
@@ -15,10 +15,11 @@ from weft.inference.sizes import Budget
 from weft.text.description import SavedTextError
 from weft.text.paths import TextPath, load_text_path
 
-__all__ = ["Opened", "open_checkpoint"]
+__all__ = ["Opened", "use_checkpoint"]
 
 LOG = logging.getLogger("weft")
 
+T = TypeVar("T")
 MODEL = "model"
 LARGEST_TEXT = 1 << 30
 """Bytes of a saved text path; the largest tokenizers have some 20 million."""
@@ -65,14 +66,18 @@ class Opened:
             )
 
 
-def open_checkpoint(run: Path, name: str) -> Opened:
-    """Opens the checkpoint that is asked for; of ``best`` and ``last``, the newest good one.
+def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
+    """Uses the checkpoint that is asked for; of ``best`` and ``last``, the newest good one.
 
     Where that is another than the one asked for, one line of the log says why.
 
     Args:
         run: The run folder.
         name: ``best`` (the last one where nothing was selected), ``last``, or a checkpoint's name.
+        use: Called with the checkpoint; what it finds damaged or misfit is passed over.
+
+    Returns:
+        What ``use`` gives.
 
     Raises:
         UserError: The folder is no run, or has no such checkpoint.
@@ -86,17 +91,17 @@ def open_checkpoint(run: Path, name: str) -> Opened:
             f"{run} {what}; wanted a folder that weft train has written, with checkpoints/ in it."
         )
     if name not in ("best", "last"):
-        return _opened(_named(folder, name))
+        return use(_opened(_named(folder, name)))
     skipped: list[str] = []
     for path in _candidates(folder, name, skipped):
         try:
-            opened = _opened(path)
+            used = use(_opened(path))
         except (CheckpointError, SavedTextError) as error:
             skipped.append(f"checkpoint {path.name} skipped: {error}")
             continue
         if skipped:
             LOG.warning("%s; using %s", "; ".join(skipped), path.name)
-        return opened
+        return used
     if not skipped:
         raise UserError(f"{run} has no checkpoint yet; train it first: weft train {run}")
     lines = "\n".join(f"  {line}" for line in skipped)

@@ -8,7 +8,7 @@ from weft.config.nodes import Scalar, is_null
 from weft.config.session import Session
 from weft.config.yaml_files import read_yaml
 from weft.errors import UserError
-from weft.inference.checkpoints import open_checkpoint
+from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.load import (
     NeedsCodeError,
     load_run,
@@ -68,11 +68,15 @@ def load(
     except NeedsCodeError:
         if not allow_code:
             raise
-    opened = open_checkpoint(folder, checkpoint)
-    session = _session(folder, info, ["task"], device=device, provided=opened.text.ingredients)
-    task = session.get("task")
-    task.module.to(session.get("env").device)
-    return predictor_of(task, opened)
+
+    def by_code(opened: Opened) -> Predictor:
+        provided = opened.text.ingredients
+        session = _session(folder, info, ["task"], device=device, provided=provided)
+        task = session.get("task")
+        task.module.to(session.get("env").device)
+        return predictor_of(task, opened)
+
+    return use_checkpoint(folder, checkpoint, by_code)
 
 
 def evaluate(

@@ -1,0 +1,372 @@
+"""weft.load and weft.evaluate: from a run folder alone, by data alone."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.trained_run import PAIRS, copy_of, data_in, library_run, train_script
+
+import weft
+from weft.config import Recipe, register_experiment
+from weft.errors import CheckpointError, CodeNotAllowedError, UserError
+
+CANARY = '\nimport pathlib\npathlib.Path({path!r}).write_text("executed")\n'
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    return copy_of(library_run(), tmp_path / "run")
+
+
+@pytest.fixture
+def canary(run, tmp_path):
+    """The run's recipe writes a file if it is ever executed."""
+    path = tmp_path / "canary"
+    recipe = run / "recipe.py"
+    recipe.write_text(recipe.read_text() + CANARY.format(path=str(path)))
+    yield path
+    assert not path.exists(), "code of the run folder was executed"
+
+
+def data_words(folder: Path) -> list[str]:
+    data_in(folder)
+    return [f"valid_data.path={folder / 'dev.tsv'}"]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_no_code_is_executed_and_nothing_is_written(run, canary, tmp_path):
+    before = files_of(run)
+    expected = weft.load(library_run())("Go.")
+    assert weft.load(run)("Go.") == expected
+    assert set(weft.evaluate(run, data_words(tmp_path / "data"))) == {"valid_data"}
+    assert files_of(run) == before
+
+
+def test_the_recipe_may_be_gone(run, tmp_path):
+    (run / "recipe.py").unlink()
+    assert weft.load(run)("Go.") == weft.load(library_run())("Go.")
+    assert weft.evaluate(run, data_words(tmp_path / "data"))
+
+
+def test_a_moved_run_answers_from_another_folder_in_another_process(run, tmp_path, canary):
+    """The data and the tokenizer's cache of this run are gone, and it lies elsewhere now."""
+    (tmp_path / "far").mkdir()
+    shutil.move(run, tmp_path / "far" / "away")
+    code = f"import weft; print(weft.load({'far/away'!r})('Go.').text)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == weft.load(library_run())("Go.").text + "\n"
+    assert done.stderr == ""
+
+
+def test_checkpoints_by_name(run, monkeypatch):
+    monkeypatch.chdir(run.parent)
+    assert weft.load("run").checkpoint == weft.load(run, checkpoint="best").checkpoint
+    assert weft.load(run, checkpoint="last").checkpoint == "step-00000004"
+    early = weft.load("run", checkpoint="step-00000002")
+    assert early.checkpoint == "step-00000002"
+    assert early("Go.").score != weft.load(run, checkpoint="last")("Go.").score
+
+
+@pytest.mark.parametrize("name", ["step-00000003", "../run", "/etc", "", "step-2", "BEST"])
+def test_a_checkpoint_that_is_not_there(run, name):
+    with pytest.raises(UserError) as caught:
+        weft.load(run, checkpoint=name)
+    assert str(caught.value) == (
+        f"{run} has no checkpoint '{name}'. It has: step-00000002, step-00000004; best and last "
+        "name two of them."
+    )
+
+
+def test_best_is_what_was_selected(run):
+    best = json.loads((run / "checkpoints" / "best.json").read_text())["folder"]
+    assert weft.load(run).checkpoint == best
+    (run / "checkpoints" / "best.json").unlink()
+    assert weft.load(run).checkpoint == "step-00000004"
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "model.safetensors",
+        "state.json",
+        "manifest.json",
+        "text/text.json",
+        "text/tokenizer/tokenizer.json",
+        "text/tokenizer/sentencepiece.model",
+    ],
+)
+def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_used(run, file, caplog):
+    flip(run / "checkpoints" / "step-00000004" / file)
+    predictor = weft.load(run, checkpoint="last")
+    assert predictor.checkpoint == "step-00000002"
+    (line,) = caplog.messages
+    assert re.fullmatch(
+        r"checkpoint step-00000004 skipped: .*; using step-00000002", line, re.DOTALL
+    )
+    with pytest.raises(CheckpointError, match="step-00000004"):
+        weft.load(run, checkpoint="step-00000004")
+
+
+def test_no_good_checkpoint_at_all(run):
+    for path in (run / "checkpoints").glob("step-*"):
+        flip(path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"^No checkpoint in .* can be used\.\n"):
+        weft.load(run)
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(UserError) as caught:
+        weft.load(tmp_path)
+    wanted = "wanted a folder that weft train has written, with checkpoints/ in it."
+    assert str(caught.value) == f"{tmp_path} is not a run folder; {wanted}"
+    (tmp_path / "run.json").write_text('{"format": 1}')
+    with pytest.raises(UserError) as caught:
+        weft.load(tmp_path)
+    assert str(caught.value) == f"{tmp_path} has no checkpoint yet; {wanted}"
+
+
+def test_a_run_of_a_newer_layout_is_refused(run):
+    (run / "run.json").write_text('{"format": 2}')
+    with pytest.raises(UserError, match=r"run.json has format 2; this weft reads format 1\."):
+        weft.load(run)
+
+
+def test_from_an_experiment(tmp_path):
+    @register_experiment("tests/reload")
+    def experiment() -> Recipe:
+        from weft.data import TextPairs
+        from weft.models import Transformer
+        from weft.text import FittedTokenizer
+        from weft.training import Trainer
+
+        return Recipe(
+            train_data=TextPairs.Config(path=tmp_path / "data" / "train.tsv"),
+            valid_data=weft.like("train_data", path=tmp_path / "data" / "dev.tsv"),
+            tokenizer=FittedTokenizer.Config(vocab_size=60, cache_dir=tmp_path / "cache"),
+            model=Transformer.Config(dim=16, num_heads=2, ffn_dim=32, num_encoder_layers=1),
+            trainer=Trainer.Config(max_steps=1),
+        )
+
+    data_in(tmp_path / "data")
+    done = weft.train("tests/reload", ["reporters.console=false"], run_dir=tmp_path / "run")
+    assert not (done.folder / "recipe.py").exists()
+    assert set(weft.evaluate(done.folder)) == {"valid_data"}
+    shutil.rmtree(tmp_path / "data")
+    shutil.rmtree(tmp_path / "cache")
+    assert weft.load(done.folder)("Go.").text is not None
+
+
+# -- code of the recipe's own
+
+MODULE_CLASS = """
+from torch import nn
+class module(nn.Module):
+    def __init__(self, model, tokenizer):
+        super().__init__()
+        self.inner = model.build(tokenizer=tokenizer)
+        self.max_length = self.inner.max_length
+        self.encode, self.start, self.step = self.inner.encode, self.inner.start, self.inner.step
+    def forward(self, source, source_lengths, target_in):
+        return self.inner(source, source_lengths, target_in)
+"""
+MODULE_FUNCTION = """
+class Halved(Transformer.__bases__[1]):
+    def __init__(self, model, tokenizer):
+        super().__init__()
+        self.config = model
+        self.inner = model.build(tokenizer=tokenizer)
+        self.max_length = self.inner.max_length
+        self.encode, self.start, self.step = self.inner.encode, self.inner.start, self.inner.step
+    def forward(self, source, source_lengths, target_in):
+        return self.inner(source, source_lengths, target_in)
+def module(model, tokenizer):
+    return Halved(model, tokenizer)
+"""
+OWN_TASK = """
+from weft.tasks import Loss
+class Mine(Translation):
+    def loss(self, logits, targets):
+        base = super().loss(logits, targets)
+        return Loss(base.total * 2, base.count, base.sums)
+task = Mine.Config()
+"""
+OWN = {"module": MODULE_CLASS, "module ": MODULE_FUNCTION, "task": OWN_TASK}
+
+
+@pytest.mark.parametrize("part", OWN)
+def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
+    run = train_script(tmp_path / "work", OWN[part])
+    moved = tmp_path / "moved"
+    shutil.move(run, moved)
+    shutil.rmtree(tmp_path / "work")
+    with pytest.raises(CodeNotAllowedError) as caught:
+        weft.load(moved)
+    assert str(caught.value) == (
+        f"The {part.strip()} of {moved} is made by code of the recipe's own "
+        f"({moved / 'recipe.py'}), which is not run unasked. If you trust it, allow it: "
+        "--allow-code on the command line, allow_code=True in Python."
+    )
+    assert caught.value.exit_code == 2
+    predictor = weft.load(moved, allow_code=True)
+    assert isinstance(predictor("Go.").text, str)
+    words = data_words(tmp_path / "data")
+    with pytest.raises(CodeNotAllowedError):
+        weft.evaluate(moved, words)
+    values = weft.evaluate(moved, words, allow_code=True)["valid_data"].values
+    logged = [json.loads(line) for line in (moved / "metrics.jsonl").read_text().splitlines()]
+    valid = [line for line in logged if line.get("split") == "valid"]
+    steps = {line["step"]: line for line in valid}
+    step = int(predictor.checkpoint.removeprefix("step-"))
+    assert json.dumps(values["loss"])[:8] in json.dumps(steps[step])
+
+
+REGISTERED = """
+from torch import nn
+from weft.config import Component, Config, registries
+from weft.models import Transformer
+@registries.models.register("tests_deep")
+class Deep(Component, nn.Module):
+    class Config(Config):
+        dim: int = 8
+    def __init__(self, config, *, tokenizer):
+        nn.Module.__init__(self)
+        self.config = config
+        sizes = dict(dim=config.dim, num_heads=2, ffn_dim=16, max_length=64)
+        self.inner = Transformer.Config(**sizes).build(tokenizer=tokenizer)
+        self.max_length = 64
+        self.encode, self.start, self.step = self.inner.encode, self.inner.start, self.inner.step
+    def forward(self, source, source_lengths, target_in):
+        return self.inner(source, source_lengths, target_in)
+"""
+
+
+def test_a_registered_class_is_loaded_once_its_module_is_imported(tmp_path, monkeypatch):
+    """In another process: without the import the error names the type; with it no flag is needed."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "tests_my_models.py").write_text(REGISTERED)
+    monkeypatch.syspath_prepend(str(package))
+    lines = "from tests_my_models import Deep\nmodel = Deep.Config(dim=16)"
+    run = train_script(tmp_path / "work", lines)
+    (run / "recipe.py").write_text(CANARY.format(path=str(tmp_path / "canary")))
+
+    def answer(line: str) -> subprocess.CompletedProcess[str]:
+        code = f"{line}\nimport weft\nprint(weft.load({str(run)!r})('Go.').text)"
+        path = {**os.environ, "PYTHONPATH": str(package)}
+        return subprocess.run(
+            [sys.executable, "-c", code], env=path, capture_output=True, text=True, check=False
+        )
+
+    assert answer("import tests_my_models").stdout == weft.load(run)("Go.").text + "\n"
+    refused = answer("")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        f"weft.inference.load.NeedsCodeError: The module of {run} is of type 'tests_deep', which "
+        "nothing imported here has registered. Import the module that registers it; or, if it is "
+        f"the recipe's own ({run / 'recipe.py'}) and you trust that, allow it: --allow-code on the "
+        "command line, allow_code=True in Python."
+    )
+    assert not (tmp_path / "canary").exists()
+
+
+def test_allowed_code_is_the_runs_own_recipe_and_no_other(tmp_path):
+    run = train_script(tmp_path / "work", OWN_TASK)
+    other = tmp_path / "work" / "other.py"
+    other.write_text(CANARY.format(path=str(tmp_path / "canary")))
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("recipe: recipe.py", "recipe: ../other.py"))
+    with pytest.raises(UserError) as caught:
+        weft.load(run, allow_code=True)
+    assert str(caught.value) == (
+        f"{config}:1:9: '../other.py' is not the recipe that a run keeps; wanted recipe.py."
+    )
+    assert not (tmp_path / "canary").exists()
+
+
+# -- evaluate
+
+OWN_TRAIN_DATA = f"""
+def train_data():
+    return [{{"source": s, "target": t}} for s, t in {PAIRS!r}]
+valid_data = TextPairs.Config(path=HERE / "dev.tsv", max_tokens=300)
+test_data = TextPairs.Config(path=HERE / "train.tsv", max_tokens=300)
+"""
+
+
+def test_valid_data_of_the_library_needs_no_code_where_train_data_is_the_recipes_own(tmp_path):
+    run = train_script(tmp_path / "work", OWN_TRAIN_DATA)
+    (run / "recipe.py").write_text(CANARY.format(path=str(tmp_path / "canary")))
+    assert weft.load(run)("Go.").text is not None
+    found = weft.evaluate(run)
+    assert list(found) == ["valid_data", "test_data"]
+    assert len(found["valid_data"].rows) == len({source for source, _ in PAIRS})
+    assert not (tmp_path / "canary").exists()
+
+
+def test_an_evaluation_repeats_the_runs_own_values(tmp_path):
+    run = train_script(tmp_path / "work")
+    info = json.loads((run / "run.json").read_text())
+    best = info["result"]["best"]
+    found = weft.evaluate(run)["valid_data"].values
+    assert found["loss"] == pytest.approx(best["loss"], rel=1e-6)
+
+
+def test_words_change_the_data_of_an_evaluation(run, tmp_path):
+    data_in(tmp_path / "d")
+    (tmp_path / "d" / "dev.tsv").write_text("Go.\tVa !\nGo.\tAllez !\n")
+    words = [f"valid_data.path={tmp_path / 'd' / 'dev.tsv'}"]
+    one = weft.evaluate(run, words)["valid_data"]
+    two = weft.evaluate(run, [*words, "valid_data.batch_size=1"])["valid_data"]
+    assert [row["references"] for row in one.rows] == [["Va !", "Allez !"]]
+    assert one.values == pytest.approx(two.values, rel=1e-5)
+
+
+def test_data_that_the_run_never_had_starts_from_the_settings_of_what_it_had(run, tmp_path):
+    data_in(tmp_path / "d")
+    found = weft.evaluate(run, [f"test_data.path={tmp_path / 'd' / 'dev.tsv'}"])
+    assert list(found) == ["test_data"]
+
+
+@pytest.mark.parametrize("word", ["train_data.path=x", "model.dim=3", "path=x"])
+def test_words_that_are_not_of_the_data(run, word):
+    with pytest.raises(UserError) as caught:
+        weft.evaluate(run, [word])
+    assert str(caught.value) == (
+        f"'{word}' cannot be set here: an evaluation takes settings of valid_data and test_data, "
+        "as valid_data.path=dev.tsv. The model is what was trained."
+    )
+
+
+def test_a_wrong_setting_and_a_missing_file_say_so(run, tmp_path):
+    with pytest.raises(UserError, match=r"valid_data has no setting 'pth'\. Did you mean 'path'\?"):
+        weft.evaluate(run, ["valid_data.pth=x"])
+    with pytest.raises(UserError, match=r"there is no file .*missing\.tsv"):
+        weft.evaluate(run, [f"valid_data.path={tmp_path / 'missing.tsv'}"])
+
+
+def test_a_run_without_data_to_evaluate_on(run):
+    config = run / "config.yaml"
+    text = config.read_text()
+    start, end = text.index("  valid_data:"), text.index("  trainer:")
+    config.write_text(text[:start] + "  valid_data: null\n" + text[end:])
+    with pytest.raises(UserError) as caught:
+        weft.evaluate(run)
+    assert str(caught.value) == (
+        f"{run} has neither valid_data nor test_data. Name one: valid_data.path=…"
+    )

@@ -4,8 +4,10 @@ The command line turns an error into its exit code and prints no traceback (``--
 1 for a run that failed, 2 for a mistake of the user's.
 """
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from typing_extensions import override
@@ -25,6 +27,7 @@ __all__ = [
     "StorageError",
     "UserError",
     "WeftError",
+    "raised_at",
 ]
 
 
@@ -126,3 +129,17 @@ class RunStoppedError(RunError):
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number  # type: ignore[misc]  # one code per signal
+
+
+def raised_at(error: BaseException) -> str:
+    """The ``file:line`` of the user's own code that an error came from, else the innermost line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    not_own = (Path(__file__).resolve().parent, Path(traceback.__file__).resolve().parent)
+    own = []
+    for frame in frames:
+        file = Path(frame.filename).resolve()
+        installed = "site-packages" in file.parts or any(map(file.is_relative_to, not_own))
+        if not installed and file.suffix == ".py" and file.parent.name != "bin":
+            own.append(frame)
+    chosen = (own or list(frames))[-1:]
+    return f"{chosen[0].filename}:{chosen[0].lineno}" if chosen else ""

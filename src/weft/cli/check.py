@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import textwrap
 from typing import Any
 
 from weft.cli.arguments import add_recipe
@@ -34,11 +35,12 @@ def run(args: argparse.Namespace) -> int:
     )
     for note in found.notes:
         print(f"note: {note}")
+    sys.stdout.flush()  # problems, on stderr, come after what was tried
     count = len(found.problems)
     if not count:
         print("Ready to train.")
         return 0
     print(f"{count} problem{'s' if count != 1 else ''}:", file=sys.stderr)
     for problem in found.problems:
-        print(f"  {problem}", file=sys.stderr)
+        print(textwrap.indent(problem, "    ").replace("    ", "  ", 1), file=sys.stderr)
     return 2

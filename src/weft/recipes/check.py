@@ -1,22 +1,20 @@
-"""Checking a recipe before it runs: the plan, every row, and one real batch all the way to an answer."""
+"""Checking a recipe before it runs: the plan, every row, one real batch to its answer."""
 
 import itertools
 import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from weft.checkpoint.store import Checkpoints
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
-from weft.errors import PlanError, WeftError
+from weft.errors import PlanError, WeftError, raised_at
 from weft.inference.predictor import Predictor
+from weft.metrics.formats import format_value
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.run import DATA, seed_of
 from weft.runtime.devices import Env
@@ -84,7 +82,9 @@ def check(
     """
     found = Check()
     try:
-        planned = plan_recipe(recipe, words, configs=configs, targets=["trainer"], allow_code=allow_code)
+        planned = plan_recipe(
+            recipe, words, configs=configs, targets=["trainer"], allow_code=allow_code
+        )
     except PlanError as error:
         found.problems += [str(problem) for problem in error.problems]
         return found
@@ -92,156 +92,209 @@ def check(
     found.notes += _promises(planned)
     say(f"plan: {len(planned.plan.order)} ingredients: {', '.join(planned.plan.order)}")
     with tempfile.TemporaryDirectory(prefix="weft-check-") as folder:
-        _Walk(planned, Path(folder), device, found, say).run()
+        _Walk(planned, Path(folder), device=device, found=found, say=say).run()
     return found
 
 
 def _promises(planned: Planned) -> list[str]:
     """What a run by the clock cannot promise."""
     trainer = planned.plan.settings.get("trainer", {})
-    timed = [name for name in ("evaluate_every",) if name in trainer and Every.parse(trainer[name]).timed]
+    every = trainer.get("evaluate_every")
+    timed = ["evaluate_every"] if every is not None and Every.parse(every).timed else []
     timed += ["max_time"] if trainer.get("max_time") is not None else []
     if not timed:
         return []
     return [
-        f"trainer.{' and trainer.'.join(timed)} follow the clock: two runs agree only in the steps "
-        "they have in common."
+        f"trainer.{' and trainer.'.join(timed)} follow{'s' if len(timed) == 1 else ''} the clock: "
+        "two runs agree only in the steps they have in common."
     ]
 
 
 class _Walk:
-    """The way of one batch, step by step; each step that fails is a problem, and ends the way."""
+    """The way of one batch. What fails is a problem; all that does not need it is still tried."""
 
-    def __init__(self, planned: Planned, folder: Path, device: str, found: Check, say: Say) -> None:
+    def __init__(
+        self, planned: Planned, folder: Path, *, device: str, found: Check, say: Say
+    ) -> None:
         self.planned, self.plan, self.folder = planned, planned.plan, folder
         self.found, self.say = found, say
+        self.told: set[str] = set()
         xp = Experiment(folder=folder, recipe=planned.name)
         provided = {"env": Env.detect(device), "xp": xp, "entry_point": "check"}
         self.session: Session = planned.plan.start(provided)
 
-    @contextmanager
-    def trying(self, what: str) -> Iterator[list[str]]:
-        """Times one step and turns its error into a problem; lines put in the list are said."""
-        start, lines = time.perf_counter(), list[str]()
+    def attempt(self, what: str, step: Callable[[], str]) -> bool:
+        """Times one step; its error becomes a problem, once, however many steps meet it."""
+        start = time.perf_counter()
         try:
-            yield lines
-        except Exception as error:  # noqa: BLE001  # all of a recipe's own errors are its problems
-            self.found.problems.append(f"{what}: {_told(error)}")
-            raise _BrokenError from None
-        seconds = time.perf_counter() - start
-        self.say(f"{what}: {'; '.join(lines) or 'ok'} ({seconds:.1f} s)")
+            line = step()
+        except Exception as error:
+            text = _told(error)
+            if text not in self.told:
+                self.found.problems.append(f"{what}: {text}")
+            self.told.add(text)
+            self.say(f"{what}: failed")
+            return False
+        self.say(f"{what}: {line or 'ok'} ({time.perf_counter() - start:.1f} s)")
+        return True
 
     def run(self) -> None:
         """Tries everything; data files are all read even if one is bad."""
-        good = [self.data(name) for name in DATA if name in self.plan.order]
-        if not all(good):
+        names = [name for name in DATA if name in self.plan.order]
+        read = [self.attempt(name, lambda name=name: self.data(name)) for name in names]  # type: ignore[misc]
+        if not (all(read) and self.attempt("build", self.build)):
             return
-        try:
-            self.task_and_batch()
-        except _BrokenError:
+        task: Task = self.session.get("task")
+        steps = _Steps(self, task)
+        if not self.attempt("encode", steps.encode):
             return
+        if isinstance(steps.train, ReadyBatches):
+            self.attempt("batches against the text path", steps.ready_batches)
+        self.attempt("loss and backward", steps.one_step)
+        self.attempt("metrics", steps.one_evaluation)
+        if self.attempt("optimizer", steps.optimizer):
+            self.attempt("checkpoint", steps.checkpoint)
+        self.attempt("predict", steps.predict)
+        self.attempt("trainer", steps.trainer)
 
-    def data(self, name: str) -> bool:
+    def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""
-        try:
-            with self.trying(name) as lines:
-                data = self.session.get(name)
-                if hasattr(data, "read"):
-                    count = data.read(ingredient=name).count
-                    lines.append(f"{count.good:,} rows, {count.bad:,} bad")
-        except _BrokenError:
-            return False
-        return True
+        data = self.session.get(name)
+        if not hasattr(data, "read"):
+            return ""
+        count = data.read(ingredient=name).count
+        return f"{count.good:,} rows, {count.bad:,} bad"
 
-    def task_and_batch(self) -> None:
-        """Module, loss, backward, metric, checkpoint and answer on real rows."""
-        with self.trying("build") as lines:
-            seed_all(seed_of(self.plan), 0)
-            task: Task = self.session.get("task")
-            task.module.to(self.session.get("env").device)
-            size = sum(p.numel() for p in task.module.parameters())
-            lines.append(f"{type(task.module).__name__}, {size:,} parameters")
-        with self.trying("encode") as lines:
-            train = task.batches(self.session.get("train_data"), train=True, seed=1)
-            few = _Batches(train, 2)
-            lines += [f"{len(train):,} batches an epoch"] if hasattr(train, "__len__") else []
-            self.found.notes += getattr(task, "notes", [])
-        if isinstance(train, ReadyBatches):
-            self.ready_batches(task, few, train)
-        with self.trying("loss and backward") as lines:
-            lines.append(_one_step(task, few.batches[0]))
-        with self.trying("metrics") as lines:
-            lines.append(_one_evaluation(task, self.evaluated(task, few)))
-        with self.trying("checkpoint"):
-            self.checkpoint(task)
-        with self.trying("predict") as lines:
-            example = few.examples(few.batches[0])[0]
-            row = {name: str(example[name]) for name in task.text.input_columns}
-            lines.append(f"{next(iter(row.values()))!r} -> {str(Predictor(task)(row))!r}")
-        with self.trying("trainer"):
-            self.session.get("trainer")
+    def build(self) -> str:
+        """Builds module and task."""
+        seed_all(seed_of(self.plan), 0)
+        task: Task = self.session.get("task")
+        task.module.to(self.session.get("env").device)
+        size = sum(p.numel() for p in task.module.parameters())
+        return f"{type(task.module).__name__}, {size:,} parameters"
 
-    def evaluated(self, task: Task, few: _Batches) -> Batches:
-        """A batch of valid_data, else one of train_data."""
-        if "valid_data" not in self.plan.order:
-            return few
-        valid = task.batches(self.session.get("valid_data"), train=False, seed=1)
-        return _Batches(valid, 1)
 
-    def ready_batches(self, task: Task, few: _Batches, train: ReadyBatches) -> None:
-        """Ids of a recipe's own batches must be those that the task's text path gives to their text."""
-        with self.trying("batches against the text path") as lines:
-            batch = few.batches[0]
-            if isinstance(batch, Seq2SeqBatch) and isinstance(task.text, Seq2SeqText):
-                target = None if batch.target is None else batch.target.cpu().numpy()
-                wrong = task.text.roundtrip(batch.source.cpu().numpy(), target)
-                if wrong:
-                    raise WeftError(
-                        f"{len(wrong)} of the batch's sequences have other ids than their own text: {wrong[0]}. "
-                        "The model would be trained on what it never sees in prediction."
-                    )
-                lines.append("the same ids")
-            if train.replayed:
-                self.found.notes.append(
-                    "train_data has no state_dict: after a crash its batches are drawn again up to the place."
-                )
+class _Steps:
+    """What is tried on a built task; each step returns the line that is said of it."""
 
-    def checkpoint(self, task: Task) -> None:
-        """Saves and loads all weights and the optimizer's state."""
+    def __init__(self, walk: _Walk, task: Task) -> None:
+        self.session, self.plan, self.folder = walk.session, walk.plan, walk.folder
+        self.found, self.task = walk.found, task
+        self.train: Batches
+        self.few: _Batches
+
+    def encode(self) -> str:
+        """Encodes all rows of all data, and draws the first batches."""
+        self.train = self.task.batches(self.session.get("train_data"), train=True, seed=1)
+        self.few = self.held_out = _Batches(self.train, 2)
+        if not self.few.batches:
+            raise WeftError("train_data gives no batch.")
+        for name in reversed([n for n in DATA[1:] if n in self.plan.order]):
+            batches = self.task.batches(self.session.get(name), train=False, seed=1)
+            self.held_out = _Batches(batches, 1)
+            if not self.held_out.batches:
+                raise WeftError(f"{name} gives no batch.")
+        self.found.notes += getattr(self.task, "notes", [])
+        sized: Any = self.train
+        return f"{len(sized):,} batches an epoch" if hasattr(sized, "__len__") else ""
+
+    def ready_batches(self) -> str:
+        """Ids of a recipe's own batches must be those the text path gives to their text."""
+        assert isinstance(self.train, ReadyBatches)
+        if self.train.replayed:
+            self.found.notes.append(
+                "train_data has no state_dict: after a crash its batches are drawn again up to "
+                "the place."
+            )
+        batch, text = self.few.batches[0], self.task.text
+        if not (isinstance(batch, Seq2SeqBatch) and isinstance(text, Seq2SeqText)):
+            return "not compared: these batches are of a type of the recipe's own"
+        target = None if batch.target is None else batch.target.cpu().numpy()
+        wrong = text.roundtrip(batch.source.cpu().numpy(), target)
+        if wrong:
+            raise WeftError(
+                f"{len(wrong)} of the batch's sequences have other ids than their own text: "
+                f"{wrong[0]}. The model would be trained on what it never sees in prediction."
+            )
+        return "the same ids"
+
+    def one_step(self) -> str:
+        """A training step without its update: loss and gradients are finite, and reach all."""
+        module = self.task.module
+        module.train()
+        loss = self.task.training_step(self.few.batches[0])
+        mean, count = float(loss.total.detach()) / max(1.0, float(loss.count)), float(loss.count)
+        if not count > 0:
+            raise WeftError(f"the loss is a sum over {count:g} targets; wanted at least one.")
+        if not math.isfinite(mean):
+            raise WeftError(f"the loss of the first batch is {mean:g}; wanted a finite number.")
+        loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
+        named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
+        bad = [n for n, p in named if p.grad is not None and not p.grad.isfinite().all()]
+        idle = [n for n, p in named if p.grad is None]
+        module.zero_grad(set_to_none=True)
+        if bad:
+            raise WeftError(f"gradients that are not finite, at a loss of {mean:g}: {_few(bad)}.")
+        if idle:
+            self.found.notes.append(
+                f"no gradient reaches {_few(idle)}: the loss does not depend on it, so training "
+                "never changes it."
+            )
+        return f"loss {mean:.3f} a target"
+
+    def one_evaluation(self) -> str:
+        """Evaluates a batch of valid_data, else one of train_data."""
+        values = evaluate(self.task, self.held_out).values
+        return ", ".join(f"{name} {format_value(name, value)}" for name, value in values.items())
+
+    def optimizer(self) -> str:
+        """Builds the optimizer; it must have the parameters that training is to change."""
         optimizer = self.session.get("optimizer")
+        groups = getattr(optimizer, "param_groups", [])
+        held = {id(p) for group in groups for p in group["params"]}
+        if groups and not held:
+            raise WeftError("the optimizer has no parameters: nothing would be trained.")
+        named = self.task.module.named_parameters()
+        left = [n for n, p in named if p.requires_grad and id(p) not in held]
+        if groups and left:
+            self.found.notes.append(f"the optimizer does not have {_few(left)}: it stays as it is.")
+        return f"{type(optimizer).__name__}, {len(held):,} tensors"
+
+    def checkpoint(self) -> str:
+        """Saves and loads all weights and the optimizer's state; there is room for the run's."""
         store = Checkpoints(self.folder / "checkpoints", keep=1)
-        parts = {"model": task.module, "optimizer": optimizer}
-        store.save(1, parts, write_text=task.text.save)
+        parts = {"model": self.task.module, "optimizer": self.session.get("optimizer")}
+        saved = store.save(1, parts, write_text=self.task.text.save)
         if store.restore(parts) != 1:
-            raise WeftError("what was saved could not be loaded again")
+            raise WeftError("what was saved could not be loaded again.")
+        size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
+        return f"{size / 1e6:.1f} MB before the first step"
+
+    def predict(self) -> str:
+        """From a row's text to an answer."""
+        example = self.few.examples(self.few.batches[0])[0]
+        row = {name: str(example[name]) for name in self.task.text.input_columns}
+        answer = str(Predictor(self.task)(row))
+        return f"{_short(next(iter(row.values())))} -> {_short(answer)}"
+
+    def trainer(self) -> str:
+        """Builds the trainer, which checks what it selects by."""
+        return type(self.session.get("trainer")).__name__
 
 
-class _BrokenError(Exception):
-    """A step failed and was noted."""
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
 def _told(error: Exception) -> str:
-    notes = " ".join(getattr(error, "__notes__", ()))
-    kind = "" if isinstance(error, WeftError) else f"{type(error).__name__}: "
-    return f"{kind}{error}{f' ({notes})' if notes else ''}"
-
-
-def _one_step(task: Task, batch: Any) -> str:
-    """One training step without its update: loss and gradients must be finite, and reach every weight."""
-    task.module.train()
-    loss = task.training_step(batch)
-    loss.total.backward()  # type: ignore[no-untyped-call]
-    mean = float(loss.total.detach()) / max(1.0, float(loss.count))
-    named = [(n, p) for n, p in task.module.named_parameters() if p.requires_grad]
-    bad = [n for n, p in named if p.grad is not None and not torch.isfinite(p.grad).all()]
-    idle = [n for n, p in named if p.grad is None]
-    if not math.isfinite(mean) or bad:
-        raise WeftError(f"the loss is {mean:g}; gradients that are not finite: {', '.join(bad[:5]) or 'none'}")
-    task.module.zero_grad(set_to_none=True)
-    without = f", no gradient for {', '.join(idle[:5])}" if idle else ""
-    return f"loss {mean:.3f} a target{without}"
-
-
-def _one_evaluation(task: Task, batches: Batches) -> str:
-    values = evaluate(task, batches).values
-    return ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+    """The error with its notes; of one that is not weft's own also its type and line."""
+    notes = [str(note) for note in getattr(error, "__notes__", ())]
+    if isinstance(error, WeftError):
+        return "\n".join([str(error), *notes])
+    head = f"{type(error).__name__}: {error}".rstrip(": ")
+    return "\n".join([head, *notes, f"raised at {raised_at(error)}"])

@@ -1,6 +1,7 @@
 """Train an English-French translator on the Tatoeba sentence pairs.
 
-The data is tab-separated: an English sentence, its French translation. See README.md for where to get it.
+The data is tab-separated: an English sentence, its French translation. See README.md for where to
+get it.
 """
 
 from pathlib import Path

@@ -45,7 +45,7 @@ class UserError(WeftError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where something was written: a file with line and column (both from 1), or a command-line word.
+    """Where something was written: a file with line and column (from 1), or a command-line word.
 
     >>> print(Place("mine.yaml", 3, 5))
     mine.yaml:3:5

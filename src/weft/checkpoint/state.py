@@ -3,12 +3,10 @@
 Tensors go to a safetensors file, everything else into JSON with a few marked forms, all of them
 objects with one key that starts with ``$``:
 
-=================================  ==========================================================
-``{"$tensor": name}``              the tensor of that name; tied tensors share one name
-``{"$float": hex}``                NaN or an infinity: the eight bytes of the float, big-endian
-``{"$tuple": [...]}``              a tuple
-``{"$dict": [[key, value], ...]}`` a dict whose keys are not all strings, or start with ``$``
-=================================  ==========================================================
+- ``{"$tensor": name}``: the tensor of that name; tied tensors share one name
+- ``{"$float": hex}``: NaN or an infinity: the eight bytes of the float, big-endian
+- ``{"$tuple": [...]}``: a tuple
+- ``{"$dict": [[key, value], ...]}``: a dict whose keys are not all strings, or start with ``$``
 """
 
 import math

@@ -15,8 +15,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "check",
         help="check a recipe, its data and one real batch before training",
-        description="Plans the recipe, reads every row, and puts one real batch through module, loss, backward, "
-        "metrics, checkpoint and prediction. Lists everything that is wrong.",
+        description="Plans the recipe, reads every row, and puts one real batch through module, "
+        "loss, backward, metrics, checkpoint and prediction. Lists everything that is wrong.",
     )
     add_recipe(parser)
 

@@ -13,8 +13,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="train and try a translator on a generated corpus, in minutes",
-        description="Trains English to French on the built-in corpus, compares it with two baselines on held-out "
-        "sentences, and translates five new ones. Nothing is downloaded.",
+        description="Trains English to French on the built-in corpus, compares it with two "
+        "baselines on held-out sentences, and translates five new ones. Nothing is downloaded.",
     )
     add_words(parser)
     parser.add_argument("--run-dir", metavar="DIR", help="the run folder (default: runs/…/KEY)")

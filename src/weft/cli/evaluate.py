@@ -13,8 +13,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="measure a trained run",
-        description="Evaluates the best checkpoint of a run on its valid_data and test_data, or on other data: "
-        "weft evaluate RUN valid_data.path=other.tsv",
+        description="Evaluates the best checkpoint of a run on its valid_data and test_data, or on "
+        "other data: weft evaluate RUN valid_data.path=other.tsv",
     )
     add_run(parser)
     add_words(parser, "settings of valid_data and test_data")

@@ -17,8 +17,9 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "predict",
         help="answer rows with a trained run (also: inference)",
-        description="Answers the rows of a file or of stdin, one a line, in their order; on a terminal it answers "
-        "each line as it is typed. A row that cannot be answered gives an error row.",
+        description="Answers the rows of a file or of stdin, one a line, in their order; on a "
+        "terminal it answers each line as it is typed. A row that cannot be answered gives an "
+        "error row.",
     )
     add_run(parser)
     parser.add_argument("file", nargs="?", default="-", help="a text file of rows; - is stdin")

@@ -13,8 +13,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "test",
         help="build one ingredient of a recipe and show it",
-        description="Builds one ingredient with everything it needs. Data is read through and measured: batches, "
-        "examples, tokens a second and the share of padding.",
+        description="Builds one ingredient with everything it needs. Data is read through and "
+        "measured: batches, examples, tokens a second and the share of padding.",
     )
     add_recipe(parser)
     parser.add_argument(

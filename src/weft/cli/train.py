@@ -13,8 +13,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "train",
         help="train a recipe, or go on training it",
-        description="Trains a recipe. The same command resumes a run that was interrupted, and shows the "
-        "result of one that is finished.",
+        description="Trains a recipe. The same command resumes a run that was interrupted, and "
+        "shows the result of one that is finished.",
     )
     add_recipe(parser)
     parser.add_argument(

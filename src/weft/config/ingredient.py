@@ -39,7 +39,7 @@ STANDARD = (
 
 @dataclass(frozen=True)
 class Like:
-    """An ingredient that follows another, setting by setting; see :func:`weft.config.like`."""
+    """An ingredient that follows another, setting by setting: :func:`weft.config.recipe.like`."""
 
     name: str
     settings: Mapping[str, Any]

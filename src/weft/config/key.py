@@ -117,7 +117,7 @@ def _is_own(kind: type[Any]) -> bool:
 
 
 def _own_classes(config: Any) -> list[str]:
-    """The script's top-level names that make the classes of a Config and of what is nested in it."""
+    """The script's top-level names that make a Config's class and those nested in it."""
     if isinstance(config, Mapping | list | tuple):
         items = config.values() if isinstance(config, Mapping) else config
         return [name for item in items for name in _own_classes(item)]

@@ -28,6 +28,7 @@ def reporters(xp: Experiment, console: bool = True) -> Sequence[Reporter]:
     """Where values and examples go: the console, metrics.jsonl and the predictions files.
 
     Args:
+        xp: The run, in whose folder they write.
         console: Whether the console shows progress and values.
     """
     files: list[Reporter] = [JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)]

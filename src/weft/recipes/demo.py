@@ -30,8 +30,9 @@ def demo(
     """
     corpus = generate()
     say(
-        f"The corpus is generated from a grammar: {len(corpus.train):,} English-French pairs to train on, "
-        f"{len(corpus.valid)} to select by, {len(corpus.test)} to test on; no sentence is in two parts."
+        f"The corpus is generated from a grammar: {len(corpus.train):,} English-French pairs to "
+        f"train on, {len(corpus.valid)} to select by, {len(corpus.test)} to test on; "
+        "no sentence is in two parts."
     )
     run = train("translation/demo", words, run_dir=run_dir, again=again)
     say("")

@@ -19,7 +19,7 @@ __all__ = ["translation_demo", "translation_tatoeba"]
 
 @register_experiment("translation/tatoeba")
 def translation_tatoeba() -> Recipe:
-    """English to French on the Tatoeba sentence pairs; set ``train_data.path`` and ``valid_data.path``."""
+    """English to French on Tatoeba; set ``train_data.path`` and ``valid_data.path``."""
     return Recipe(
         doc="Train an English-French translator on the Tatoeba sentence pairs.",
         train_data=TextPairs.Config(path=Path("data/tatoeba/train.tsv"), max_tokens=4096),
@@ -37,7 +37,7 @@ def translation_tatoeba() -> Recipe:
 
 @register_experiment("translation/demo")
 def translation_demo() -> Recipe:
-    """English to French on the corpus that weft generates itself: minutes on a laptop, no download."""
+    """English to French on the corpus that weft generates: minutes on a laptop, no download."""
     return Recipe(
         doc="Train an English-French translator on the built-in corpus.",
         train_data=CorpusPairs.Config(part="train", max_tokens=2048),
@@ -46,9 +46,7 @@ def translation_demo() -> Recipe:
         tokenizer=FittedTokenizer.Config(
             vocab_size=1000, source_langs=("eng",), target_langs=("fra",)
         ),
-        model=Transformer.Config(
-            dim=128, num_encoder_layers=2, num_decoder_layers=2, dropout=0.05
-        ),
+        model=Transformer.Config(dim=128, num_encoder_layers=2, num_decoder_layers=2, dropout=0.05),
         optimizer=AdamW.Config(lr=3e-3),
         lr_scheduler=Linear.Config(warmup_steps=200),
         trainer=Trainer.Config(

@@ -1,4 +1,4 @@
-"""Planning a recipe with the library's defaults: what ``train``, ``check``, ``help`` and the rest start from."""
+"""Planning a recipe with the library's defaults: what every command starts from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ def draft_recipe(
     targets: Sequence[str],
     allow_code: bool = False,
 ) -> Planned:
-    """As :func:`plan_recipe`, but an incomplete recipe is no error: its problems are in the plan."""
+    """As :func:`plan_recipe`, but an incomplete recipe is no error: the plan has its problems."""
     source, run = open_named(recipe, configs, allow_code=allow_code)
     plan = draft_plan(
         source.table,

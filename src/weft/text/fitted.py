@@ -18,7 +18,7 @@ __all__ = ["FittedTokenizer"]
 
 @registries.tokenizers.register("fitted")
 class FittedTokenizer(Component):
-    """Makes a :class:`MultilingualTokenizer` from all text of ``train_data``, which must yield rows.
+    """Makes a :class:`MultilingualTokenizer` from all text of ``train_data``, which gives rows.
 
     The SentencePiece model is trained once and kept in ``cache_dir`` under a name made of the text
     and the settings; rank 0 trains it, the others wait and load.
@@ -34,7 +34,7 @@ class FittedTokenizer(Component):
         character_coverage: float = 1.0
         """Share of characters that get a piece; 0.9995 for Chinese or Japanese."""
         byte_fallback: bool = False
-        """Whether characters without a piece become bytes (256 pieces) instead of the unknown id."""
+        """Whether characters without a piece become bytes (256 pieces), not the unknown id."""
         source_langs: tuple[str, ...] = ("source",)
         """Languages of the source side."""
         target_langs: tuple[str, ...] = ("target",)

@@ -1,1 +1,0 @@
-"""train: see its modules."""

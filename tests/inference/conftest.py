@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.trained_run import copy_of, library_run
 
 import weft
+from tests.trained_run import copy_of, library_run
 from weft.inference import Predictor
 
 

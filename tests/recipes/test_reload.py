@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.trained_run import PAIRS, copy_of, data_in, library_run, train_script
 
 import weft
+from tests.trained_run import PAIRS, copy_of, data_in, library_run, train_script
 from weft.config import Recipe, register_experiment
 from weft.errors import CheckpointError, CodeNotAllowedError, UserError
 
@@ -257,7 +257,7 @@ class Deep(Component, nn.Module):
 
 
 def test_a_registered_class_is_loaded_once_its_module_is_imported(tmp_path, monkeypatch):
-    """In another process: without the import the error names the type; with it no flag is needed."""
+    """In another process: without the import an error names the type; with it no flag is needed."""
     package = tmp_path / "package"
     package.mkdir()
     (package / "tests_my_models.py").write_text(REGISTERED)

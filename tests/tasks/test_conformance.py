@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from tests.tasks.conftest import ROWS
 
+from tests.tasks.conftest import ROWS
 from weft.data.batching import Batching
 from weft.inference import Predictor
 from weft.models.decoding import Decoding

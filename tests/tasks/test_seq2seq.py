@@ -4,9 +4,9 @@ import logging
 
 import pytest
 import torch
+
 from tests.tasks.conftest import ROWS
 from tests.tasks.test_conformance import Data, batch_of
-
 from weft.data.pipeline import from_sequence
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import DataError, UserError

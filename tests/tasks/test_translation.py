@@ -5,9 +5,9 @@ import re
 import pytest
 import sacrebleu
 import torch
+
 from tests.tasks.conftest import ROWS, Plain
 from tests.tasks.test_conformance import Data
-
 from weft.errors import UserError
 from weft.tasks import Translated, Translation, evaluate
 from weft.tasks.translation import with_references

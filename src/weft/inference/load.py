@@ -73,7 +73,12 @@ def _loaded(run: Path, opened: Opened, env: Env) -> Predictor:
     weights = opened.weights()
     if shape is not None:
         opened.refuse_misfit(shape, weights)
-    task: Task = plan.start(provided).get("task")
+    try:
+        task: Task = plan.start(provided).get("task")
+    except RuntimeError as error:  # torch's word for sizes that make no module
+        raise CheckpointError(
+            f"{opened.path}: the model in config.yaml cannot be built: {error}"
+        ) from error
     task.module.to(env.device)
     return predictor_of(task, opened, weights=weights)
 
@@ -86,13 +91,11 @@ def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predicto
     """
     weights = opened.weights() if weights is None else weights
     opened.refuse_misfit(task.module, weights)
-    if type(opened.text) is not type(task.text):
-        raise CheckpointError(
-            f"{opened.path}: its text path is a {type(opened.text).__name__}, but the task "
-            f"{type(task).__name__} works with a {type(task.text).__name__}."
-        )
+    try:
+        task.use_text(opened.text)
+    except CheckpointError as error:
+        raise CheckpointError(f"{opened.path}: {error}.") from None
     task.module.load_state_dict(weights)
-    task.text = opened.text
     return Predictor(task, checkpoint=opened.path.name)
 
 

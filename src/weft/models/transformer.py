@@ -121,6 +121,10 @@ class Transformer(Component, nn.Module):
             for name in sizes:
                 if (value := getattr(self, name)) < 1:
                     raise UserError(f"model.{name} must be at least 1, but is {value}.")
+            if self.position_offset < 0:
+                raise UserError(
+                    f"model.position_offset must be at least 0, but is {self.position_offset}."
+                )
             for name in ("dropout", "attention_dropout"):
                 if not 0 <= (value := getattr(self, name)) < 1:
                     raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")

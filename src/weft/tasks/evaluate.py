@@ -57,9 +57,7 @@ def evaluate(
     directions = {
         name: way for metric in metrics.values() for name, way in metric.directions().items()
     }
-    details = {
-        name: text for metric in metrics.values() for name, text in metric.details().items()
-    }
+    details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
     return Evaluation(task.reduce(metrics), directions, details, rows)
 
 

@@ -15,7 +15,7 @@ from weft.config.component import Config
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
-from weft.errors import DataError
+from weft.errors import CheckpointError, DataError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.models.decoding import Decoding, Hypothesis, decode
@@ -23,7 +23,7 @@ from weft.models.losses import cross_entropy, num_correct
 from weft.tasks.modules import generator_of, label_logits, longest_input
 from weft.tasks.row_batches import ReadyBatches, RowBatches, RowSource, look
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
-from weft.text.paths import Seq2SeqText
+from weft.text.paths import Seq2SeqText, TextPath
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
@@ -92,6 +92,19 @@ class Seq2Seq(Task):
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
         self.notes: list[str] = []
+
+    @override
+    def use_text(self, text: TextPath) -> None:
+        """As :meth:`Task.use_text`; one that takes longer texts than the module is refused."""
+        own = self.text.limits
+        super().use_text(text)
+        for side, limit in self.text.limits.items():
+            most = own[side]
+            if most is not None and (limit is None or limit > most):
+                raise CheckpointError(
+                    f"the saved text path takes a {side} of {limit or 'any number of'} tokens, "
+                    f"but the task at most {most}"
+                )
 
     # -- data
 

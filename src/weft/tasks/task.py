@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.config.component import Component
+from weft.errors import CheckpointError
 from weft.metrics.metric import Metric
 from weft.text.paths import TextPath
 
@@ -123,6 +124,19 @@ class Task(Component):
     @abstractmethod
     def answer_row(self, answer: Any) -> dict[str, Any]:
         """An answer as plain data, for a predictions file."""
+
+    def use_text(self, text: TextPath) -> None:
+        """Takes the text path that a checkpoint holds in place of its own.
+
+        Raises:
+            CheckpointError: It is of another kind.
+        """
+        if type(text) is not type(self.text):
+            raise CheckpointError(
+                f"the saved text path is a {type(text).__name__}, but {type(self).__name__} works "
+                f"with a {type(self.text).__name__}"
+            )
+        self.text = text
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Parameters for the optimizer; biases, norms and other vectors are not decayed."""

@@ -226,8 +226,7 @@ class MultilingualTokenizer(Component, Tokenizer):
         lang = lang or default
         if lang not in langs:
             raise UserError(
-                f"'{lang}' is not a {side} language of this tokenizer; these are: "
-                f"{', '.join(langs)}."
+                f"'{lang}' is not a {side} language of this tokenizer; these are: {_listed(langs)}."
             )
         return [self._tags[lang]] if self._tagged[side] else []
 
@@ -279,14 +278,19 @@ def _ordered(langs: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(langs)) if isinstance(langs, set | frozenset) else tuple(langs)
 
 
+def _listed(langs: Sequence[str]) -> str:
+    """The names of 200 languages, no more: a list from a file may be of any length."""
+    return ", ".join(langs[:200]) + (", ..." if len(langs) > 200 else "")
+
+
 def _default(side: str, given: str | None, langs: tuple[str, ...]) -> str:
     if not langs or len(set(langs)) < len(langs):
         raise UserError(
-            f"{side}_langs must name one language or several different ones, but is {langs!r}."
+            f"{side}_langs must name one language or several different ones, but is {langs!r:.200}."
         )
     if given is not None and given not in langs:
         raise UserError(
-            f"default_{side}_lang is '{given}', which is not in {side}_langs: {', '.join(langs)}."
+            f"default_{side}_lang is '{given}', which is not in {side}_langs: {_listed(langs)}."
         )
     return given or langs[0]
 

@@ -1,0 +1,260 @@
+"""``weft check``: every kind of fault is found, said once, and does not hide the next."""
+
+import re
+import time
+
+import pytest
+
+from weft.cli.main import main
+from weft.recipes.check import check
+
+SCRIPT = '''
+"""A translator of five words."""
+from pathlib import Path
+
+import torch
+
+from weft import data, like
+from weft.data import TextPairs
+from weft.models import Transformer
+from weft.tasks import Loss, Translation
+from weft.text import FittedTokenizer
+from weft.training import Selection, Trainer
+
+train_data = TextPairs.Config(path=Path("train.tsv"))
+valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)
+tokenizer = FittedTokenizer.Config(vocab_size=22)
+model = Transformer.Config(dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+trainer = Trainer.Config(max_steps=2)
+'''
+
+READY = """
+del tokenizer
+
+
+def tokenizer():
+    from weft.text import MultilingualTokenizer, train_sentencepiece
+
+    path = Path("spm.model")
+    if not path.exists():
+        lines = Path("train.tsv").read_text().splitlines()
+        train_sentencepiece(lines, path, vocab_size=22)
+    return MultilingualTokenizer.from_file(path, source_langs=["a"], target_langs=["b"])
+
+
+def train_data(tokenizer, source_mode: str = "source"):
+    def column(mode, number):
+        read = data.read_text(Path("train.tsv"), rtrim=True)
+        encoder = tokenizer.create_encoder(mode=mode)
+        return read.map(lambda line: line.split("\\t")[number]).map(encoder).and_return()
+
+    pad_idx = tokenizer.vocab_info.pad_idx
+    pairs = data.zip_pipelines([column(source_mode, 0), column("target", 1)])
+    made = pairs.batch(8, pad_idx=pad_idx)
+    return made.map(lambda p: data.Seq2SeqBatch.from_padded(*p, pad_idx=pad_idx)).and_return()
+
+
+valid_data = None
+"""
+
+TASK = """
+
+class Mine(Translation):
+    def {0}
+        {1}
+
+
+task = Mine.Config()
+"""
+
+MODULE = """
+
+def module(model: Transformer.Config, tokenizer):
+    made = model.build(tokenizer=tokenizer)
+    {0}
+    return made
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    """Writes the data and the script with a text added to it."""
+    monkeypatch.chdir(tmp_path)
+    words = ["un", "deux", "trois", "quatre", "cinq"]
+    rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
+    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "dev.tsv").write_text("\n".join(rows[:4]) + "\n")
+
+    def write(added="", base=SCRIPT):
+        (tmp_path / "recipe.py").write_text(base + added)
+        return str(tmp_path / "recipe.py")
+
+    return write
+
+
+def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
+    assert main(["check", recipe()]) == 0
+    said = capsys.readouterr().out
+    names = [line.partition(":")[0] for line in said.splitlines()]
+    assert names == [
+        "plan", "train_data", "valid_data", "build", "encode", "loss and backward", "metrics",
+        "optimizer", "checkpoint", "predict", "trainer", "Ready to train.",
+    ]  # fmt: skip
+    assert "train_data: 25 rows, 0 bad (" in said
+
+
+def test_bad_rows_of_two_files_are_listed_at_once(recipe, tmp_path, capsys):
+    for name in ("train.tsv", "dev.tsv"):
+        with (tmp_path / name).open("ab") as file:
+            file.write(b"no tab here\nun\tdeux\n\xff\tdeux\n")
+    assert main(["check", recipe()]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("2 problems:\n  train_data: ")
+    assert "\n  valid_data: " in text
+    assert "train.tsv" in text
+    assert "dev.tsv" in text
+    assert "Traceback" not in text
+
+
+FAULTS = {
+    "a NaN loss": (
+        TASK.format(
+            "loss(self, logits, targets):",
+            "return Loss(logits.sum() * float('nan'), torch.tensor(2.0))",
+        ),
+        [],
+        "loss and backward: the loss of the first batch is nan; wanted a finite number.",
+    ),
+    "a loss over nothing": (
+        TASK.format(
+            "loss(self, logits, targets):", "return Loss(logits.sum() * 0, torch.tensor(0.0))"
+        ),
+        [],
+        "loss and backward: the loss is a sum over 0 targets; wanted at least one.",
+    ),
+    "a gradient that is not finite": (
+        TASK.format(
+            "loss(self, logits, targets):",
+            "return Loss((logits * 0).sum().sqrt(), torch.tensor(1.0))",
+        ),
+        [],
+        "loss and backward: gradients that are not finite, at a loss of 0: ",
+    ),
+    "a task method that raises": (
+        TASK.format("aggregate(self, metrics, outputs, examples):", "return 1 / 0"),
+        [],
+        "metrics: ZeroDivisionError: division by zero\nraised at {script}:23",
+    ),
+    "a loss that raises": (
+        TASK.format("loss(self, logits, targets):", "raise RuntimeError('boo')"),
+        [],
+        "loss and backward: RuntimeError: boo\nraised at {script}:23",
+    ),
+    "a source encoded as a target": (
+        READY,
+        ["train_data.source_mode=target"],
+        "batches against the text path: 8 of the batch's sequences have other ids than their own",
+    ),
+    "a wrong metric": (
+        "",
+        ["trainer.selection.metric=blue"],
+        "trainer: trainer.selection.metric is 'blue', which this task does not measure. ",
+    ),
+    "a checkpoint that cannot be saved": (
+        MODULE.format(
+            "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
+        ),
+        [],
+        "checkpoint: ",
+    ),
+    "an optimizer without parameters": (
+        "\n\ndef optimizer(module):\n    made = torch.optim.SGD([torch.zeros(1)], lr=0.1)\n"
+        "    made.param_groups[0]['params'] = []\n    return made\n",
+        [],
+        "optimizer: the optimizer has no parameters: nothing would be trained.",
+    ),
+    "a frozen module": (
+        MODULE.format("made.requires_grad_(False)"),
+        [],
+        "optimizer: ValueError: optimizer got an empty parameter list",
+    ),
+    "a module that cannot be built": (
+        MODULE.format("raise KeyError('x')"),
+        [],
+        "build: KeyError: 'x'\nin the ingredient 'module' ({script}:",
+    ),
+    "no room for the vocabulary": (
+        "",
+        ["tokenizer.vocab_size=5000"],
+        "build: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_and_listed(recipe, name):
+    added, words, wanted = FAULTS[name]
+    script = recipe(added)
+    found = check(script, words, device="cpu")
+    wanted = wanted.replace("{script}", script)
+    assert any(problem.startswith(wanted) for problem in found.problems), found.problems
+
+
+def test_faults_do_not_hide_each_other(recipe, capsys):
+    added = TASK.format(
+        "loss(self, logits, targets):", "return Loss(logits.sum() * float('nan'), torch.tensor(2.))"
+    )
+    added += MODULE.format(
+        "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
+    )
+    assert main(["check", recipe(added), "trainer.selection.metric=blue"]) == 2
+    problems = re.findall(r"^  ([a-z ]+): ", capsys.readouterr().err, flags=re.MULTILINE)
+    assert problems == ["loss and backward", "checkpoint", "trainer"]
+
+
+def test_one_fault_in_several_steps_is_one_problem(recipe):
+    added = "\n\nclass Broken(torch.nn.Module):\n    def __init__(self):\n"
+    added += "        super().__init__()\n        self.w = torch.nn.Parameter(torch.ones(2, 2))\n\n"
+    added += "    def forward(self, *given):\n        raise RuntimeError('no way')\n\n"
+    added += "\ndef module():\n    return Broken()\n"
+    found = check(recipe(added), ["task.generate=false"], device="cpu")
+    assert sum("no way" in problem for problem in found.problems) == 1
+
+
+def test_a_parameter_that_no_gradient_reaches_is_noted(recipe):
+    added = MODULE.format("made.unused = torch.nn.Linear(2, 2)")
+    found = check(recipe(added), device="cpu")
+    assert found.problems == []
+    assert (
+        "no gradient reaches unused.weight, unused.bias: the loss does not depend on it, so "
+        "training never changes it." in found.notes
+    )
+
+
+def test_ready_batches_are_compared_with_the_text_path(recipe):
+    said = []
+    found = check(recipe(READY), device="cpu", say=said.append)
+    assert found.problems == []
+    assert any(line.startswith("batches against the text path: the same ids") for line in said)
+
+
+def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):
+    found = check(recipe(), ["trainer.max_time=5m"], device="cpu")
+    assert found.notes == [
+        "max_time=5m sets trainer.max_time",
+        "trainer.max_time follows the clock: two runs agree only in the steps they have in common.",
+    ] or found.notes == [
+        "trainer.max_time follows the clock: two runs agree only in the steps they have in common."
+    ]
+
+
+def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = shared_data / "tatoeba-en-fr"
+    words = [f"train_data.path={data / 'train.tsv'}", f"valid_data.path={data / 'dev.tsv'}"]
+    words += ["vocab_size=1000"]  # a smaller vocabulary is trained faster; that is not timed
+    check("translation/tatoeba", words, device="cpu")
+    start = time.perf_counter()
+    found = check("translation/tatoeba", words, device="cpu")
+    assert found.problems == []
+    assert time.perf_counter() - start < 10

@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["add", "run"]
 
 ABOUT_RECIPES = ("help", "check", "test", "train")
-ABOUT_RUNS = ("help", "train", "evaluate", "predict")
+ABOUT_RUNS = ("help", "train", "evaluate")
 
 
 def add(subparsers: Any) -> None:

@@ -5,8 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.nodes import Scalar, is_null
+from weft.config.plan import Plan, make_plan
+from weft.config.recipe import Recipe
+from weft.config.script import table_of_recipe
 from weft.config.session import Session
 from weft.config.yaml_files import read_yaml
+from weft.data.text_pairs import TextPairs
 from weft.errors import UserError
 from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.load import (
@@ -116,15 +120,32 @@ def evaluate(
             )
             session = plan.start(provided)
         except NeedsCodeError:
-            if not allow_code:
+            if name != model:  # the run has no such data to follow: the words name a file of pairs
+                session = _pairs_plan(name, mine, tuple(provided)).start(provided)
+            elif allow_code:
+                info = _info(folder)
+                session = _session(
+                    folder, info, [name], device=device, provided=provided, words=mine
+                )
+            else:
                 raise
-            info = _info(folder)
-            session = _session(folder, info, [name], device=device, provided=provided, words=mine)
         data = session.get(name)
         if hasattr(data, "read"):
             data.read(ingredient=name)
         found[name] = evaluate_task(task, task.batches(data, train=False, seed=0))
     return found
+
+
+def _pairs_plan(name: str, words: Sequence[str], provided: Sequence[str]) -> Plan:
+    """A tab-separated file of pairs, as the words say."""
+    config = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
+    return make_plan(
+        table_of_recipe(Recipe(**{name: config}), name="evaluation"),
+        defaults=table_of_recipe(Recipe(), name="nothing"),
+        words=words,
+        targets=[name],
+        always=provided,
+    )
 
 
 def _info(folder: Path) -> dict[str, Any]:
@@ -151,7 +172,8 @@ def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
     named = [name for name in EVALUATED if any(word.startswith(f"{name}.") for word in words)]
     if not (named or known):
         raise UserError(
-            f"{folder} has neither valid_data nor test_data. Name one: valid_data.path=…"
+            f"{folder} has neither valid_data nor test_data. Name a file of pairs: "
+            "valid_data.path=dev.tsv"
         )
     like = [*known, "train_data"][0]
     return {name: name if name in known else like for name in named or known}

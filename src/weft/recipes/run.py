@@ -19,6 +19,7 @@ from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.run_folder import RunFolder, command_line, git_state, versions
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
+from weft.runtime.files import clean_leftovers
 from weft.runtime.lock import Lock
 from weft.runtime.logging import log_to_folder
 from weft.runtime.seeds import fold, seed_all
@@ -97,6 +98,9 @@ def train(
         if done := finished(folder, planned):  # by the process that had the folder until now
             return done
         LOG.info("Run folder: %s", folder.path)
+        for place in (folder.path, folder.path / "predictions"):
+            if place.is_dir():
+                clean_leftovers(place)  # files that were half-written when a process was killed
         record_changes(folder, changes)
         return _fit(planned, folder, device=device, overrides=tuple(overrides))
 
@@ -144,9 +148,15 @@ def _other_length(
     )
     trust = " --allow-code" if planned.script is not None else ""
     state = "finished" if folder.finished else "not finished"
+    shorter = folder.finished and all(
+        before.get(name) and now.get(name) and now[name] < before[name] for name in changed
+    )
+    way = f"It is longer already. Its result: weft train {folder.path}{trust}"
+    if not shorter:
+        way = f"To go on with it: weft train {folder.path} {words}{trust}"
     return (
         f"this run exists with another length: {folder.path} ({was}, {state}).\n"
-        f"  To go on with it: weft train {folder.path} {words}{trust}\n"
+        f"  {way}\n"
         "  To train anew: the same command with --again"
     )
 

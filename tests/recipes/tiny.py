@@ -1,4 +1,4 @@
-"""A tiny translation recipe in a folder of its own, runs of it in child processes, and what they leave."""
+"""A tiny recipe in a folder of its own, runs of it in child processes, and what they leave."""
 
 import json
 import os
@@ -43,9 +43,10 @@ STEPS = 20
 
 SERVER = """
 import json, os, sys
-import torch
+import sacrebleu, sentencepiece, torch
 import weft.recipes.run, weft.recipes.experiments
 from weft.cli.main import main
+torch.optim.AdamW([torch.zeros(1)], fused=True)  # imports torch._dynamo, which takes seconds
 for line in sys.stdin:
     job = json.loads(line)
     child = os.fork()
@@ -94,7 +95,7 @@ class Ended:
 
 
 class Trainings:
-    """Processes that train, forked from one that has imported everything: a start takes no second."""
+    """Processes that train, forked from one that has imported everything: a start is fast."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
@@ -115,7 +116,7 @@ class Trainings:
         self.server.stdout.close()
 
     def run(self, folder: Path, *words: str, when=lambda: None, send=signal.SIGKILL) -> Ended:
-        """Runs ``weft train tiny.py``; ``when`` waits for the moment of the signal, or gives None."""
+        """Runs ``weft train tiny.py``; ``when`` waits for the moment to signal, or gives None."""
         log = folder / "log"
         before = log.stat().st_size if log.exists() else 0
         job = {"folder": str(folder), "log": str(log), "words": list(words) or ["train", "tiny.py"]}

@@ -1,0 +1,277 @@
+"""Wrong use: exit code 2, no traceback, and a text that says what was wanted and what to do."""
+
+import fcntl
+import os
+import pty
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+from weft.cli.main import main
+
+SCRIPT = '''
+"""A translator of five words."""
+from pathlib import Path
+
+from weft import like
+from weft.data import TextPairs
+from weft.models import Transformer
+from weft.text import FittedTokenizer
+from weft.training import Trainer
+
+train_data = TextPairs.Config(path=Path("train.tsv"))
+valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)
+tokenizer = FittedTokenizer.Config(vocab_size=22)
+model = Transformer.Config(dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+trainer = Trainer.Config(max_steps=2)
+'''
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a recipe and a finished run of it."""
+    folder = tmp_path_factory.mktemp("place")
+    words = ["un", "deux", "trois", "quatre", "cinq"]
+    rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
+    (folder / "train.tsv").write_text("\n".join(rows) + "\n")
+    (folder / "dev.tsv").write_text("\n".join(rows[:4]) + "\n")
+    (folder / "recipe.py").write_text(SCRIPT)
+    (folder / "doc.py").write_text('"""Nothing yet."""\n')
+    (folder / "mine.yaml").write_text("recipe: recipe.py\ntrainer:\n  max_steps: 3\n")
+    (folder / "empty").mkdir()
+    (folder / "broken.py").write_text("x = \n")
+    (folder / "lines.txt").write_bytes(b"un\nb\xffd\n" + b"un " * 5000 + b"\nun deux")
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        assert main(["train", "recipe.py", "--run-dir", "run"]) == 0
+    finally:
+        os.chdir(here)
+    return folder
+
+
+@pytest.fixture
+def use(place, monkeypatch, capsys):
+    """Gives words to weft in that folder; returns its exit code, stdout and stderr."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "argv", ["weft"])
+
+    def command(*words):
+        capsys.readouterr()
+        code = main([*words])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return command
+
+
+WRONG = {
+    "help recpie.py": ("error: recpie.py: no such script in {folder}. Did you mean 'recipe.py'?\n"),
+    "help empty": (
+        "error: empty is a folder, but not one that weft train has written (no run.json in it). "
+        "Wanted a script.py, a file.yaml, an experiment, or a run folder.\n"
+    ),
+    "help translation/tatoba": (
+        "error: command line: no recipe is called 'translation/tatoba'. Did you mean "
+        "'translation/tatoeba'? Wanted a script.py, a file.yaml, or an experiment: "
+        "translation/demo, translation/tatoeba.\n"
+    ),
+    "help broken.py": "error: broken.py:1:5: not Python: invalid syntax.\n",
+    "check doc.py": (
+        "3 problems:\n"
+        "  no 'module' is specified, and task, optimizer need it. Define module in the recipe.\n"
+        "  no 'tokenizer' is specified, and task needs it. Define tokenizer in the recipe.\n"
+        "  no 'train_data' is specified, and trainer needs it. Define train_data in the recipe.\n"
+    ),
+    "check recipe.py lr=abc foo=1 model": (
+        "3 problems:\n"
+        "  command line: model: wanted name.setting=value.\n"
+        "  command line: foo=1: no setting is named 'foo'.\n"
+        "  command line: lr=abc: optimizer.lr: wanted float, found 'abc'.\n"
+    ),
+    "check recipe.py --config none.yaml": (
+        "error: none.yaml: cannot be read: No such file or directory.\n"
+    ),
+    "check recipe.py --device toaster": (
+        "error: The device must be auto, cpu, cuda, cuda:N or mps, but is 'toaster'.\n"
+    ),
+    "test doc.py -f module": (
+        "error: 1 problem in the recipe; nothing was run.\n"
+        "  no 'module' is specified. Define module in the recipe.\n"
+    ),
+    "train run": (
+        "error: run/config.yaml:1:9: this run was made by the script run/recipe.py, and code that "
+        "a run folder names is not executed. If you trust it, add --allow-code "
+        "(allow_code=True), or name the script yourself.\n"
+    ),
+    "train recipe.py --run-dir recipe.py": (
+        "error: the run folder recipe.py cannot be made: File exists. Choose another one with "
+        "--run-dir.\n"
+    ),
+    "train recipe.py --run-dir run max_steps=5": (
+        "max_steps=5 sets trainer.max_steps\n"
+        "error: this run exists with another length: run (trainer.max_steps=2, finished).\n"
+        "  To go on with it: weft train run trainer.max_steps=5 --allow-code\n"
+        "  To train anew: the same command with --again\n"
+    ),
+    "train recipe.py --run-dir run max_steps=1": (
+        "max_steps=1 sets trainer.max_steps\n"
+        "error: this run exists with another length: run (trainer.max_steps=2, finished).\n"
+        "  It is longer already. Its result: weft train run --allow-code\n"
+        "  To train anew: the same command with --again\n"
+    ),
+    "evaluate run model.dim=3": (
+        "error: 'model.dim=3' cannot be set here: an evaluation takes settings of valid_data and "
+        "test_data, as valid_data.path=dev.tsv. The model is what was trained.\n"
+    ),
+    "predict run none.txt": "error: none.txt cannot be read: No such file or directory.\n",
+    "predict run empty": "error: empty cannot be read: Is a directory.\n",
+    "runs verify empty": (
+        "error: empty is not a run folder (no run.json and config.yaml in it).\n"
+    ),
+    "show adamx": "error: nothing is registered as 'adamx'. Did you mean 'adamw'? 'weft list' "
+    "lists all.\n",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_use_is_said_in_full(use, place, line):
+    code, _, err = use(*line.split())
+    assert err == WRONG[line].replace("{folder}", str(place))
+    assert code == 2
+
+
+ENDS = {
+    "train": "weft train: error: the following arguments are required: recipe\n",
+    "test recipe.py": ("weft test: error: the following arguments are required: -f/--ingredient\n"),
+    "train recipe.py --agian": "weft train: error: no option '--agian'; did you mean '--again'?\n",
+    "predict run a b": "weft predict: error: one word too many: 'b'\n",
+    "runs": "weft runs: error: the following arguments are required: ACTION\n",
+    "trian recipe.py": "weft: error: no command is called 'trian'; did you mean 'train'? ",
+}
+
+
+@pytest.mark.parametrize("line", ENDS)
+def test_a_wrong_command_line_shows_its_usage_and_what_is_wrong(use, line):
+    code, out, err = use(*line.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: weft")
+    assert ENDS[line] in err
+
+
+def test_help_of_a_command_and_of_a_run(use):
+    assert use("help", "train")[:2] == use("train", "--help")[:2]
+    assert use("help", "inference")[1].startswith("usage: weft predict")
+    code, out, _ = use("help", "run", "--allow-code")
+    assert code == 0
+    assert out.startswith("A translator of five words.\n\n  weft help     run [name.setting=value")
+    assert "  trainer.max_steps (int | None): " in out
+
+
+def test_a_run_is_found_by_its_config_and_repeats(use, place):
+    code, out, err = use("train", "run", "--allow-code")
+    assert (code, out) == (0, use("train", "recipe.py", "--run-dir", "run")[1])
+    assert err == "This run is finished: run\n"
+    code, out, _ = use("train", "run/config.yaml", "--allow-code")
+    assert code == 0
+    assert "run: runs/recipe/" in out
+    assert (place / "run" / "checkpoints").is_dir()
+
+
+def test_several_ingredients_and_words_that_belong_to_others(use):
+    code, out, _ = use("test", "-f", "tokenizer", "recipe.py", "dim=8", "-f", "train_data")
+    assert code == 0
+    assert "dim=8 sets model.dim\n" in out
+    assert "model is not used here; its settings (command line: dim=8) change nothing.\n" in out
+    assert "Success! tokenizer() = MultilingualTokenizer(22 ids, source->target)\n" in out
+    assert "train_data, one epoch: 1 batches, 25 examples in " in out
+
+
+def test_yaml_names_a_recipe_and_runs_are_listed(use):
+    assert use("check", "mine.yaml")[0] == 0
+    code, out, _ = use("runs", "list", ".")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["run", "state", "best"]
+    assert any(line.startswith("run ") and "finished" in line for line in out.splitlines())
+    assert use("runs", "list", "empty") == (0, "No runs in empty.\n", "")
+    code, out, _ = use("runs", "verify", "run")
+    assert (code, out.splitlines()[-1]) == (0, "2 checkpoints, 0 damaged")
+
+
+def test_predict_keeps_lines_and_names_the_bad_ones(use):
+    code, out, err = use("predict", "run", "lines.txt")
+    assert code == 1
+    assert len(out.splitlines()) == 4
+    assert err.startswith("line 2: not UTF-8 (byte 1 of the line)\nline 3: ")
+    assert err.endswith("2 of 4 rows could not be answered.\n")
+
+
+def test_predict_of_json_lines_says_what_is_no_json(use, place):
+    rows = ['{"source": "un"}', '"deux"', "[1]", "{", "[" * 100_000, '{"x": "y"}', '{"source": 5}']
+    (place / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    code, out, err = use("predict", "run", "rows.jsonl", "--json")
+    assert code == 1
+    assert err == "5 of 7 rows could not be answered.\n"
+    lines = out.splitlines()
+    assert '"prediction"' in lines[0]
+    assert '"prediction"' in lines[1]
+    assert lines[2].endswith('"error": "wanted a JSON object or a JSON string, found list"}')
+    assert "not JSON: " in lines[3]
+    assert "nested too deep" in lines[4]
+    assert "'source' is missing" in lines[5]
+
+
+def weft(place, *words, **given):
+    command = [sys.executable, "-m", "weft", *words]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **given.pop("env", {})}
+    return subprocess.run(command, cwd=place, capture_output=True, check=False, env=env, **given)
+
+
+def test_text_is_utf8_whatever_the_locale(place):
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    (place / "accents.jsonl").write_text('{"source": "déjà"}\n', encoding="utf-8")
+    done = weft(place, "predict", "run", "accents.jsonl", "--json", env=plain)
+    assert "déjà" in done.stdout.decode("utf-8")
+    assert done.stderr.decode() in ("", "1 of 1 rows could not be answered.\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error_text(place):
+    (place / "many.txt").write_text("un deux\n" * 3000)
+    line = f"'{sys.executable}' -m weft predict run many.txt | head -n 1"
+    done = subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False)
+    assert done.stderr == b""
+    assert done.stdout.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("ending", [b"\x04", b"\x03", b"\n"], ids=["Ctrl-D", "Ctrl-C", "empty"])
+def test_predict_on_a_terminal_answers_each_line(place, ending):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "weft", "predict", "run"]
+    process = subprocess.Popen(
+        command, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        said = read_until(ours, b"> ")
+        assert b"Type a line; an empty line, Ctrl-D or Ctrl-C ends." in said
+        os.write(ours, b"un deux\n")
+        assert read_until(ours, b"> ").count(b"\n") >= 2
+        os.write(ours, ending)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        os.close(ours)
+
+
+def read_until(descriptor, end):
+    found, start = b"", time.monotonic()
+    while not found.endswith(end):
+        assert time.monotonic() - start < 60, found
+        found += os.read(descriptor, 4096)
+    return found

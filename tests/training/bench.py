@@ -93,6 +93,7 @@ class Bench:
     callbacks: Callable[[], list[Callback]] = list
     dropout: float = 0.1
     lr: float = 5e-3
+    eps: float = 1e-9
 
     def but(self, **changes: Any) -> "Bench":
         """Another bench, in the same folder if no other is named."""
@@ -119,7 +120,7 @@ class Bench:
         data = self.train_data or (lambda: Rows(sentences()[:28], batch_size=4))
         return Trainer.Config(**{**defaults, **self.trainer, **trainer}).build(
             task=task,
-            optimizer=AdamW.Config(lr=self.lr).build(module=module, task=task),
+            optimizer=AdamW.Config(lr=self.lr, eps=self.eps).build(module=module, task=task),
             lr_scheduler=self.schedule or InverseSquareRoot.Config(warmup_steps=4).build(),
             train_data=data(),
             valid_data=self.valid_data and self.valid_data(),

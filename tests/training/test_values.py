@@ -1,0 +1,122 @@
+"""Intervals, limits, schedules, selection and parameter groups against brute force and torch."""
+
+import math
+from datetime import timedelta
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.errors import UserError
+from weft.training import (
+    Cosine,
+    Every,
+    InverseSquareRoot,
+    Linear,
+    Progress,
+    Selection,
+    Until,
+)
+
+COUNTS = st.integers(0, 10_000)
+
+
+@given(st.integers(1, 50), COUNTS, st.integers(0, 200), st.sampled_from(["steps", "examples"]))
+def test_due_is_crossing_a_multiple(count, before, more, unit):
+    now = before + more
+    crossed = any(n % count == 0 for n in range(before + 1, now + 1))
+    due = Every(count, unit).due(Progress(**{unit: before}), Progress(**{unit: now}))
+    assert due == crossed
+
+
+@given(st.integers(1, 5), st.floats(0, 1e5), st.floats(0, 1e4))
+def test_minutes_are_due_by_the_clock(count, before, more):
+    due = Every(count, "min").due(Progress(seconds=before), Progress(seconds=before + more))
+    assert due == ((before + more) // (60 * count) > before // (60 * count))
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS)
+def test_the_first_limit_ends(steps, epochs, most_steps, most_epochs):
+    now = Progress(steps=steps, epochs=epochs, seconds=5.0)
+    assert Until(most_steps, most_epochs).reached(now) == (
+        steps >= most_steps or epochs >= most_epochs
+    )
+    assert Until(time=timedelta(seconds=5)).reached(now)
+    assert not Until().reached(now)
+
+
+@pytest.mark.parametrize("text", ["0", "-1 steps", "1.5 epochs", "2 fortnights", "", "steps"])
+def test_what_is_no_interval_is_refused(text):
+    with pytest.raises(ValueError, match=f"20 min'; found '{text}'$"):
+        Every.parse(text)
+
+
+def test_cosine_and_linear_are_torchs():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    lrs = torch.optim.lr_scheduler
+    for mine, theirs in (
+        (Cosine.Config(), lambda o: lrs.CosineAnnealingLR(o, 20)),
+        (Linear.Config(), lambda o: lrs.LinearLR(o, 1.0, 0.0, 20)),
+    ):
+        optimizer = torch.optim.SGD([parameter], lr=1.0)
+        scheduler, schedule = theirs(optimizer), mine.build()
+        for step in range(1, 21):
+            assert schedule(step, 20) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-9)
+            optimizer.step()
+            scheduler.step()
+
+
+def test_warm_up_and_inverse_square_root():
+    schedule = InverseSquareRoot.Config(warmup_steps=10).build()
+    for step in range(1, 200):
+        assert schedule(step, None) == pytest.approx(min(step / 10, math.sqrt(10 / step)))
+
+
+def test_a_schedule_that_needs_a_length_says_so():
+    with pytest.raises(UserError) as caught:
+        Cosine.Config().build()(1, None)
+    assert str(caught.value) == (
+        "The cosine schedule needs the length of the run in steps; it is not known. "
+        "Set trainer.max_steps or trainer.max_epochs, or choose "
+        "lr_scheduler.type=inverse_square_root."
+    )
+
+
+VALUES = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, max_size=12)
+
+
+@given(VALUES, st.sampled_from(["higher", "lower"]), st.none() | st.integers(1, 4))
+def test_selection_is_brute_force(values, way, patience):
+    selection = Selection.Config(patience=patience).build(directions={"loss": way})
+    numbers = []
+    for step, value in enumerate(values):
+        sign = 1 if way == "higher" else -1
+        is_best = not math.isnan(value) and all(sign * value > sign * n for _, n in numbers)
+        assert selection.see(step, {"loss": value}) == is_best
+        if not math.isnan(value):
+            numbers.append((step, value))
+        best = (max if way == "higher" else min)((n for _, n in numbers), default=None)
+        first = next((pair for pair in numbers if pair[1] == best), None)
+        assert selection.best == first
+        since = step - first[0] if first else step + 1
+        assert selection.stalled() == (patience is not None and since >= patience)
+    again = Selection.Config(patience=patience).build(directions={"loss": way})
+    again.load_state_dict(selection.state_dict())
+    assert again.best == selection.best
+
+
+def test_a_metric_that_is_not_measured_is_refused_before_training():
+    with pytest.raises(UserError) as caught:
+        Selection.Config(metric="blue").build(directions={"loss": "lower", "bleu": "higher"})
+    assert str(caught.value) == (
+        "trainer.selection.metric is 'blue', which this task does not measure. "
+        "It measures: loss, bleu."
+    )
+
+
+def test_vectors_are_not_decayed(bench):
+    groups = bench.make().optimizer.param_groups
+    assert [{p.ndim for p in group["params"]} for group in groups] == [{2}, {1}]
+    assert [group["weight_decay"] for group in groups] == [0.0, 0.0]
+    assert groups[1]["weight_decay"] == 0.0

@@ -62,5 +62,6 @@ def _verify(run_folder: Path) -> int:
         problems = store.verify(path)
         bad += bool(problems)
         print(f"{path.name}: {'ok' if not problems else '; '.join(problems)}")
-    print(f"{len(paths)} checkpoints, {bad} damaged", file=sys.stderr if bad else sys.stdout)
+    plural = "" if len(paths) == 1 else "s"
+    print(f"{len(paths)} checkpoint{plural}, {bad} damaged", file=sys.stderr if bad else sys.stdout)
     return 1 if bad else 0

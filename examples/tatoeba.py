@@ -22,6 +22,6 @@ optimizer = AdamW.Config(lr=3e-3)
 lr_scheduler = Linear.Config(warmup_steps=400)
 trainer = Trainer.Config(
     max_steps=4000,  # 10 to 15 minutes on two cores
-    evaluate_every=Every(1000, "steps"),
+    evaluate_every=Every(2000, "steps"),
     selection=Selection.Config(metric="bleu"),
 )

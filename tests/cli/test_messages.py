@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import signal
 import subprocess
 import sys
 import termios
@@ -254,7 +255,7 @@ def test_predict_on_a_terminal_answers_each_line(place, ending):
     command = [sys.executable, "-m", "weft", "predict", "run"]
     process = subprocess.Popen(
         command, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+        preexec_fn=_take_terminal,  # noqa: PLW1509
     )  # fmt: skip
     os.close(theirs)
     try:
@@ -269,6 +270,11 @@ def test_predict_on_a_terminal_answers_each_line(place, ending):
         process.kill()
         process.wait()
         os.close(ours)
+
+
+def _take_terminal():
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
 
 
 def read_until(descriptor, end):

@@ -6,6 +6,7 @@ any training.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,14 @@ from typing_extensions import override
 from weft.errors import DataError
 from weft.runtime.files import write_atomic
 
-__all__ = ["BadRow", "BadRowsError", "RowCount", "check_bad_rows", "write_bad_rows"]
+__all__ = [
+    "AccountedRows",
+    "BadRow",
+    "BadRowsError",
+    "RowCount",
+    "check_bad_rows",
+    "write_bad_rows",
+]
 
 SHOWN = 20  # rows in an error's text: a screenful; all of them are in bad_rows.jsonl
 
@@ -65,6 +73,24 @@ class RowCount:
     @override
     def __str__(self) -> str:
         return f"{self.total} rows: {self.good} good, {self.bad} bad"
+
+
+class AccountedRows(ABC):
+    """Data that reads all its rows in one pass before step 1, and accounts for every one."""
+
+    @abstractmethod
+    def read(self, *, ingredient: str = "train_data") -> "AccountedRows":
+        """Reads all rows, once; a BadRowsError lists the bad ones where there are too many."""
+
+    @property
+    @abstractmethod
+    def count(self) -> RowCount:
+        """Good, bad and total."""
+
+    @property
+    @abstractmethod
+    def bad_rows(self) -> Sequence[BadRow]:
+        """The rows that were left out."""
 
 
 class BadRowsError(DataError):

@@ -11,7 +11,7 @@ from typing import Literal, overload
 from typing_extensions import override
 
 from weft.config import Component, Config, registries
-from weft.data.bad_rows import BadRow, RowCount, check_bad_rows
+from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batching
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table, tsv_format
@@ -71,7 +71,7 @@ class Rows(Sequence[dict[str, str]]):
 
 
 @registries.datasets.register("text_pairs")
-class TextPairs(Component):
+class TextPairs(Component, AccountedRows):
     r"""Rows of a tab-separated file, usually a sentence and its translation.
 
     The file is read in one pass when rows are first asked for; a missing file is an error at once.
@@ -123,6 +123,7 @@ class TextPairs(Component):
         self._table: Table | None = None
         _check_exists(Path(config.path))
 
+    @override
     def read(self, *, ingredient: str = "train_data", folder: Path | None = None) -> "TextPairs":
         """Reads the file, once, and decides about its bad rows. Everything else calls this.
 
@@ -169,11 +170,13 @@ class TextPairs(Component):
         return self._read().lines
 
     @property
+    @override
     def bad_rows(self) -> Sequence[BadRow]:
         """The rows that were left out."""
         return self._read().bad_rows
 
     @property
+    @override
     def count(self) -> RowCount:
         """Good, bad and total."""
         return self._read().count

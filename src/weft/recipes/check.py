@@ -16,7 +16,8 @@ from weft.errors import PlanError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
 from weft.recipes.planning import Planned, plan_recipe
-from weft.recipes.run import DATA, seed_of
+from weft.recipes.reading import DATA, read_data
+from weft.recipes.run import seed_of
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
@@ -159,11 +160,8 @@ class _Walk:
 
     def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""
-        data = self.session.get(name)
-        if not hasattr(data, "read"):
-            return ""
-        count = data.read(ingredient=name).count
-        return f"{count.good:,} rows, {count.bad:,} bad"
+        count = read_data(name, self.session.get(name))
+        return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 
     def build(self) -> str:
         """Builds module and task."""

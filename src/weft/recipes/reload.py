@@ -22,6 +22,7 @@ from weft.inference.load import (
 )
 from weft.inference.predictor import Predictor
 from weft.recipes.planning import plan_recipe
+from weft.recipes.reading import read_data
 from weft.recipes.run_folder import RunFolder
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
@@ -130,8 +131,7 @@ def evaluate(
             else:
                 raise
         data = session.get(name)
-        if hasattr(data, "read"):
-            data.read(ingredient=name)
+        read_data(name, data)
         found[name] = evaluate_task(task, task.batches(data, train=False, seed=0))
     return found
 

@@ -10,13 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from weft.config import registries
 from weft.config.key import local_modules, run_key
 from weft.config.plan import Plan
-from weft.config.session import Session
-from weft.errors import RunStoppedError, UserError
+from weft.config.recipe import Recipe
+from weft.errors import RunStoppedError, UserError, WeftError
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.planning import Planned, plan_recipe
+from weft.recipes.reading import DATA, fingerprint_of, read_all
 from weft.recipes.run_folder import RunFolder, command_line, git_state, versions
+from weft.recipes.same_run import (
+    compare_built,
+    compare_data,
+    compare_text,
+    is_finished,
+    length_of,
+    warn_of_versions,
+)
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.files import clean_leftovers
@@ -27,9 +37,6 @@ from weft.runtime.seeds import fold, seed_all
 __all__ = ["Run", "train"]
 
 LOG = logging.getLogger("weft")
-
-DATA = ("train_data", "valid_data", "test_data")
-LENGTH = ("max_steps", "max_epochs", "max_time")
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Run:
 
 
 def train(
-    recipe: str | Path,
+    recipe: str | Path | Recipe,
     overrides: Sequence[str] = (),
     *,
     configs: Sequence[str | Path] = (),
@@ -55,7 +62,7 @@ def train(
     """Trains a recipe, or goes on training it: the same call resumes a run that was interrupted.
 
     Args:
-        recipe: A script, the name of an experiment, a YAML file, or a run folder to go on with.
+        recipe: A script, an experiment's name, a YAML file, a Recipe, or a run to go on with.
         overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``.
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
@@ -85,8 +92,8 @@ def train(
     if planned.run is not None and not again:
         before = plan_recipe(recipe, targets=["trainer"], allow_code=allow_code)
         changes = allowed_changes(planned, before)
-    if done := finished(folder, planned):
-        return done
+    if is_finished(folder, planned):
+        return _done(folder)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -95,8 +102,8 @@ def train(
             "Choose another one with --run-dir."
         ) from error
     with Lock(folder.path), log_to_folder(folder.path):
-        if done := finished(folder, planned):  # by the process that had the folder until now
-            return done
+        if is_finished(folder, planned):  # by the process that had the folder until now
+            return _done(folder)
         LOG.info("Run folder: %s", folder.path)
         for place in (folder.path, folder.path / "predictions"):
             if place.is_dir():
@@ -105,129 +112,83 @@ def train(
         return _fit(planned, folder, device=device, overrides=tuple(overrides))
 
 
+def _done(folder: RunFolder) -> Run:
+    LOG.info("This run is finished: %s", folder.path)
+    return Run(folder.path, folder.result)
+
+
 def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
     """The folder of the run: the one continued, the one named, or the one of its key."""
+    key = run_key(planned.plan)
     if planned.run is not None and not again:
-        return RunFolder(planned.run)
-    if run_dir is not None:
-        folder = RunFolder(Path(run_dir))
-        if folder.info and folder.info["key"] != run_key(planned.plan):
+        if run_dir is not None:
             raise UserError(
-                f"{run_dir} holds another run (key {folder.info['key']}, "
-                f"this one has {run_key(planned.plan)}). Choose another --run-dir, "
-                f"or go on with that run: weft train {run_dir}"
+                f"{planned.run} is a run that is gone on with, so --run-dir {run_dir} cannot be. "
+                "Leave one of them out, or train anew there with --again."
             )
-        return folder
-    return RunFolder.place(planned.name, run_key(planned.plan), again=again)
-
-
-def finished(folder: RunFolder, planned: Planned) -> Run | None:
-    """The result of a run that came to its end; a run of another length is named, not repeated."""
-    info = folder.info
-    if not info:
-        return None
-    before = info.get("length", {})
-    now = length_of(planned.plan)
-    if before != now and planned.run is None:
-        raise UserError(_other_length(folder, planned, before, now))
-    if folder.finished and before == now:
-        LOG.info("This run is finished: %s", folder.path)
-        return Run(folder.path, folder.result)
-    return None
-
-
-def _other_length(
-    folder: RunFolder, planned: Planned, before: Mapping[str, Any], now: Mapping[str, Any]
-) -> str:
-    changed = [name for name in LENGTH if before.get(name) != now.get(name)]
-    was, words = (
-        " ".join(
-            f"trainer.{name}={'null' if of.get(name) is None else of[name]}" for name in changed
+        return RunFolder(planned.run)
+    if run_dir is None:
+        return RunFolder.place(planned.name, key, again=again)
+    folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
+    if folder.info and folder.info["key"] != key:
+        raise UserError(
+            f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
+            f"Choose another --run-dir, or go on with that run: weft train {run_dir}"
         )
-        for of in (before, now)
-    )
-    trust = " --allow-code" if planned.script is not None else ""
-    state = "finished" if folder.finished else "not finished"
-    shorter = folder.finished and all(
-        before.get(name) and now.get(name) and now[name] < before[name] for name in changed
-    )
-    way = f"It is longer already. Its result: weft train {folder.path}{trust}"
-    if not shorter:
-        way = f"To go on with it: weft train {folder.path} {words}{trust}"
-    return (
-        f"this run exists with another length: {folder.path} ({was}, {state}).\n"
-        f"  {way}\n"
-        "  To train anew: the same command with --again"
-    )
-
-
-def length_of(plan: Plan) -> dict[str, Any]:
-    """The settings that say how long a run is."""
-    trainer = plan.settings.get("trainer", {})
-    return {name: trainer[name] for name in LENGTH if name in trainer}
+    return folder
 
 
 def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]) -> Run:
-    plan, key = planned.plan, run_key(planned.plan)
-    xp = Experiment(folder=folder.path, recipe=planned.name, key=key, overrides=overrides)
-    provided = {"env": Env.detect(device), "xp": xp, "entry_point": "train"}
-    session = plan.start(provided)
-    with recorded(folder, planned, key):
-        data = build_data(session, plan, folder.path)
-        compare(folder, data)
-        seed_everything(seed_of(plan))
+    plan = planned.plan
+    xp = Experiment(folder.path, planned.name, run_key(plan), overrides)
+    session = plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
+    with recorded(folder):
+        seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
+        read_all(session, plan.order, folder.path)
+        data = {n: f for n in DATA if session.has(n) if (f := fingerprint_of(session.get(n)))}
+        compare_data(folder, data)
+        seed_everything(fold(seed_of(plan), "weights"))
         trainer = session.get("trainer")
-        write(folder, planned, session, data)
+        built = {k: v for k, v in session.built.items() if v != plan.settings.get(k)}
+        compare_built(folder, built)
+        if session.has("task"):
+            compare_text(folder, session.get("task").text)
+        write(folder, planned, built, data)
         trainer.fit()
         result = dict(getattr(trainer, "summary", {}))
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
 
 
+def one_process(device: str) -> Env:
+    """Where the run computes; several processes are refused, as their batches are not split yet."""
+    env = Env.detect(device)
+    if env.world_size > 1:
+        raise UserError(
+            f"WORLD_SIZE is {env.world_size}, but weft trains in one process so far. "
+            "Start it without torchrun, or unset WORLD_SIZE and RANK."
+        )
+    return env
+
+
 @contextmanager
-def recorded(folder: RunFolder, planned: Planned, key: str) -> Iterator[None]:
-    """Keeps in ``run.json`` what was started, and how it ended if it did not finish."""
-    started = not folder.info
+def recorded(folder: RunFolder) -> Iterator[None]:
+    """Keeps in ``run.json`` how a run that did not finish ended."""
     try:
         yield
     except RunStoppedError as stop:
         folder.write_info(finished=False, stopped=str(stop))
         raise
-    except BaseException:
-        if started and not (folder.path / "checkpoints").exists():
-            # Nothing was trained: a folder that only says so would be found by the next try.
-            (folder.path / "run.json").unlink(missing_ok=True)
+    except WeftError as error:
+        if folder.info:
+            folder.write_info(finished=False, failed=str(error))
         raise
-
-
-def build_data(session: Session, plan: Plan, folder: Path) -> dict[str, str]:
-    """Builds the data first, so that every bad row is listed before anything else costs time."""
-    fingerprints = {}
-    for name in DATA:
-        if name not in plan.order:
-            continue
-        data = session.get(name)
-        if hasattr(data, "read"):
-            data.read(ingredient=name, folder=folder)
-        if hasattr(data, "fingerprint"):
-            fingerprints[name] = data.fingerprint()
-    return fingerprints
-
-
-def compare(folder: RunFolder, data: dict[str, str]) -> None:
-    """Refuses to go on with other data than the run began with."""
-    before = folder.info.get("data", {})
-    changed = [name for name in data if before.get(name, data[name]) != data[name]]
-    if changed:
-        raise UserError(
-            f"{' and '.join(changed)} changed since {folder.path} was started: "
-            "the files have other content. Restore them, or train anew with --again."
-        )
 
 
 def seed_of(plan: Plan) -> int:
     """The run's seed; a trainer of the recipe's own may have none."""
-    return int(plan.settings.get("trainer", {}).get("seed", 1))
+    seed = plan.settings.get("trainer", {}).get("seed")
+    return seed if isinstance(seed, int) else 1
 
 
 def seed_everything(seed: int) -> None:
@@ -237,20 +198,25 @@ def seed_everything(seed: int) -> None:
     np.random.seed(fold(seed, "numpy") % 2**32)  # noqa: NPY002  # the global one is meant
 
 
-def write(folder: RunFolder, planned: Planned, session: Session, data: dict[str, str]) -> None:
-    """Writes everything that says what this run is."""
+def write(
+    folder: RunFolder, planned: Planned, built: Mapping[str, Any], data: Mapping[str, str]
+) -> None:
+    """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
-    recipe = "recipe.py" if script is not None else planned.name
+    warn_of_versions(folder)
     folder.write_sources(script, local_modules(planned.table) if script else [])
-    built = {k: v for k, v in session.built.items() if v != plan.settings.get(k)}
-    folder.write_config(recipe, plan.settings, built)
+    named = planned.name if planned.name in registries.experiments.names() else None
+    recipe = "recipe.py" if script is not None else named
+    folder.write_config(recipe, plan.settings, built, swaps=plan.swaps)
+    home = script.resolve().parent if script else Path.cwd()
+    start = {"command": command_line(), "versions": versions(), "git": git_state(home)}
     folder.write_info(
         recipe=planned.name,
         key=run_key(plan),
-        command=command_line(),
         length=length_of(plan),
-        versions=versions(),
-        git=git_state(script.parent if script else Path.cwd()),
-        data=data,
+        starts=[*(folder.info.get("starts") or []), start],
+        data=dict(data),
         finished=False,
+        stopped=None,
+        failed=None,
     )

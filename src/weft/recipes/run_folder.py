@@ -26,6 +26,20 @@ __all__ = ["FORMAT", "RunFolder", "is_run_folder", "versions"]
 FORMAT = 1
 """Version of the run folder's layout; a newer one is refused."""
 
+LARGEST_INFO = 1_000_000
+"""Bytes of ``run.json`` that are read; a run's own has some thousand."""
+
+_FACTS: dict[str, type[Any]] = {
+    "recipe": str,
+    "key": str,
+    "length": dict,
+    "data": dict,
+    "starts": list,
+    "changes": list,
+    "finished": bool,
+    "result": dict,
+}
+
 _PACKAGES = ("weft", "torch", "numpy", "sentencepiece", "safetensors", "sacrebleu")
 
 
@@ -49,13 +63,16 @@ class RunFolder:
             re.sub(r"[^\w.-]+", "-", recipe.removesuffix(".py").removesuffix(".yaml")).strip("-.")
             or "recipe"
         )
-        base = root / name / key
-        if not again:
-            return cls(base)
-        number = 2
-        while (candidate := base.with_name(f"{key}-{number}")).exists():
+        folder = cls(root / name / key)
+        return folder.free() if again else folder
+
+    def free(self) -> "RunFolder":
+        """This folder, or the first of ``-2``, ``-3``, … that does not exist."""
+        candidate, number = self.path, 2
+        while candidate.exists():
+            candidate = self.path.with_name(f"{self.path.name}-{number}")
             number += 1
-        return cls(candidate)
+        return RunFolder(candidate)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -63,6 +80,8 @@ class RunFolder:
         file = self.path / "run.json"
         if not file.is_file():
             return {}
+        if file.stat().st_size > LARGEST_INFO:
+            raise UserError(f"{file} is larger than the {LARGEST_INFO:,} bytes a run writes.")
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
@@ -70,6 +89,13 @@ class RunFolder:
         if not isinstance(info, dict) or info.get("format") != FORMAT:
             found = info.get("format") if isinstance(info, dict) else type(info).__name__
             raise UserError(f"{file} has format {found!r}; this weft reads format {FORMAT}.")
+        for name, kind in _FACTS.items():
+            if not isinstance(info.get(name, kind()), kind):
+                found = type(info[name]).__name__
+                raise UserError(f"{file}: '{name}' must be a {kind.__name__}, found a {found}.")
+        for name in ("recipe", "key"):
+            if name not in info:
+                raise UserError(f"{file} does not say the '{name}' of the run.")
         return info
 
     @property
@@ -83,11 +109,25 @@ class RunFolder:
         return dict(self.info.get("result") or {})
 
     def write_config(
-        self, recipe: str, settings: Mapping[str, Any], built: Mapping[str, Any]
+        self,
+        recipe: str | None,
+        settings: Mapping[str, Any],
+        built: Mapping[str, Any],
+        *,
+        swaps: Mapping[str, str],
     ) -> None:
-        """Writes ``config.yaml``: settings, which a run reads back, and built, a record."""
-        text = dump_yaml({"recipe": recipe, "settings": dict(settings), "built": dict(built)})
-        write_atomic(self.path / "config.yaml", text)
+        """Writes ``config.yaml``.
+
+        Args:
+            recipe: What ``weft train RUN`` opens again; None where it was an object in Python.
+            settings: The resolved settings, which a run reads back.
+            built: Configs with sizes from the data: a record.
+            swaps: Ingredients that the command line replaced by an import path.
+        """
+        named = {} if recipe is None else {"recipe": recipe}
+        swapped = {"swaps": dict(swaps)} if swaps else {}
+        content = {**named, "settings": dict(settings), **swapped, "built": dict(built)}
+        write_atomic(self.path / "config.yaml", dump_yaml(content))
 
     def write_sources(self, script: Path | None, modules: Sequence[Path]) -> None:
         """Keeps the script and the local modules it imports."""
@@ -95,13 +135,14 @@ class RunFolder:
             return
         write_atomic(self.path / "recipe.py", script.read_bytes())
         for module in modules:
-            target = self.path / module.relative_to(script.parent)
+            target = self.path / module.resolve().relative_to(script.resolve().parent)
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(target, module.read_bytes())
 
     def write_info(self, **facts: Any) -> None:
-        """Writes ``run.json``, keeping what it said and is not said anew."""
-        info = {"format": FORMAT, **self.info, **facts}
+        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
+        said = {"format": FORMAT, **self.info, **facts}
+        info = {name: fact for name, fact in said.items() if fact is not None}
         write_atomic(self.path / "run.json", json.dumps(info, indent=2, ensure_ascii=False) + "\n")
 
 

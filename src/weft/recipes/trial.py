@@ -9,7 +9,8 @@ from typing import Any
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.recipes.planning import draft_recipe, plan_recipe
-from weft.recipes.run import DATA, seed_of
+from weft.recipes.reading import DATA, read_data
+from weft.recipes.run import seed_of
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
@@ -56,8 +57,7 @@ def try_ingredient(
         seed_all(seed_of(planned.plan), 0)
         made = session.get(name)
         if name in DATA:
-            if hasattr(made, "read"):
-                made.read(ingredient=name)
+            read_data(name, made)
             whole = draft_recipe(
                 recipe, words, configs=configs, targets=[name, "task"], allow_code=allow_code
             )

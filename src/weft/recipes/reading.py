@@ -1,0 +1,59 @@
+"""Reading the data of a recipe before anything else costs time: every row of every file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.config.session import Session
+from weft.data.bad_rows import AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
+from weft.errors import DataError
+
+__all__ = ["DATA", "fingerprint_of", "read_all", "read_data"]
+
+DATA = ("train_data", "valid_data", "test_data")
+
+
+def read_data(name: str, data: object) -> RowCount | None:
+    """Reads data that accounts for its rows; other data is left as it is.
+
+    Returns:
+        Good and bad rows, or None.
+
+    Raises:
+        BadRowsError: There are more bad rows than are allowed.
+    """
+    return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
+
+
+def fingerprint_of(data: object) -> str | None:
+    """What tells data from other data: 64 hexadecimal digits, where the data knows them."""
+    made = getattr(data, "fingerprint", None)
+    return str(made()) if callable(made) else None
+
+
+def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folder: Path) -> None:
+    """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
+
+    Raises:
+        DataError: Some data cannot be used; the message says it of all of it.
+    """
+    errors: list[DataError] = []
+    bad: list[BadRow] = []
+    for name in (name for name in DATA if name in order):
+        data = session.get(name)
+        try:
+            read_data(name, data)
+            bad += data.bad_rows if isinstance(data, AccountedRows) else ()
+        except BadRowsError as error:
+            errors.append(error)
+            bad += error.bad_rows
+        except DataError as error:
+            errors.append(error)
+    path = folder / "bad_rows.jsonl"
+    if bad:
+        write_bad_rows(path, bad)
+    else:
+        path.unlink(missing_ok=True)  # of a start before the data was corrected
+    if errors:
+        where = f"\nAll bad rows are in {path}." if bad else ""
+        raise DataError("\n".join(str(error) for error in errors) + where)

@@ -1,0 +1,145 @@
+"""Whether a command means a run that exists: its end, its length, its data, its text path."""
+
+import logging
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.store import Checkpoints
+from weft.config.nodes import untyped
+from weft.config.plan import Plan
+from weft.config.values import parse_duration
+from weft.config.yaml_files import dump_yaml, read_yaml, yaml_nodes
+from weft.errors import UserError
+from weft.recipes.changes import flat
+from weft.recipes.planning import Planned
+from weft.recipes.run_folder import RunFolder, versions
+from weft.runtime.files import sha256
+from weft.text.paths import TextPath
+
+__all__ = [
+    "compare_built",
+    "compare_data",
+    "compare_text",
+    "is_finished",
+    "length_of",
+    "warn_of_versions",
+]
+
+LOG = logging.getLogger("weft")
+
+LENGTH = ("max_steps", "max_epochs", "max_time")
+ANEW = "Restore what it was, or train anew: the same command with --again."
+
+
+def length_of(plan: Plan) -> dict[str, Any]:
+    """The settings that say how long a run is."""
+    trainer = plan.settings.get("trainer", {})
+    return {name: trainer[name] for name in LENGTH if name in trainer}
+
+
+def is_finished(folder: RunFolder, planned: Planned) -> bool:
+    """Whether the run came to its end; a run of another length is named, not repeated.
+
+    Raises:
+        UserError: The run exists with another length.
+    """
+    info = folder.info
+    if not info or not (folder.path / "checkpoints").is_dir():
+        return False
+    before, now = info.get("length", {}), length_of(planned.plan)
+    if before != now and planned.run is None:
+        raise UserError(_other_length(folder, planned, before, now))
+    return folder.finished and before == now
+
+
+def _other_length(
+    folder: RunFolder, planned: Planned, before: Mapping[str, Any], now: Mapping[str, Any]
+) -> str:
+    changed = [name for name in LENGTH if before.get(name) != now.get(name)]
+    was, words = (
+        " ".join(
+            f"trainer.{name}={'null' if of.get(name) is None else of[name]}" for name in changed
+        )
+        for of in (before, now)
+    )
+    trust = " --allow-code" if planned.script is not None else ""
+    state = "finished" if folder.finished else "not finished"
+    shorter = folder.finished and all(
+        before.get(name) and now.get(name) and _size(now[name]) < _size(before[name])
+        for name in changed
+    )
+    way = f"It is longer already. Its result: weft train {folder.path}{trust}"
+    if not shorter:
+        way = f"To go on with it: weft train {folder.path} {words}{trust}"
+    return (
+        f"this run exists with another length: {folder.path} ({was}, {state}).\n"
+        f"  {way}\n"
+        "  To train anew: the same command with --again"
+    )
+
+
+def _size(limit: int | str) -> float:
+    """A limit of a length, comparable: ``15m`` is longer than ``5m``."""
+    return parse_duration(limit).total_seconds() if isinstance(limit, str) else limit
+
+
+def compare_data(folder: RunFolder, data: Mapping[str, str]) -> None:
+    """Refuses to go on with other data than the run began with."""
+    before = folder.info.get("data", {})
+    changed = [name for name in data if before.get(name, data[name]) != data[name]]
+    if changed:
+        raise UserError(
+            f"{' and '.join(changed)} changed since {folder.path} was started: "
+            "the files have other content. Restore them, or train anew with --again."
+        )
+
+
+def compare_built(folder: RunFolder, built: Mapping[str, Any]) -> None:
+    """Refuses to go on where sizes that came from data have become others."""
+    if not folder.info or not (folder.path / "config.yaml").is_file():
+        return
+    saved = read_yaml(folder.path / "config.yaml").entries.get("built")
+    before = flat(untyped(saved) or {}) if saved is not None else {}
+    made = yaml_nodes(dump_yaml(dict(built)), source="built")
+    now = flat((untyped(made) or {}) if made is not None else {})
+    # The path of a tokenizer's file is where, not what: the text path is compared byte by byte.
+    both = [n for n in before if n in now and not n.startswith("tokenizer.")]
+    changed = [f"{n} was {before[n]}, is {now[n]}" for n in both if before[n] != now[n]]
+    if changed:
+        raise UserError(f"{folder.path} was built otherwise: {'; '.join(changed)}. {ANEW}")
+
+
+def compare_text(folder: RunFolder, text: TextPath) -> None:
+    """Refuses to go on with another text path than the one that the weights were trained with."""
+    last = Checkpoints(folder.path / "checkpoints").last()
+    if last is None:
+        return
+    saved = {n: e.sha256 for n, e in Manifest.read(last).files.items() if n.startswith("text/")}
+    with tempfile.TemporaryDirectory(prefix="weft-text-") as place:
+        (Path(place) / "text").mkdir()
+        text.save(Path(place) / "text")
+        files = [path for path in Path(place).rglob("*") if path.is_file()]
+        now = {path.relative_to(place).as_posix(): sha256(path) for path in files}
+    changed = sorted(name for name in {**saved, **now} if saved.get(name) != now.get(name))
+    if changed:
+        raise UserError(
+            f"the text path is not the one {folder.path} was trained with: {', '.join(changed)} "
+            f"of {last.name} differ from what the tokenizer is now; its training text or its file "
+            f"changed. {ANEW}"
+        )
+
+
+def warn_of_versions(folder: RunFolder) -> None:
+    """Says where a run goes on under other versions: bitwise equality is promised for the same."""
+    starts = folder.info.get("starts") or []
+    before = starts[-1].get("versions", {}) if starts and isinstance(starts[-1], dict) else {}
+    now = versions()
+    changed = [f"{n} {before[n]} -> {now[n]}" for n in now if n in before and before[n] != now[n]]
+    if changed:
+        LOG.warning(
+            "This run goes on under other versions (%s): it may end in other bits.",
+            ", ".join(changed),
+        )

@@ -135,7 +135,7 @@ def test_a_folder_that_is_no_run(tmp_path):
         weft.load(tmp_path)
     wanted = "wanted a folder that weft train has written, with checkpoints/ in it."
     assert str(caught.value) == f"{tmp_path} is not a run folder; {wanted}"
-    (tmp_path / "run.json").write_text('{"format": 1}')
+    (tmp_path / "run.json").write_text('{"format": 1, "recipe": "r", "key": "k"}')
     with pytest.raises(UserError) as caught:
         weft.load(tmp_path)
     assert str(caught.value) == f"{tmp_path} has no checkpoint yet; {wanted}"

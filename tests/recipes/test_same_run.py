@@ -174,10 +174,10 @@ def test_several_processes_are_refused_until_batches_are_split(folder, monkeypat
         ('{"format": 1}', "does not say the 'recipe' of the run."),
         ('{"format": 1, "recipe": "a"}', "does not say the 'key' of the run."),
         ('{"format": 1, "recipe": 3}', "'recipe' must be a str, found a int."),
-        ('{"format": 1, "recipe": "a", "key": "b", "result": "x"}', "'result' must be a dict, found a str."),
+        ('{"format": 1, "length": "x"}', "'length' must be a dict, found a str."),
         ('{"format": 2}', "has format 2; this weft reads format 1."),
         ("[" * 100_000, "is not the JSON a run writes"),
-        ('"' + "x" * 1_100_000 + '"', "is larger than the 1,000,000 bytes a run writes."),
+        ('"' + "x" * (16 << 20), "has 16,777,217 bytes; what a run writes has some thousand."),
     ],
 )  # fmt: skip
 def test_what_a_run_did_not_write_is_refused(tmp_path, content, message):

@@ -32,8 +32,6 @@ from weft.tasks.evaluate import evaluate as evaluate_task
 __all__ = ["evaluate", "load"]
 
 EVALUATED = ("valid_data", "test_data")
-LARGEST_INFO = 16 << 20
-"""Bytes of ``run.json``."""
 
 
 def load(
@@ -67,7 +65,7 @@ def load(
         Le chat dort.
     """
     folder = Path(run)
-    info = _info(folder)
+    info = RunFolder(folder).info
     try:
         return load_run(folder, checkpoint=checkpoint, device=device)
     except NeedsCodeError:
@@ -124,7 +122,7 @@ def evaluate(
             if name != model:  # the run has no such data to follow: the words name a file of pairs
                 session = _pairs_plan(name, mine, tuple(provided)).start(provided)
             elif allow_code:
-                info = _info(folder)
+                info = RunFolder(folder).info
                 session = _session(
                     folder, info, [name], device=device, provided=provided, words=mine
                 )
@@ -146,14 +144,6 @@ def _pairs_plan(name: str, words: Sequence[str], provided: Sequence[str]) -> Pla
         targets=[name],
         always=provided,
     )
-
-
-def _info(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` says; the format of another version is refused, and so is a huge file."""
-    file = folder / "run.json"
-    if file.is_file() and (size := file.stat().st_size) > LARGEST_INFO:
-        raise UserError(f"{file} has {size:,} bytes; what a run writes has some thousand.")
-    return RunFolder(folder).info
 
 
 def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:

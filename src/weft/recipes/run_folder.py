@@ -26,7 +26,7 @@ __all__ = ["FORMAT", "RunFolder", "is_run_folder", "versions"]
 FORMAT = 1
 """Version of the run folder's layout; a newer one is refused."""
 
-LARGEST_INFO = 1_000_000
+LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
 
 _FACTS: dict[str, type[Any]] = {
@@ -80,8 +80,8 @@ class RunFolder:
         file = self.path / "run.json"
         if not file.is_file():
             return {}
-        if file.stat().st_size > LARGEST_INFO:
-            raise UserError(f"{file} is larger than the {LARGEST_INFO:,} bytes a run writes.")
+        if (size := file.stat().st_size) > LARGEST_INFO:
+            raise UserError(f"{file} has {size:,} bytes; what a run writes has some thousand.")
         try:
             info = json.loads(file.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:

@@ -7,9 +7,10 @@ leaves the checkpoint before it, or the new one, never neither.
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeVar
 
 from weft.checkpoint.manifest import MANIFEST, Manifest, damage, read_small, unlisted, verify
 from weft.checkpoint.parts import Stateful, load_part, load_parts
@@ -29,6 +30,8 @@ from weft.runtime.files import (
 )
 
 __all__ = ["Checkpoints", "Found", "Stateful"]
+
+T = TypeVar("T")
 
 LAST, BEST = "last.json", "best.json"
 
@@ -55,7 +58,7 @@ class Checkpoints:
     Args:
         folder: Where the checkpoints are, ``checkpoints`` in the run folder; made by the first
         save.
-        keep: How many of the newest stay; the best stays as well. At least 1.
+        keep: How many of the newest stay besides the best. At least 1.
 
     Example:
         >>> import tempfile
@@ -197,6 +200,58 @@ class Checkpoints:
         """
         return self._pointed(BEST)
 
+    def use(
+        self,
+        name: Literal["best", "last"],
+        use: Callable[[Path], T],
+        *,
+        refused: tuple[type[Exception], ...] = (CheckpointError,),
+    ) -> T | None:
+        """Uses the best or the last checkpoint; where it is damaged, the newest that is good.
+
+        Where that is another than the one asked for, one line of the log says why.
+
+        Args:
+            name: ``best`` (the last one where none was marked), or ``last``.
+            use: Called with a checkpoint's folder; verifies what it reads.
+            refused: What ``use`` raises of a checkpoint that is to be passed over.
+
+        Returns:
+            What ``use`` gives; None where there is no checkpoint.
+
+        Raises:
+            CheckpointError: there are some, and none can be used; says what is wrong with each.
+        """
+        skipped: list[str] = []
+        for path in self._by_preference(name, skipped):
+            try:
+                used = use(path)
+            except refused as error:
+                skipped.append(f"checkpoint {path.name} skipped: {error}")
+                continue
+            if skipped:
+                _logger.warning("%s; using %s", "; ".join(skipped), path.name)
+            return used
+        if not skipped:
+            return None
+        lines = "\n".join(f"  {line}" for line in skipped)
+        raise CheckpointError(f"No checkpoint in {self.folder} can be used.\n{lines}")
+
+    def _by_preference(self, name: str, notes: list[str]) -> Iterator[Path]:
+        """The best where it is asked for, the last, then all from the newest on; each once."""
+        seen = set[str]()
+        for pointer in (BEST, LAST) if name == "best" else (LAST,):
+            try:
+                path = self._pointed(pointer)
+            except CheckpointError as error:
+                notes.append(str(error))
+                continue
+            if path is not None and path.name not in seen:
+                seen.add(path.name)
+                yield path
+        others = [path for path in self._folders() if path.name not in seen]
+        yield from sorted(others, key=lambda path: -int(path.name.removeprefix("step-")))
+
     def mark_best(self, step: int) -> None:
         """Points ``best.json`` to the checkpoint of a step, which then outlives rotation.
 
@@ -306,9 +361,9 @@ class Checkpoints:
         )
         if not ranked or ranked[0].name not in self._good:
             return
-        for path in ranked[self.keep :]:
-            if best is None or path.name != best.folder:
-                try:
-                    remove_folder(path)
-                except StorageError as error:
-                    _logger.warning("The old %s is not deleted: %s", path.name, error)
+        others = [path for path in ranked if best is None or path.name != best.folder]
+        for path in others[self.keep :]:
+            try:
+                remove_folder(path)
+            except StorageError as error:
+                _logger.warning("The old %s is not deleted: %s", path.name, error)

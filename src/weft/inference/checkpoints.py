@@ -1,7 +1,6 @@
 """Which checkpoint of a run is used, and what is read of it: text path and weights, verified."""
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,8 +15,6 @@ from weft.text.description import SavedTextError
 from weft.text.paths import TextPath, load_text_path
 
 __all__ = ["Opened", "use_checkpoint"]
-
-LOG = logging.getLogger("weft")
 
 T = TypeVar("T")
 MODEL = "model"
@@ -92,20 +89,13 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
         )
     if name not in ("best", "last"):
         return use(_opened(_named(folder, name)))
-    skipped: list[str] = []
-    for path in _candidates(folder, name, skipped):
-        try:
-            used = use(_opened(path))
-        except (CheckpointError, SavedTextError) as error:
-            skipped.append(f"checkpoint {path.name} skipped: {error}")
-            continue
-        if skipped:
-            LOG.warning("%s; using %s", "; ".join(skipped), path.name)
-        return used
-    if not skipped:
+    refused = (CheckpointError, SavedTextError)
+    used = Checkpoints(folder).use(
+        "best" if name == "best" else "last", lambda path: (use(_opened(path)),), refused=refused
+    )
+    if used is None:
         raise UserError(f"{run} has no checkpoint yet; train it first: weft train {run}")
-    lines = "\n".join(f"  {line}" for line in skipped)
-    raise CheckpointError(f"No checkpoint in {folder} can be used.\n{lines}")
+    return used[0]
 
 
 def _named(folder: Path, name: str) -> Path:
@@ -117,22 +107,6 @@ def _named(folder: Path, name: str) -> Path:
         f"{folder.parent} has no checkpoint '{name}'. It has: {known}; best and last name two of "
         "them."
     )
-
-
-def _candidates(folder: Path, name: str, notes: list[str]) -> Iterator[Path]:
-    """The best where it is asked for, the last, then all from the newest on; each once."""
-    store, seen = Checkpoints(folder), set[str]()
-    pointers = [store.best, store.last] if name == "best" else [store.last]
-    for pointer in pointers:
-        try:
-            path = pointer()
-        except CheckpointError as error:
-            notes.append(str(error))
-            continue
-        if path is not None and path.name not in seen:
-            seen.add(path.name)
-            yield path
-    yield from (path for path in _folders(folder) if path.name not in seen)
 
 
 def _folders(folder: Path) -> list[Path]:

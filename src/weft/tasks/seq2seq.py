@@ -15,7 +15,7 @@ from weft.config.component import Config
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
-from weft.errors import CheckpointError, DataError
+from weft.errors import CheckpointError, DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.models.decoding import Decoding, Hypothesis, decode
@@ -77,6 +77,14 @@ class Seq2Seq(Task):
         """What a longer row is in training and validation: an error, or left out and counted."""
         decoding: Decoding = Decoding()
         """How answers are searched."""
+
+        def __post_init__(self) -> None:
+            """Refuses a share that leaves nothing of the target."""
+            if not 0 <= self.label_smoothing < 1:
+                raise UserError(
+                    "task.label_smoothing must be from 0 to below 1, "
+                    f"but is {self.label_smoothing}."
+                )
 
     config: Config
 

@@ -6,7 +6,7 @@ trainer.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.config.component import Component
-from weft.errors import CheckpointError
+from weft.errors import CheckpointError, UserError
 from weft.metrics.metric import Metric
 from weft.text.paths import TextPath
 
@@ -88,6 +88,24 @@ class Task(Component):
     @abstractmethod
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         """Makes batches of what a data ingredient gives: rows, or ready batches."""
+
+    def batch_size(self, batch: Any) -> int:
+        """Rows of a batch: its ``len``; of a dictionary or tuple, that of its first tensor.
+
+        Raises:
+            UserError: It has neither.
+        """
+        if isinstance(batch, Sized) and not isinstance(batch, Mapping | tuple):
+            return len(batch)
+        parts = batch.values() if isinstance(batch, Mapping) else batch
+        parts = parts if isinstance(parts, Iterable) else ()
+        first = next((p for p in parts if isinstance(p, Tensor) and p.ndim), None)
+        if first is None:
+            raise UserError(
+                f"The number of rows of a {type(batch).__name__} is not known: it has no len and "
+                f"holds no tensor. Override {type(self).__name__}.batch_size(batch)."
+            )
+        return len(first)
 
     @abstractmethod
     def training_step(self, batch: Any) -> Loss:

@@ -11,7 +11,9 @@ __all__ = ["Callback"]
 class Callback:
     """Base of the callbacks: override what you want to see.
 
-    A method that returns True asks the run to stop; a resumed run remembers that it was asked.
+    ``start``, ``step`` and ``evaluated`` ask the run to stop by returning True: it is evaluated,
+    saved and ended. A resumed run remembers that it was asked, unless it is given another length.
+    ``saved`` and ``end`` only observe; what they return is no request.
 
     Nobody holds the trainer: a callback sees counters and values, not the loop.
 
@@ -32,8 +34,8 @@ class Callback:
     def evaluated(self, progress: Progress, values: Mapping[str, float]) -> bool | None:
         """``valid_data`` was evaluated."""
 
-    def saved(self, progress: Progress, checkpoint: Path) -> bool | None:
+    def saved(self, progress: Progress, checkpoint: Path) -> object:
         """A checkpoint is safely on the disk."""
 
-    def end(self, progress: Progress) -> bool | None:
+    def end(self, progress: Progress) -> object:
         """The loop has ended."""

@@ -13,17 +13,18 @@ import torch
 from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
-from weft.errors import NonFiniteError, RunStoppedError
+from weft.errors import CheckpointError, DataError, NonFiniteError, RunError, RunStoppedError
 from weft.metrics.metric import Direction
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.ranks import Ranks
-from weft.runtime.seeds import HostRandom, fold, seed_all
+from weft.runtime.seeds import HostRandom, seed_all
 from weft.runtime.signals import StopSignals
 from weft.tasks.evaluate import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
 from weft.training.callbacks import Callback
+from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.progress import Progress
 from weft.training.schedules import Schedule
@@ -34,6 +35,11 @@ from weft.training.state import Clock, TrainSums, finite_norm
 __all__ = ["Trainer"]
 
 LOG = logging.getLogger("weft")
+
+ASKING = ("start", "step", "evaluated")
+"""What a callback may answer with a request to stop."""
+SHOWN_ROWS = 20
+"""Row numbers in an error; a step of many batches has thousands."""
 
 
 class Trainer(Component):
@@ -70,7 +76,12 @@ class Trainer(Component):
             optimizer,
             lr_scheduler,
         )
-        self.xp, self.until, self.clock, self.sums = xp, config.until, Clock(), TrainSums()
+        self.xp, self.until, self.clock, self.sums = (
+            xp,
+            config.until,
+            Clock(config.until),
+            TrainSums(),
+        )
         task.module.to(env.device)
         self.reporters, self.callbacks, self.ranks = (
             Reporters(reporters),
@@ -80,6 +91,8 @@ class Trainer(Component):
         train = task.batches(train_data, train=True, seed=config.seed)
         self.data = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
+        if isinstance(lr_scheduler, Schedule):
+            lr_scheduler.check(self.total)
         held_out = partial(task.batches, train=False, seed=config.seed)
         self.valid = None if valid_data is None else held_out(valid_data)
         self.test = None if test_data is None else held_out(test_data)
@@ -95,7 +108,7 @@ class Trainer(Component):
         with self.stops, closing(self.reporters):
             self.start()
             while True:
-                if self.clock.now != self.clock.seen:
+                if self.clock.now != self.clock.seen or self.is_open(self.clock.now):
                     self.do_what_is_due(self.clock.seen, self.clock.now)
                 if self.ended(self.clock.now):
                     break
@@ -124,7 +137,7 @@ class Trainer(Component):
         )  # ... of a mean over all ranks and batches
         norm = finite_norm(self.parameters) * factor
         if not torch.isfinite(norm + total):  # the one synchronization of a step
-            raise self.not_finite(norm, total, group, before)
+            raise self.not_finite(norm, total=total, count=count, group=group, before=before)
         clip = self.config.clip_norm
         if clip is not None and norm > clip:
             factor = factor * clip / norm
@@ -135,7 +148,7 @@ class Trainer(Component):
             param_group["lr"] = peak * rate
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        examples = sum(len(batch) for batch in group.batches)
+        examples = sum(self.task.batch_size(batch) for batch in group.batches)
         now = Progress(
             before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds
         )
@@ -148,7 +161,8 @@ class Trainer(Component):
         evaluation = None
         if self.valid is not None and (last or config.evaluate_every.due(before, now)):
             evaluation = self.evaluate(self.valid)
-        if last or evaluation or config.report_every.due(before, now):
+        due = last or evaluation or config.report_every.due(before, now)
+        if due and self.sums.steps:
             values, rates = self.sums.pop()
             self.report("train", now, {**values, "lr": self.optimizer.param_groups[0]["lr"]}, rates)
         best = False
@@ -158,6 +172,8 @@ class Trainer(Component):
             best = self.selection.see(now.steps, evaluation.values)
             self.tell("evaluated", now, evaluation.values)
         self.clock.seen = now
+        if last or evaluation:
+            self.clock.closed = now
         if best or self.ended(now) or config.save_every.due(before, now):
             self.save(best=best)
 
@@ -185,6 +201,8 @@ class Trainer(Component):
             self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
         for line in [f"Resumed at step {step:,}."] if step is not None else self.task.initialize():
             LOG.info(line)
+        if self.selection is not None and self.selection.stalled():
+            LOG.info(f"The run ends here: {self.selection.patience_spent}.")
         self.reporters.start(self.info)
         self.tell("start", self.clock.now)
 
@@ -193,14 +211,23 @@ class Trainer(Component):
         stalled = self.selection is not None and self.selection.stalled()
         return self.clock.asked_to_stop or stalled or self.until.reached(now)
 
+    def is_open(self, now: Progress) -> bool:
+        """Whether the run ends here, and its last evaluation is still to be made."""
+        return self.ended(now) and self.clock.closed != now
+
     def evaluate(self, batches: Batches, *, save: bool = True) -> Evaluation:
         """Evaluates; a signal that comes meanwhile saves the state from before and ends the run."""
-        seed_all(fold(self.config.seed, "evaluate"), self.clock.now.steps)  # for answers by chance
-        place = batches.state_dict()
         try:
-            return evaluate(self.task, batches, poll=partial(self.stop_if_asked, save=save))
-        finally:
-            batches.load_state_dict(place)  # every evaluation: the same batches in the same order
+            with apart(batches, seed=self.config.seed, step=self.clock.now.steps):
+                return evaluate(self.task, batches, poll=self.leave_if_asked)
+        except StopAsked:
+            self.stop_if_asked(save=save)  # not before everything is as it was
+            raise
+
+    def leave_if_asked(self) -> None:
+        """Raises if a signal asked the run to stop; nothing is saved yet."""
+        if self.ranks.any(self.stops.received is not None):
+            raise StopAsked
 
     def stop_if_asked(self, *, save: bool = True) -> None:
         """Saves and raises if a signal asked the run to stop."""
@@ -226,14 +253,14 @@ class Trainer(Component):
 
     def finish(self) -> None:
         """Restores the best weights, tests them on ``test_data``, and closes the books."""
-        best = self.checkpoints.best()
-        if best is not None:
-            load_into(best, "model", self.task.module)
         now = self.clock.now
         summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
         if self.selection is not None and self.selection.best is not None:
             step, value = self.selection.best
             summary["best"] = {"step": step, self.selection.config.metric: value}
+            used = self.use_best()
+            if used != step:
+                summary["weights"] = {"step": used}
         if self.test is not None:
             # The weights are the best ones now, not the last step's, so a stop must not save.
             evaluation = self.evaluate(self.test, save=False)
@@ -244,10 +271,25 @@ class Trainer(Component):
         self.reporters.end(summary)
         self.tell("end", now)
 
+    def use_best(self) -> int:
+        """Loads the best weights, or the newest good ones; returns the step they are of."""
+
+        def load(path: Path) -> int:
+            load_into(path, "model", self.task.module)
+            return int(path.name.removeprefix("step-"))
+
+        try:
+            used = self.checkpoints.use("best", load)
+        except CheckpointError as error:
+            LOG.warning("%s\nThe weights of the last step are used.", error)
+            used = None
+        return self.clock.now.steps if used is None else used
+
     def tell(self, event: str, *seen: Any) -> None:
-        """Tells the callbacks; any of them may ask to stop."""
+        """Tells the callbacks; a callback may ask to stop where the run can still be ended well."""
         for callback in self.callbacks:
-            if getattr(callback, event)(*seen):
+            asks = getattr(callback, event)(*seen)
+            if asks and event in ASKING:
                 self.clock.asked_to_stop = True
 
     def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -278,11 +320,25 @@ class Trainer(Component):
         )
 
     def not_finite(
-        self, norm: torch.Tensor, total: torch.Tensor, group: Group, before: Progress
-    ) -> NonFiniteError:
-        """Says where the numbers broke: the step, and the rows of its batches."""
-        rows = [r.tolist() for b in group.batches if (r := getattr(b, "rows", None)) is not None]
-        where = f" Rows of the step: {rows}." if rows else ""
+        self,
+        norm: torch.Tensor,
+        *,
+        total: torch.Tensor,
+        count: torch.Tensor,
+        group: Group,
+        before: Progress,
+    ) -> RunError | DataError:
+        """Says where the numbers broke: the step, and the rows of its batches, from 1."""
+        found = [row for batch in group.batches for row in self.data.data.examples(batch)]
+        rows = [int(row["row"]) + 1 for row in found if "row" in row]
+        more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
+        listed = ", ".join(map(str, rows[:SHOWN_ROWS])) + more
+        where = f" Rows of train_data in this step: {listed}." if rows else ""
+        if not count:
+            return DataError(
+                f"Step {before.steps + 1} has no target to learn from: the count of its loss is 0; "
+                f"the weights were not touched.{where} Leave such rows out of train_data."
+            )
         broken = ("loss", total) if not torch.isfinite(total) else ("gradient norm", norm)
         return NonFiniteError(
             f"The {broken[0]} is {broken[1].item():g} at step {before.steps + 1}; "
@@ -292,12 +348,15 @@ class Trainer(Component):
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
-    """Steps of the whole run where known: given, or epochs times the length of the first."""
-    until = config.until
-    if until.steps is not None or until.epochs is None:
-        return until.steps
-    length = getattr(train, "__len__", None)
-    return None if length is None else until.epochs * -(-length() // config.accumulate)
+    """Steps of the whole run where known: the fewer of those given and the epochs' own.
+
+    The epochs' own are their number times the length of the first.
+    """
+    until, length = config.until, getattr(train, "__len__", None)
+    known = [] if until.steps is None else [until.steps]
+    if until.epochs is not None and length is not None:
+        known.append(until.epochs * -(-length() // config.accumulate))
+    return min(known, default=None)
 
 
 def selection_for(config: TrainerConfig, task: Task) -> Selection:

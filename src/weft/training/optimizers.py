@@ -6,6 +6,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component, Config
+from weft.errors import UserError
 from weft.tasks.task import Task
 
 __all__ = ["AdamW"]
@@ -35,6 +36,19 @@ class AdamW(Component):
         """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
         weight_decay: float = 0.0
         """Decoupled decay of matrices a step, as a share of the rate."""
+
+        def __post_init__(self) -> None:
+            """Refuses numbers with which Adam takes no sensible step."""
+            for name, fits, wanted in (
+                ("lr", self.lr > 0, "positive"),
+                ("betas", all(0 <= beta < 1 for beta in self.betas), "from 0 to below 1"),
+                ("eps", self.eps > 0, "positive"),
+                ("weight_decay", self.weight_decay >= 0, "at least 0"),
+            ):
+                if not fits:
+                    raise UserError(
+                        f"optimizer.{name} must be {wanted}, but is {getattr(self, name)}."
+                    )
 
         @override
         def build(self, *, module: nn.Module, task: Task | None = None) -> torch.optim.Optimizer:  # type: ignore[override]

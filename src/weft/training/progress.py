@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
+from weft.errors import UserError
+
 __all__ = ["Every", "Progress", "Until"]
 
 _COUNTED = {"step": "steps", "epoch": "epochs", "example": "examples"}
@@ -48,6 +50,11 @@ class Every:
 
     count: int
     unit: Literal["steps", "epochs", "examples", "s", "min", "h"] = "steps"
+
+    def __post_init__(self) -> None:
+        """Refuses an interval that would fall due always, or never."""
+        if self.count < 1:
+            raise UserError(f"An interval must be at least 1 {self.unit}, but is {self.count}.")
 
     @classmethod
     def parse(cls, text: str | int) -> "Every":

@@ -5,8 +5,10 @@ the signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_schedul
 """
 
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -25,6 +27,16 @@ class Schedule(Component):
 
         warmup_steps: int = 0
         """Steps over which the rate grows linearly from near 0 to its peak."""
+
+        def __post_init__(self) -> None:
+            """Refuses a warm-up of fewer steps than none."""
+            if self.warmup_steps < 0:
+                raise UserError(
+                    f"lr_scheduler.warmup_steps must be at least 0, but is {self.warmup_steps}."
+                )
+
+    length_free: ClassVar[str] = "choose lr_scheduler.type=inverse_square_root"
+    """What to do where the schedule needs a length and the run has none."""
 
     config: Config
 
@@ -50,15 +62,18 @@ class Schedule(Component):
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         """The factor for a step after the warm-up."""
 
+    def check(self, total: int | None) -> None:
+        """Refuses a run whose length is not known, where the shape after the warm-up needs it."""
+        if total is None:
+            self.after_warmup(self.config.warmup_steps + 1, None, ())
+
     def _left(self, step: int, total: int | None) -> float:
         """Share of the run after the warm-up that is still to come, the step at hand included."""
         if total is None:
-            name = type(self).__name__
+            name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
             raise UserError(
-                f"The {name.lower()} schedule needs the length of the run in steps; it is not "
-                "known. "
-                "Set trainer.max_steps or trainer.max_epochs, or choose "
-                "lr_scheduler.type=inverse_square_root."
+                f"The {name} schedule needs the length of the run in steps; it is not known. "
+                f"Set trainer.max_steps or trainer.max_epochs, or {self.length_free}."
             )
         span = max(1, total - self.config.warmup_steps)
         return min(1.0, max(0.0, (total - step + 1) / span))
@@ -155,6 +170,17 @@ class InverseSquareRoot(Schedule):
         """Steps over which the rate grows linearly from near 0 to its peak."""
         cooldown: float = 0.0
         """Share of the run's end over which the rate falls linearly to 0 (Hägele et al. 2024)."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses what is no share too."""
+            super().__post_init__()
+            if not 0 <= self.cooldown <= 1:
+                raise UserError(
+                    f"lr_scheduler.cooldown must be from 0 to 1, but is {self.cooldown}."
+                )
+
+    length_free: ClassVar[str] = "set lr_scheduler.cooldown=0"
 
     config: Config
 

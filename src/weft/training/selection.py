@@ -38,6 +38,18 @@ class Selection(Component):
         min_delta: float = 0.0
         """Change smaller than this does not count as better."""
 
+        def __post_init__(self) -> None:
+            """Refuses numbers that would end a run at once, or call what is worse better."""
+            if self.patience is not None and self.patience < 1:
+                raise UserError(
+                    "trainer.selection.patience must be at least 1 or null, "
+                    f"but is {self.patience}."
+                )
+            if not self.min_delta >= 0:
+                raise UserError(
+                    f"trainer.selection.min_delta must be at least 0, but is {self.min_delta}."
+                )
+
     config: Config
 
     def __init__(self, config: Config, *, directions: Mapping[str, str]) -> None:
@@ -87,6 +99,16 @@ class Selection(Component):
         best = self.best
         since = sum(1 for step, _ in self.history if best is None or step > best[0])
         return since >= self.config.patience
+
+    @property
+    def patience_spent(self) -> str:
+        """Why the run ends, in words, where patience is spent."""
+        best, metric = self.best, self.config.metric
+        since = f"since step {best[0]:,}" if best else "at all"
+        return (
+            f"{metric} was not better {since}, and trainer.selection.patience="
+            f"{self.config.patience} evaluations are spent"
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """The history."""

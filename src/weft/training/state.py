@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from weft.metrics.streaming import ExactSum
 from weft.tasks.task import Loss
-from weft.training.progress import Progress
+from weft.training.progress import Progress, Until
 
 __all__ = ["Clock", "TrainSums"]
 
@@ -20,8 +21,11 @@ class Clock:
     does first what was due.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, until: Until) -> None:
+        self.until = until
         self.now = self.seen = Progress()
+        self.closed: Progress | None = None
+        """Where the last evaluation of the run was made, or the end it had without one."""
         self.asked_to_stop = False
         self._started = time.monotonic()
         self._before = 0.0
@@ -32,30 +36,41 @@ class Clock:
         return self._before + time.monotonic() - self._started
 
     def state_dict(self) -> dict[str, Any]:
-        """Both places, and whether a callback asked the run to stop."""
-        places = {"now": self.now.state_dict(), "seen": self.seen.state_dict()}
-        return {**places, "asked_to_stop": self.asked_to_stop}
+        """The places, and whether a callback asked the run to stop, under which limit."""
+        return {
+            "now": self.now.state_dict(),
+            "seen": self.seen.state_dict(),
+            "closed": self.closed and self.closed.state_dict(),
+            "asked_to_stop": self.asked_to_stop,
+            "until": str(self.until),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes both places, and goes on counting time from there."""
+        """Takes the places, and goes on counting time from there.
+
+        A request to stop is forgotten where the run is given another limit: it is to go on.
+        """
         self.now, self.seen = Progress(**state["now"]), Progress(**state["seen"])
-        self.asked_to_stop = bool(state.get("asked_to_stop"))
+        closed = state.get("closed", state["seen"])
+        self.closed = None if closed is None else Progress(**closed)
+        same = state.get("until", str(self.until)) == str(self.until)
+        self.asked_to_stop = same and bool(state.get("asked_to_stop"))
         self._before, self._started = self.now.seconds, time.monotonic()
 
 
 class TrainSums:
-    """Sums of the training loss since the last report, kept on the device: adding needs no sync."""
+    """Sums of the training loss since the last report: exact, and adding waits for no device."""
 
     def __init__(self) -> None:
-        self.count: Tensor | float = 0.0
-        self.sums: dict[str, Tensor | float] = {}
+        self.count = ExactSum()
+        self.sums: dict[str, ExactSum] = {}
         self.steps, self.examples, self.seconds = 0, 0, 0.0
 
     def add(self, loss: Loss) -> None:
         """Adds one batch."""
-        self.count = self.count + loss.count.double()
-        for name, value in {"loss": loss.total.detach(), **loss.sums}.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value.double()
+        self.count.add(loss.count)
+        for name, value in {"loss": loss.total, **loss.sums}.items():
+            self.sums.setdefault(name, ExactSum()).add(value)
 
     def took(self, examples: int, *, seconds: float) -> None:
         """Counts a step that has been taken."""
@@ -64,8 +79,9 @@ class TrainSums:
 
     def pop(self) -> tuple[dict[str, float], dict[str, float]]:
         """The means since the last report and the rates by the wall clock; starts anew."""
-        count, seconds = float(self.count), max(1e-9, self.seconds)
-        values = {name: float(total) / count for name, total in self.sums.items()} if count else {}
+        count, seconds = float(self.count.exact()), max(1e-9, self.seconds)
+        sums = {name: float(total.exact()) for name, total in self.sums.items()}
+        values = {name: total / count for name, total in sums.items()} if count else {}
         rates = {
             "steps_per_second": self.steps / seconds,
             "examples_per_second": self.examples / seconds,
@@ -75,10 +91,10 @@ class TrainSums:
         return values, rates
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums as numbers."""
+        """The sums as text that is read back exactly."""
         return {
-            "count": float(self.count),
-            "sums": {name: float(value) for name, value in self.sums.items()},
+            "count": self.count.state(),
+            "sums": {name: total.state() for name, total in self.sums.items()},
             "steps": self.steps,
             "examples": self.examples,
             "seconds": self.seconds,
@@ -87,7 +103,9 @@ class TrainSums:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes saved sums."""
         self.__init__()  # type: ignore[misc]
-        self.count, self.sums = state["count"], dict(state["sums"])
+        self.count.add_state(str(state["count"]))
+        for name, total in state["sums"].items():
+            self.sums.setdefault(name, ExactSum()).add_state(str(total))
         self.steps, self.examples = state["steps"], state["examples"]
         self.seconds = state["seconds"]
 

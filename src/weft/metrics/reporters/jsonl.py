@@ -121,6 +121,11 @@ class JsonLines(Component, Reporter):
             lines.truncate_to(wanted)
 
     @override
+    def end(self, summary: Mapping[str, Any]) -> None:
+        """Waits for the disk: what says that the run is finished must not outlive its last line."""
+        self._open().sync()
+
+    @override
     def close(self) -> None:
         if isinstance(self._lines, LineLog):
             self._lines.close()

@@ -1,5 +1,6 @@
 """Where recipes come from: scripts, experiments, YAML; what fails, and what is trusted."""
 
+import importlib
 import sys
 
 import pytest
@@ -49,11 +50,40 @@ def test_local_modules_import_and_each_script_has_its_own(kitchen, tmp_path):
         (tmp_path / folder).mkdir()
         kitchen.file(f"NUMBER = {number}\n", f"{folder}/neighbour.py")
         kitchen.file("import neighbour\ndef f(): return neighbour.NUMBER\n", f"{folder}/recipe.py")
-    path = list(sys.path)
     first, second = (load_script(kitchen.folder / f / "recipe.py") for f in ("one", "two"))
     assert (first.ingredients["f"].value(), second.ingredients["f"].value()) == (1, 2)
     assert [p.name for p in second.local_modules] == ["neighbour.py"]
-    assert sys.path == path
+    assert first.local_modules == (tmp_path / "one" / "neighbour.py",)
+
+
+def test_a_neighbour_imported_when_a_function_is_called_is_the_scripts_own(kitchen, tmp_path):
+    for folder, number in (("one", 1), ("two", 2)):
+        (tmp_path / folder / "pack").mkdir(parents=True)
+        kitchen.file("from .deep import NUMBER\n", f"{folder}/pack/__init__.py")
+        kitchen.file(f"NUMBER = {number}\n", f"{folder}/pack/deep.py")
+        late = "def f():\n    import json, weft, neighbour_late\n    return neighbour_late.NUMBER\n"
+        kitchen.file(late, f"{folder}/recipe.py")
+        kitchen.file(
+            "def g():\n    import unused\nfrom pack import NUMBER\n", f"{folder}/neighbour_late.py"
+        )
+    for folder, number in (("one", 1), ("two", 2)):
+        table = load_script(kitchen.folder / folder / "recipe.py")
+        names = [p.relative_to(tmp_path / folder).as_posix() for p in table.local_modules]
+        assert names == ["neighbour_late.py", "pack/__init__.py", "pack/deep.py"]
+        assert table.ingredients["f"].value() == number
+        assert sys.path[-1] == str(tmp_path / folder)
+    assert [p for p in sys.path[:-1] if p.startswith(str(tmp_path / "one"))] == []
+
+
+def test_local_modules_do_not_depend_on_what_the_process_has_imported(
+    kitchen, tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    kitchen.file("NUMBER = 1\n", "early_bird.py")
+    kitchen.file("NUMBER = 1\n", "json.py")
+    importlib.import_module("early_bird")
+    table = kitchen.table("import early_bird, json\nimport weft.config\ndef f(): ...\n")
+    assert [p.name for p in table.local_modules] == ["early_bird.py"]
 
 
 def test_a_script_runs_again_and_edited_though_it_registers(kitchen):

@@ -19,8 +19,9 @@ from weft.config.nodes import Entries
 from weft.config.plan import Plan, draft_plan
 from weft.config.tree import structure_of
 from weft.config.values import INVALID, plain
+from weft.errors import Problem
 
-__all__ = ["TARGETS", "USAGE", "help_text"]
+__all__ = ["TARGETS", "USAGE", "help_text", "recipe_help"]
 
 TARGETS = (
     "tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer",
@@ -46,6 +47,23 @@ def help_text(
     usage: Mapping[str, str] = USAGE,
     targets: Iterable[str] = TARGETS,
 ) -> str:
+    """The text of :func:`recipe_help`."""
+    text, _ = recipe_help(
+        table, defaults, recipe=recipe, layers=layers, words=words, usage=usage, targets=targets
+    )
+    return text
+
+
+def recipe_help(
+    table: Table,
+    defaults: Table,
+    *,
+    recipe: str = "",
+    layers: Sequence[Entries] = (),
+    words: Sequence[str] = (),
+    usage: Mapping[str, str] = USAGE,
+    targets: Iterable[str] = TARGETS,
+) -> tuple[str, list[Problem]]:
     """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
 
     Args:
@@ -56,6 +74,9 @@ def help_text(
         words: Settings of the command line.
         usage: Command to one line on it.
         targets: Ingredients shown where the recipe or the library defines them.
+
+    Returns:
+        The text, and the problems in it but for ingredients that are not there yet.
     """
     known = {**defaults.ingredients, **table.ingredients}
     reached = [name for name in targets if name in known or name in WANTED]
@@ -69,10 +90,9 @@ def help_text(
     ]
     for ingredient in _ordered(plan):
         lines += ["", *_ingredient_lines(plan, ingredient)]
-    if plan.problems:
-        others = [p for p in plan.problems if not _about_missing(p.message, plan.missing)]
-        lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []
-    return "\n".join(lines) + "\n"
+    others = [p for p in plan.problems if not _about_missing(p.message, plan.missing)]
+    lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []
+    return "\n".join(lines) + "\n", others
 
 
 def _about_missing(message: str, missing: Sequence[str]) -> bool:

@@ -1,7 +1,9 @@
 """The key of a run: a hash of what decides its result.
 
-In it: resolved settings and the reached code of the recipe. Not in it: comments, docstrings,
-layout, and settings marked ``in_key=False`` (device, workers, reporting, saving, run length).
+In it: resolved settings, the reached code of the recipe, and which ingredient is built from which.
+Not in it: comments, docstrings, layout, settings marked ``in_key=False`` (device, workers, saving,
+run length), and the observers: reporters and callbacks, with what only they need. A callback may
+ask to stop: that is length, as ``max_steps`` is, and no key tells two lengths apart.
 """
 
 import ast
@@ -18,21 +20,51 @@ from weft.config.plan import Plan
 from weft.config.script import SCRIPT_MODULE
 from weft.config.values import INVALID, plain
 
-__all__ = ["key_settings", "local_modules", "reached_code", "run_key"]
+__all__ = ["OBSERVERS", "key_settings", "local_modules", "reached_code", "run_key"]
+
+OBSERVERS = ("reporters", "callbacks")
+"""Ingredients that see a run and do not decide what it computes."""
 
 
 def run_key(plan: Plan) -> str:
     """Twelve hex digits that name what the run computes."""
     content: dict[str, Any] = {"settings": key_settings(plan), "code": reached_code(plan)}
-    content |= {"swaps": plan.swaps, "objects": {} if plan.table.source else _objects(plan)}
+    order = _deciding(plan)
+    swaps = {name: path for name, path in plan.swaps.items() if name in order}
+    content |= {"swaps": swaps, "objects": {} if plan.table.source else _objects(plan)}
+    if wiring := _rebound(plan):
+        content["wiring"] = wiring
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _deciding(plan: Plan) -> list[str]:
+    """The planned names, without the observers and what only they need."""
+    reached: set[str] = set()
+    waiting = [name for name in plan.targets if name in plan.nodes]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached and name not in OBSERVERS:
+            reached.add(name)
+            waiting += [needed for needed in plan.nodes[name].needs if needed in plan.nodes]
+    return [name for name in plan.order if name in reached]
+
+
+def _rebound(plan: Plan) -> dict[str, dict[str, str]]:
+    """What is built from an ingredient of another name: ``.given(vocabulary="labels")``."""
+    found = {}
+    for name in _deciding(plan):
+        wired = plan.nodes[name].wiring.dependencies
+        other = {key: wanted for key, (wanted, _) in wired.items() if key != wanted}
+        if other:
+            found[name] = other
+    return found
 
 
 def _objects(plan: Plan) -> dict[str, str]:
     """Where the ingredients of a recipe without a script of its own are defined."""
     found = {}
-    for name in plan.order:
+    for name in _deciding(plan):
         value = documented(plan.nodes[name].value)
         if value is not None:
             module = getattr(value, "__module__", "")
@@ -44,7 +76,7 @@ def _objects(plan: Plan) -> dict[str, str]:
 def key_settings(plan: Plan) -> dict[str, Any]:
     """The resolved settings of the plan that are in the key."""
     found = {}
-    for name in sorted(plan.order):
+    for name in sorted(_deciding(plan)):
         node = plan.nodes[name]
         values = {p.name: _kept(p, node) for p in node.wiring.settings if p.in_key}
         head = {"type": node.type_name} if node.type_name else {}
@@ -73,7 +105,7 @@ def _without_marked(value: Any, data: Any) -> Any:
 
 
 def local_modules(table: Table) -> list[Path]:
-    """The modules of the script's own folder that it imported; a run keeps a copy of them."""
+    """The modules of the script's own folder that it imports; a run keeps a copy of them."""
     return list(table.local_modules)
 
 
@@ -88,7 +120,7 @@ def reached_code(plan: Plan) -> dict[str, str]:
         return {}
     tree = ast.parse(table.source)
     bound = _top_level(tree)
-    own = [n for n in plan.order if n in table.ingredients and n not in plan.swaps]
+    own = [n for n in _deciding(plan) if n in table.ingredients and n not in plan.swaps]
     configs = [plan.nodes[n] for n in own if plan.nodes[n].is_config]
     reached = [n for n in own if not plan.nodes[n].is_config]
     reached += [name for node in configs for name in _own_classes(node.config)]

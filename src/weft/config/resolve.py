@@ -36,6 +36,7 @@ class Resolver:
         self.problems: list[Problem] = self.settings.problems
         self.notes: list[str] = self.settings.notes
         self.resolved: dict[str, Node] = {}
+        self.changed: set[str] = set()  # ingredients that are of another type than the recipe says
 
     def node(self, name: str) -> Node:
         """The ingredient with its settings resolved; each is resolved once."""
@@ -55,10 +56,13 @@ class Resolver:
             if model is None:
                 return Node(ingredient, MISSING)
             base = model.settings
-            items = {key: Value(item, ingredient.place) for key, item in value.settings.items()}
-            own = [Entries(items, ingredient.place or Place(name))] if items else []
+            own = self.own_settings(name, value, model, ingredient.place)
+            if value.name in self.changed:
+                self.changed.add(name)
             value = model.value
         value, layers, changed = self.typed_value(name, value, [*own, *self.layers_of(name)])
+        if changed or name in self.names.swaps:
+            self.changed.add(name)
         node = Node(ingredient, value)
         if isinstance(value, BuiltFrom):
             node.wiring = self.built_from(name, value)
@@ -81,6 +85,22 @@ class Resolver:
             self.problems.append(Problem(text, place))
             return None
         return model
+
+    def own_settings(
+        self, name: str, value: Like, model: Node, place: Place | None
+    ) -> list[Entries]:
+        """What like(...) sets; of a model that a layer made another type, only what that has."""
+        items = dict(value.settings)
+        if value.name in self.changed:
+            known = _setting_names(name, model.value)
+            for key in [key for key in items if key not in known]:
+                where = f" ({place})" if place else ""
+                self.notes.append(
+                    f"{name}.{key}={items.pop(key)}{where} is discarded: {name} is like "
+                    f"{value.name}, which is of another type now and has no '{key}'."
+                )
+        values = {key: Value(item, place) for key, item in items.items()}
+        return [Entries(values, place or Place(name))] if values else []
 
     def layers_of(self, name: str) -> list[Entries]:
         """What files and the command line say of the ingredient, the weakest first."""

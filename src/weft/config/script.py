@@ -7,11 +7,12 @@ import inspect
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
+from weft.config.imports import file_of, is_local, local_files
 from weft.config.ingredient import Ingredient, Table, is_ingredient
 from weft.config.recipe import Recipe
 from weft.errors import Place, UserError
@@ -19,8 +20,6 @@ from weft.errors import Place, UserError
 __all__ = ["load_script", "table_of_module", "table_of_recipe"]
 
 SCRIPT_MODULE = "weft_recipe_"
-
-_local: dict[str, ModuleType] = {}  # modules found beside a script: the next script has its own
 
 
 def load_script(path: Path) -> Table:
@@ -38,14 +37,17 @@ def load_script(path: Path) -> Table:
         place = Place(str(path), line, getattr(error, "offset", None) if line else None)
         raise UserError(f"{place}: not Python: {getattr(error, 'msg', error)}.") from error
     module = _new_module(path, source)
-    with _folder_on_path(path.resolve().parent) as found:
+    folder = path.resolve().parent
+    with _imports_from(folder):
         try:
             exec(code, module.__dict__)  # noqa: S102 - running the user's own script is the point
         except (Exception, SystemExit) as error:
             raise UserError(_failure(error, path)) from error
     ingredients = _ingredients(tree, vars(module), str(path))
     doc = ast.get_docstring(tree) or ""
-    return Table(path.stem, ingredients, doc, path, source, module, tuple(sorted(found)))
+    return Table(
+        path.stem, ingredients, doc, path, source, module, tuple(local_files(tree, folder))
+    )
 
 
 def table_of_module(module: ModuleType) -> Table:
@@ -94,34 +96,50 @@ def _new_module(path: Path, source: str) -> ModuleType:
 
 
 @contextmanager
-def _folder_on_path(folder: Path) -> Iterator[set[Path]]:
-    """The script's folder on ``sys.path``; yields a set that fills with the modules found there."""
-    for name, module in _local.items():
-        if sys.modules.get(name) is module:
-            del sys.modules[name]
-    _local.clear()
-    before, found = set(sys.modules), set[Path]()
+def _imports_from(folder: Path) -> Iterator[None]:
+    """The script's folder first on ``sys.path`` while it is executed, and last from then on.
+
+    Functions of a script may import their neighbours when they are called, long after it was
+    loaded: while ingredients are built, or in the middle of the training. So the folder stays
+    importable, until the next script is loaded; last, where its names hide nobody else's. Modules
+    of the script before are forgotten, since the next may have others of the same names.
+    """
+    for name in _Former.imported():
+        del sys.modules[name]
+    if _Former.added is not None:
+        with suppress(ValueError):
+            sys.path.remove(_Former.added)
+    _Former.known, _Former.folder = set(sys.modules), folder
+    _Former.added = None if str(folder) in sys.path else str(folder)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
-        yield found
+        yield
     finally:
         sys.path.remove(str(folder))
-        for name in set(sys.modules) - before:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file and _is_local(Path(file), folder):
-                _local[name] = sys.modules[name]
-                found.add(Path(file).resolve())
+        if _Former.added is not None:
+            sys.path.append(_Former.added)
 
 
-def _is_local(file: Path, folder: Path) -> bool:
-    resolved = file.resolve()
-    inside = resolved.is_relative_to(folder) and "site-packages" not in resolved.parts
-    return (
-        inside
-        and resolved.suffix == ".py"
-        and not resolved.is_relative_to(Path(sys.prefix).resolve())
-    )
+class _Former:
+    """What the script that was loaded last brought into this process."""
+
+    known: ClassVar[set[str]] = set()
+    folder: ClassVar[Path | None] = None
+    added: ClassVar[str | None] = None
+    """What is on ``sys.path`` because of it."""
+
+    @classmethod
+    def imported(cls) -> list[str]:
+        """Its local modules that were imported since, also while ingredients were built."""
+        if cls.folder is None:
+            return []
+        files = {name: file_of(m) for name, m in sys.modules.items() if name not in cls.known}
+        return [
+            name
+            for name, file in files.items()
+            if file and is_local(file, cls.folder) and not name.startswith(SCRIPT_MODULE)
+        ]
 
 
 def _failure(error: BaseException, path: Path) -> str:
@@ -129,7 +147,7 @@ def _failure(error: BaseException, path: Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(path)]
     folder = path.resolve().parent
-    near = [f for f in frames if Path(f.filename).is_file() and _is_local(Path(f.filename), folder)]
+    near = [f for f in frames if Path(f.filename).is_file() and is_local(Path(f.filename), folder)]
     last = (near or own)[-1:]
     place = Place(last[0].filename, last[0].lineno) if last else Place(str(path))
     if isinstance(error, SyntaxError) and error.filename:

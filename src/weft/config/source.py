@@ -1,8 +1,8 @@
 """Where a recipe comes from: a script, an experiment, or a YAML file that names one of them."""
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ __all__ = ["Source", "open_recipe", "read_settings"]
 
 _SUFFIXES = (".yaml", ".yml")
 _OUTER = ("recipe", "settings", "built")
+_SAVED_OUTER = (*_OUTER, "swaps")
+"""At the top of a file that a run wrote; a person types a swap, and writes none in a file."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Source:
         name: What the recipe is called: the script's stem, the experiment's name.
         path: The script, or None for an experiment.
         yaml: The YAML file that named the recipe, or None.
+        swaps: Ingredients that a run's file says were replaced by an import path; the table has
+            them too, so that a plan of it swaps again.
     """
 
     table: Table
@@ -38,6 +42,7 @@ class Source:
     name: str
     path: Path | None = None
     yaml: Path | None = None
+    swaps: Mapping[str, str] = field(default_factory=dict)
 
 
 def open_recipe(
@@ -48,11 +53,12 @@ def open_recipe(
     Args:
         recipe: ``path.py``, ``experiment/name`` or ``file.yaml``; from Python also a Recipe.
         configs: Further YAML files of settings, each stronger than the one before.
-        allow_code: Whether a script that a run folder's file names may be executed.
+        allow_code: Whether code that a run folder's file names may be executed: a script, or what
+            an import path leads to.
 
     Raises:
         UserError: No such recipe, or a file that cannot be read.
-        CodeNotAllowedError: A run folder's file names a script, and ``allow_code`` is not given.
+        CodeNotAllowedError: A run folder's file names code, and ``allow_code`` is not given.
     """
     further = tuple(read_settings(Path(path)) for path in configs)
     if isinstance(recipe, Recipe):
@@ -65,8 +71,13 @@ def open_recipe(
     named = node.entries.get("recipe")
     if not isinstance(named, Scalar):
         raise UserError(f"{path}: names no recipe. Add a line like 'recipe: translation/tatoeba'.")
-    table = _named_table(path, named, saved=_is_saved(path, node), allow_code=allow_code)
-    return Source(table, (_settings(node, path), *further), table.name, table.path, path)
+    saved = _is_saved(path, node)
+    table = _named_table(path, named, saved=saved, allow_code=allow_code)
+    layers = (_settings(node, path, _SAVED_OUTER if saved else _OUTER), *further)
+    swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
+    if swaps:
+        table = replace(table, swaps={**table.swaps, **swaps})
+    return Source(table, layers, table.name, table.path, path, swaps)
 
 
 def read_settings(path: Path) -> Entries:
@@ -81,14 +92,14 @@ def read_settings(path: Path) -> Entries:
     return _settings(node, path)
 
 
-def _settings(node: Entries, path: Path) -> Entries:
+def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entries:
     """The settings at the top of the file, or under its ``settings:``."""
     inner = node.entries.get("settings")
     if inner is None:
-        rest = {key: item for key, item in node.entries.items() if key not in _OUTER}
+        rest = {key: item for key, item in node.entries.items() if key not in outer}
         return Entries(rest, node.place, key_places=node.key_places)
     for key in node.entries:
-        if key not in _OUTER:
+        if key not in outer:
             raise UserError(
                 f"{node.place_of(key)}: '{key}' stands beside 'settings:'; move it under it."
             )
@@ -100,8 +111,54 @@ def _settings(node: Entries, path: Path) -> Entries:
 
 
 def _is_saved(path: Path, node: Entries) -> bool:
-    """Whether a run wrote the file: then it is data, which may come from anywhere."""
-    return "built" in node.entries or (path.parent / "run.json").exists()
+    """Whether a run wrote the file, or what it names: data, which may come from anywhere.
+
+    A folder that lost its ``run.json``, or a second file beside the run's own, changes nothing.
+    """
+    if "built" in node.entries or (path.name == "config.yaml" and "settings" in node.entries):
+        return True
+    named = node.entries.get("recipe")
+    script = isinstance(named, Scalar) and named.text.endswith(".py")
+    files = [path, path.parent / named.text] if isinstance(named, Scalar) and script else [path]
+    return any(map(_is_run, _folders(files)))
+
+
+def _folders(files: Sequence[Path]) -> Iterator[Path]:
+    """Every folder around the files, as named and with links followed."""
+    for file in files:
+        yield from file.absolute().parents
+        yield from file.resolve().parents
+
+
+def _is_run(folder: Path) -> bool:
+    """Whether a run wrote into the folder; a project's own ``checkpoints`` has none of weft's."""
+    if (folder / "run.json").exists():
+        return True
+    checkpoints = folder / "checkpoints"
+    return (checkpoints / "last.json").exists() or any(checkpoints.glob("step-*"))
+
+
+def _saved_swaps(node: Entries, table: Table, *, allow_code: bool) -> dict[str, str]:
+    """The import paths of a run's file, but for those that the recipe itself has."""
+    inner = node.entries.get("swaps")
+    if inner is None or (not isinstance(inner, Entries) and untyped(inner) is None):
+        return {}
+    if not isinstance(inner, Entries):
+        raise UserError(f"{inner.place}: wanted a mapping of ingredients to import paths.")
+    found = {}
+    for name, item in inner.entries.items():
+        place = inner.place_of(name)
+        if not isinstance(item, Scalar) or not item.text.startswith("@"):
+            raise UserError(f"{place}: swaps.{name}: wanted an import path, as @package.name.")
+        if table.swaps.get(name) == item.text:
+            continue
+        if not allow_code:
+            raise CodeNotAllowedError(
+                f"{place}: this run was made with {name}={item.text}, and code that a run folder "
+                f"names is not executed. If you trust it, add --allow-code (allow_code=True)."
+            )
+        found[name] = item.text
+    return found
 
 
 def _named_table(path: Path, named: Scalar, *, saved: bool, allow_code: bool) -> Table:
@@ -122,15 +179,20 @@ def _named_table(path: Path, named: Scalar, *, saved: bool, allow_code: bool) ->
 def _table(name: str) -> Table:
     if name.endswith(".py"):
         if not Path(name).exists():
-            found = (
-                [str(other) for other in Path(name).parent.glob("*.py")]
-                if Path(name).parent.is_dir()
-                else []
+            raise UserError(
+                f"{name}: no such script in {Path.cwd()}. {_near_script(name)}".rstrip()
             )
-            guess = near(name, found)
-            raise UserError(f"{name}: no such script in {Path.cwd()}. {guess}".rstrip())
         return load_script(Path(name))
     return _experiment(name, "command line")
+
+
+def _near_script(name: str) -> str:
+    """The script beside it with the nearest name: ``.py``, which all have, makes nothing near."""
+    folder = Path(name).parent
+    stems = {other.stem: str(other) for other in folder.glob("*.py")} if folder.is_dir() else {}
+    guess = near(Path(name).stem, stems)
+    named = [path for stem, path in stems.items() if guess == near(stem, [stem])]
+    return f"Did you mean '{named[0]}'? " if named else ""
 
 
 def _experiment(name: str, place: str) -> Table:

@@ -28,8 +28,10 @@ __all__ = ["NeedsCodeError", "load_run", "predictor_of", "saved_nodes", "saved_p
 class NeedsCodeError(CodeNotAllowedError):
     """A part of the predictor's path is the recipe's own code."""
 
-    def __init__(self, run: Path, part: str, kind: str | None = None) -> None:
-        recipe = run / "recipe.py"
+    def __init__(
+        self, run: Path, part: str, kind: str | None = None, swap: str | None = None
+    ) -> None:
+        recipe: object = run / "recipe.py" if swap is None else f"swapped by {part}={swap}"
         allow = "allow it: --allow-code on the command line, allow_code=True in Python."
         if kind is None:
             super().__init__(
@@ -140,7 +142,8 @@ def saved_plan(
     saved = saved_nodes(run, section)
     taken = {name: (instead or {}).get(name, name) for name in names}
     kept = {name: saved.entries[key] for name, key in taken.items() if key in saved.entries}
-    table = {name: _component(run, name, kept.get(name)) for name in names}
+    swaps = _swaps(run)
+    table = {name: _component(run, name, kept.get(name), swaps.get(taken[name])) for name in names}
     return make_plan(
         table_of_recipe(Recipe(**table), name=str(run / "config.yaml")),
         defaults=table_of_recipe(Recipe(), name="nothing"),
@@ -151,13 +154,23 @@ def saved_plan(
     )
 
 
-def _component(run: Path, name: str, node: Any) -> Any:
-    """The component that an ingredient of a run was, by its registered name."""
+def _swaps(run: Path) -> dict[str, str]:
+    """The import paths in a run's ``config.yaml``, as text: nothing is imported."""
+    saved = read_yaml(run / "config.yaml").entries.get("swaps")
+    items = saved.entries if isinstance(saved, Entries) else {}
+    return {name: item.text for name, item in items.items() if isinstance(item, Scalar)}
+
+
+def _component(run: Path, name: str, node: Any, swap: str | None) -> Any:
+    """The component that an ingredient of a run was, by its registered name.
+
+    What an import path was swapped in for is the recipe's own, unless it is registered here.
+    """
     kind = node.entries.get("type") if isinstance(node, Entries) else None
     registry = registries.models if name == "module" else registries.for_ingredient(name)
     if not isinstance(kind, Scalar) or registry is None:
-        raise NeedsCodeError(run, name)
+        raise NeedsCodeError(run, name, swap=swap)
     try:
         return registry.get(kind.text)
     except UnknownNameError:
-        raise NeedsCodeError(run, name, kind.text) from None
+        raise NeedsCodeError(run, name, kind.text, swap=swap) from None

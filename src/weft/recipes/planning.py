@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.config.ingredient import Table
-from weft.config.plan import Plan, draft_plan, make_plan
+from weft.config.plan import Plan, draft_plan
 from weft.config.recipe import Recipe
 from weft.config.script import table_of_module
 from weft.config.source import Source, open_recipe
-from weft.errors import UserError
+from weft.errors import PlanError, UserError
 from weft.recipes import defaults
 from weft.recipes.run_folder import RunFolder, is_run_folder
 
@@ -64,17 +64,12 @@ def plan_recipe(
         words: Settings as on the command line.
         configs: Further YAML files of settings.
         targets: The ingredients that are asked for.
-        allow_code: Whether a script that a run folder brings may be executed.
+        allow_code: Whether code that a run folder names may be executed.
     """
-    source, run = open_named(recipe, configs, allow_code=allow_code)
-    plan = make_plan(
-        source.table,
-        defaults=library_defaults(),
-        layers=source.layers,
-        words=words,
-        targets=targets,
-    )
-    return Planned(source, plan, run)
+    planned = draft_recipe(recipe, words, configs=configs, targets=targets, allow_code=allow_code)
+    if planned.plan.problems:
+        raise PlanError(planned.plan.problems)
+    return planned
 
 
 def draft_recipe(

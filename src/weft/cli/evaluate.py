@@ -26,6 +26,8 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluates, and prints a table for each data ingredient."""
     log_lines()
+    if args.predictions:
+        _refuse_unwritable(args.predictions)
     from weft.metrics.tables import values_table
     from weft.recipes.reload import evaluate
 
@@ -46,6 +48,25 @@ def run(args: argparse.Namespace) -> int:
     if args.predictions:
         _write(args.predictions, found)
     return 0
+
+
+def _refuse_unwritable(path: str) -> None:
+    """Says before minutes are spent that the file of predictions cannot be written."""
+    import os
+    from pathlib import Path
+
+    from weft.errors import UserError
+
+    folder = Path(path).parent
+    if Path(path).is_dir():
+        why = "it is a folder"
+    elif not folder.is_dir():
+        why = f"there is no folder {folder}"
+    elif not os.access(folder, os.W_OK):
+        why = f"no file can be made in the folder {folder}"
+    else:
+        return
+    raise UserError(f"--predictions {path}: {why}.")
 
 
 def _write(path: str, found: dict[str, Any]) -> None:

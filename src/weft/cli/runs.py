@@ -24,28 +24,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(root: Path) -> int:
-    from weft.errors import WeftError
     from weft.metrics.tables import text_table
-    from weft.recipes.run_folder import RunFolder
 
-    rows = []
-    for file in sorted(root.glob("**/run.json")):
-        folder = RunFolder(file.parent)
-        try:
-            info = folder.info
-        except WeftError as error:
-            rows.append([str(file.parent), "unreadable", str(error)])
-            continue
-        best = folder.result.get("best") or {}
-        value = ", ".join(f"{k} {v:.4g}" for k, v in best.items() if k != "step")
-        rows.append(
-            [str(file.parent), "finished" if info.get("finished") else "not finished", value]
-        )
+    rows = [_row(file.parent) for file in sorted(root.glob("**/run.json"))]
     if not rows:
         print(f"No runs in {root}.")
         return 0
     print(text_table(["run", "state", "best"], rows))
     return 0
+
+
+def _row(path: Path) -> list[str]:
+    """A run's line; a folder that another program wrote, or that is damaged, has one too."""
+    from weft.errors import WeftError
+    from weft.recipes.run_folder import RunFolder
+
+    try:
+        info = RunFolder(path).info
+        best = (info.get("result") or {}).get("best") or {}
+        value = ", ".join(f"{k} {v:.4g}" for k, v in best.items() if k != "step")
+    except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:
+        return [str(path), "unreadable", str(error)]
+    return [str(path), "finished" if info.get("finished") else "not finished", value]
 
 
 def _verify(run_folder: Path) -> int:
@@ -55,13 +55,65 @@ def _verify(run_folder: Path) -> int:
 
     if not is_run_folder(run_folder):
         raise UserError(f"{run_folder} is not a run folder (no run.json and config.yaml in it).")
-    store = Checkpoints(run_folder / "checkpoints")
-    paths = sorted((run_folder / "checkpoints").glob("step-*"))
+    folder = run_folder / "checkpoints"
+    store = Checkpoints(folder)
+    paths = sorted(folder.glob("step-*"))
     bad = 0
     for path in paths:
         problems = store.verify(path)
         bad += bool(problems)
         print(f"{path.name}: {'ok' if not problems else '; '.join(problems)}")
+    wrong = _pointer_problems(run_folder, any_saved=bool(paths))
+    for problem in wrong:
+        print(problem)
+    failed = bool(bad or wrong)
     plural = "" if len(paths) == 1 else "s"
-    print(f"{len(paths)} checkpoint{plural}, {bad} damaged", file=sys.stderr if bad else sys.stdout)
-    return 1 if bad else 0
+    counted = f"{len(paths)} checkpoint{plural}, {bad} damaged" if paths else "no checkpoint"
+    print(counted, file=sys.stderr if failed else sys.stdout)
+    return 1 if failed else 0
+
+
+def _pointer_problems(run_folder: Path, *, any_saved: bool) -> list[str]:
+    """What is wrong with ``last.json`` and ``best.json``, a line each.
+
+    ``last.json`` is there once anything was saved; ``best.json`` once something was selected.
+    """
+    from weft.checkpoint.pointer import Pointer
+    from weft.errors import WeftError
+
+    folder, found = run_folder / "checkpoints", []
+    for name, wanted in (("last.json", any_saved), ("best.json", _has_best(run_folder))):
+        try:
+            pointer = Pointer.read(folder / name)
+            if pointer is not None:
+                found += _pointed_problems(folder / pointer.folder, name, pointer)
+            elif wanted:
+                found.append(f"{name}: missing")
+        except (WeftError, OSError) as error:
+            found.append(str(error) if name in str(error) else f"{name}: {error}")
+    return found
+
+
+def _has_best(run_folder: Path) -> bool:
+    """Whether the run says that it ended with a best checkpoint."""
+    from weft.errors import WeftError
+    from weft.recipes.run_folder import RunFolder
+
+    try:
+        return bool(RunFolder(run_folder).result.get("best"))
+    except (WeftError, ValueError, TypeError, AttributeError):
+        return False
+
+
+def _pointed_problems(path: Path, name: str, pointer: Any) -> list[str]:
+    import hashlib
+
+    from weft.checkpoint.manifest import MANIFEST, Manifest, read_small
+
+    if not path.is_dir():
+        return [f"{name}: it points to {path.name}, which is gone"]
+    data = read_small(path / MANIFEST)
+    saved_since = Manifest.from_bytes(data).serial > pointer.serial  # and not yet pointed to
+    if saved_since or hashlib.sha256(data).hexdigest() == pointer.manifest_sha256:
+        return []
+    return [f"{name}: {path.name} is not the checkpoint that it points to"]

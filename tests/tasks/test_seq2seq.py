@@ -88,7 +88,7 @@ def test_many_rows_over_the_length_are_listed_up_to_twenty(make_task):
 def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
     task = make_task(max_source_length=12, max_target_length=20, over_length="skip")
     with caplog.at_level(logging.WARNING, logger="weft"):
-        batches = task.batches(Data(batch_size=100), train=False, seed=1)
+        batches = task.batches(Data(batch_size=100), train=True, seed=1)
     over = task.text.encode(ROWS, with_targets=True).over_length.tolist()
     note = f"{len(over)} of 9 rows left out: more than 12 source or 20 target tokens."
     assert (caplog.messages, task.notes) == ([note], [note])
@@ -96,8 +96,6 @@ def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
     kept = [i for i in range(9) if i not in over]
     assert sorted(row["row"] for row in batches.examples(batch)) == kept
     assert all(ROWS[row["row"]]["source"] == row["source"] for row in batches.examples(batch))
-    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).rows
-    assert {row["row"] for row in rows} <= set(kept)
 
 
 def test_a_limit_the_module_sets_counts_before_the_first_step(make_task, make_module):

@@ -127,3 +127,36 @@ def test_a_module_that_is_not_ours_generates_by_the_same_steps(make_task, make_m
     two = evaluate(wrapped, wrapped.batches(Data(), train=False, seed=1))
     assert two.rows == one.rows
     assert two.values == pytest.approx(one.values, rel=1e-5)
+
+
+def test_a_target_that_is_too_long_counts_as_a_reference_but_not_in_the_loss(make_task):
+    """Only a source over the limit leaves a row out of the scores of translations."""
+    rows = [{"source": "The cat sleeps. " * 6, "target": "Le chat dort."}, *ROWS]
+    whole = make_task(Canned)
+    lengths = whole.text.encode(ROWS, with_targets=True)["target"].lengths
+    limit = int(sorted(lengths)[5])
+    over = [i for i, length in enumerate(lengths) if length > limit]
+    assert 0 < len(over) < 5
+    short = [row for i, row in enumerate(ROWS) if i not in over]
+    task = make_task(Canned, over_length="skip", max_source_length=40, max_target_length=limit)
+    for size in (100, 1):  # 1: batches in which no target counts
+        found = evaluate(task, task.batches(Data(rows, batch_size=size), train=False, seed=1))
+        all_rows = evaluate(whole, whole.batches(Data(batch_size=size), train=False, seed=1))
+        of_short = evaluate(whole, whole.batches(Data(short, batch_size=size), train=False, seed=1))
+        for name in ("bleu", "chrf", "bleu_single"):
+            assert found.values[name] == all_rows.values[name], name
+        for name in ("loss", "perplexity", "accuracy"):
+            assert found.values[name] == pytest.approx(of_short.values[name], rel=1e-5), name
+        assert [row["row"] - 1 for row in found.rows] == [row["row"] for row in all_rows.rows]
+        assert found.details["left_out"] == "1 of 10 rows left out: more than 40 source tokens."
+        assert found.details["loss"] == (
+            f"{len(over)} of 10 rows do not count in the loss: more than {limit} target tokens."
+        )
+
+
+def test_in_training_a_target_that_is_too_long_leaves_the_row_out(make_task):
+    task = make_task(over_length="skip", max_target_length=20)
+    over = task.text.encode(ROWS, with_targets=True).over_length.tolist()
+    (batch,) = task.batches(Data(batch_size=100), train=True, seed=1)
+    assert len(batch) == 9 - len(over)
+    assert int(batch.target_lengths.min()) > 0

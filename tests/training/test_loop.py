@@ -126,7 +126,8 @@ def test_what_is_not_finite_never_reaches_the_weights(bench, monkeypatch, how, s
     assert str(caught.value).endswith(
         "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
     )
-    assert f" Rows of the step: [{rows}]. " in str(caught.value)
+    numbers = ", ".join(str(row + 1) for row in rows)
+    assert f" Rows of train_data in this step: {numbers}. " in str(caught.value)
     assert caught.value.exit_code == 1
     saved = trainer.checkpoints.load_part(trainer.checkpoints.last(), "model")
     assert trainer.checkpoints.last().name == "step-00000003"

@@ -21,7 +21,7 @@ class Evaluation:
     directions: Mapping[str, Direction]
     """For each value ``higher`` or ``lower``: which is better."""
     details: Mapping[str, str]
-    """How a value was computed, where that needs saying: sacreBLEU's signatures."""
+    """How a value was computed, where that needs saying: sacreBLEU's signatures, rows left out."""
     rows: list[dict[str, Any]]
     """One plain dictionary per answered row, in the order of the data."""
 
@@ -58,6 +58,7 @@ def evaluate(
         name: way for metric in metrics.values() for name, way in metric.directions().items()
     }
     details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
+    details |= getattr(batches, "details", {})
     return Evaluation(task.reduce(metrics), directions, details, rows)
 
 

@@ -1,8 +1,14 @@
 """Batches of encoded rows, and batches that the recipe made itself."""
 
 import itertools
+import logging
+import random
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from typing_extensions import override
 
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
@@ -10,7 +16,9 @@ from weft.errors import DataError
 from weft.runtime.seeds import HostRandom
 from weft.tasks.task import Row
 
-__all__ = ["ReadyBatches", "RowBatches", "RowSource", "look", "peek"]
+__all__ = ["ReadyBatches", "RowBatches", "RowSource", "look", "peek", "ready_batches"]
+
+LOG = logging.getLogger("weft")
 
 
 @runtime_checkable
@@ -49,6 +57,7 @@ class RowBatches:
         batches: Batches of row numbers turned into tensors, with exact state.
         rows: The rows that were encoded, by the same numbers.
         numbers: Each row's number in the data, where some of it was left out; None: its own.
+        details: What an evaluation on these batches says of rows that do not count in a value.
     """
 
     def __init__(
@@ -57,8 +66,10 @@ class RowBatches:
         rows: Sequence[Row],
         *,
         numbers: Sequence[int] | None = None,
+        details: Mapping[str, str] | None = None,
     ) -> None:
         self.batches, self.rows, self.numbers = batches, rows, numbers
+        self.details = dict(details or {})
 
     @property
     def epoch(self) -> int:
@@ -86,6 +97,46 @@ class RowBatches:
         self.batches.load_state_dict(dict(state))
 
 
+class HostPlace(Mapping[str, Any]):
+    """The state of the global generators as it is now, turned into plain data only when read.
+
+    A place is taken before every batch and saved before few of them.
+    """
+
+    def __init__(self) -> None:
+        self._raw = _raw_host()
+
+    @cached_property
+    def _plain(self) -> dict[str, Any]:
+        now = _raw_host()
+        _set_host(self._raw)
+        try:
+            return HostRandom().state_dict()
+        finally:
+            _set_host(now)
+
+    @override
+    def __getitem__(self, name: str) -> Any:
+        return self._plain[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plain)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._plain)
+
+
+def _raw_host() -> tuple[Any, Any]:
+    return random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002  # the global one
+
+
+def _set_host(raw: tuple[Any, Any]) -> None:
+    random.setstate(raw[0])
+    np.random.set_state(raw[1])  # noqa: NPY002  # the global one
+
+
 class ReadyBatches:
     """A recipe's own iterable of batches; each iteration of it is one epoch.
 
@@ -106,8 +157,8 @@ class ReadyBatches:
         self.epoch, self.position = 0, 0
         self._skip = 0
         self._random = HostRandom()
-        self._at_start: dict[str, Any] | None = None
-        self._at_place: dict[str, Any] | None = None
+        self._at_start: Mapping[str, Any] | None = None
+        self._at_place: Mapping[str, Any] | None = None
 
     @property
     def replayed(self) -> bool:
@@ -124,10 +175,10 @@ class ReadyBatches:
         """The batches of this epoch that are still to come."""
         at_place, self._at_place = self._at_place, None
         if at_place is None:
-            self._at_start = self._random.state_dict()
+            self._at_start = HostPlace()
             yield from self.source
             return
-        now = self._random.state_dict()
+        now = HostPlace()
         self._random.load_state_dict(self._at_start or at_place)
         iterator = iter(self.source)
         for _ in itertools.islice(iterator, self._skip):
@@ -146,7 +197,7 @@ class ReadyBatches:
         """Epoch, position, the global generators', and the iterable's own state if it has one."""
         state: dict[str, Any] = {"epoch": self.epoch, "position": self.position}
         if self.position:
-            state["random"] = {"start": self._at_start, "place": self._random.state_dict()}
+            state["random"] = {"start": self._at_start, "place": HostPlace()}
         if isinstance(self.source, Resumable):
             state["source"] = self.source.state_dict()
         return state
@@ -154,15 +205,46 @@ class ReadyBatches:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to the place in ``state``; replays whole epochs of an iterable without a state."""
         self.epoch, self.position, self._skip = state["epoch"], state["position"], 0
-        random = state.get("random", {})
-        self._at_start, self._at_place = random.get("start"), random.get("place")
+        drawn = state.get("random", {})
+        self._at_start, self._at_place = drawn.get("start"), drawn.get("place")
         if isinstance(self.source, Resumable):
             self.source.load_state_dict(state["source"])
             return
+        if self.epoch or self.position:
+            LOG.info(
+                "Drawing %d whole epochs and %d batches again: the %s does not know its place.",
+                self.epoch,
+                self.position,
+                type(self.source).__name__,
+            )
         for _ in range(self.epoch):  # a generator behind it may shuffle by its own count of epochs
             for _batch in self.source:
                 pass
         self._skip = self.position
+
+
+class SizedReadyBatches(ReadyBatches):
+    """Ready batches of an iterable that knows how many it gives in an epoch."""
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return len(self.source)  # type: ignore[arg-type]
+
+
+def ready_batches(
+    batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]]
+) -> ReadyBatches:
+    """Ready batches, with a length where the iterable has one.
+
+    Example:
+        >>> len(ready_batches([1, 2], read=list))
+        2
+    """
+    try:
+        len(batches)  # type: ignore[arg-type]
+    except (TypeError, NotImplementedError):  # a DataLoader has __len__, whatever it loads from
+        return ReadyBatches(batches, read)
+    return SizedReadyBatches(batches, read)
 
 
 def look(data: Iterable[Any]) -> tuple[Any, Iterable[Any]]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.models.decoding import Decoding, Hypothesis, decode
 from weft.models.losses import cross_entropy, num_correct
 from weft.tasks.modules import generator_of, label_logits, longest_input
-from weft.tasks.row_batches import ReadyBatches, RowBatches, RowSource, look
+from weft.tasks.row_batches import RowBatches, RowSource, look, ready_batches
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.paths import Seq2SeqText, TextPath
 from weft.text.ragged import Ragged
@@ -74,7 +74,10 @@ class Seq2Seq(Task):
         max_target_length: int = 512
         """Longest target, in tokens with its start and end marks."""
         over_length: Literal["error", "skip"] = "error"
-        """What a longer row is in training and validation: an error, or left out and counted."""
+        """What a longer row is in training and validation: an error, or left out and counted.
+
+        In validation a row whose target alone is too long is left out of the loss only.
+        """
         decoding: Decoding = Decoding()
         """How answers are searched."""
 
@@ -124,31 +127,73 @@ class Seq2Seq(Task):
         first, data = look(data)
         if isinstance(first, Mapping):
             return self._encoded(data, train=train, seed=seed)
-        return ReadyBatches(data, self._read_batch)
+        return ready_batches(data, self._read_batch)
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows: Sequence[Row] = data.rows() if isinstance(data, RowSource) else list(data)
         batching = data.batching if isinstance(data, RowSource) else Batching(shuffle=train)
         encoded = self.text.encode(rows, with_targets=True)
         columns, numbers = dict(encoded.columns), None
-        if len(encoded.over_length):
-            numbers = self._kept(len(rows), encoded.over_length)
+        over, details = encoded.over_length, dict[str, str]()
+        if len(over) and not train and self.config.over_length == "skip":
+            over, details = self._unscored(columns)
+        if len(over):
+            numbers = self._kept(len(rows), over, train=train)
             rows = [rows[i] for i in numbers]
             columns = {name: column.take(numbers) for name, column in columns.items()}
-        return RowBatches(self._epochs(columns, batching, seed=seed), rows, numbers=numbers)
+            details["left_out"] = self.notes[-1]
+        batches = self._epochs(columns, batching, seed=seed)
+        return RowBatches(batches, rows, numbers=numbers, details=details)
+
+    def _unscored(self, columns: dict[str, Ragged]) -> tuple[NDArray[np.int64], dict[str, str]]:
+        """Cuts targets that are too long to their start mark, which leaves them without a label.
+
+        So an evaluation still translates their sources and compares with their text.
+
+        Returns:
+            The rows with too long a source, which are left out, and what is to be said of the loss.
+        """
+        over = {
+            side: columns[side].lengths > limit
+            for side, limit in self.text.limits.items()
+            if limit is not None
+        }
+        none = np.zeros(len(columns["source"]), dtype=np.bool_)
+        sources = over.get("source", none)
+        targets = over.get("target", none) & ~sources
+        if not targets.any():
+            return np.flatnonzero(sources), {}
+        pairs = zip(columns["target"], targets, strict=True)
+        columns["target"] = Ragged.from_lists(
+            [ids[: 1 if cut else None].tolist() for ids, cut in pairs]
+        )
+        note = (
+            f"{int(targets.sum())} of {len(none)} rows do not count in the loss: more than "
+            f"{self.text.limits['target']} target tokens."
+        )
+        self.notes.append(note)
+        LOG.warning(note)
+        return np.flatnonzero(sources), {"loss": note}
 
     def _epochs(
         self, columns: Mapping[str, Ragged], batching: Batching, *, seed: int
     ) -> EpochBatches[Seq2SeqBatch]:
         def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
-            return collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
+            batch = collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
+            if batch.target is None or batch.target.shape[1] > 1:
+                return batch
+            # Only targets that do not count: the decoder still reads one position.
+            target = torch.nn.functional.pad(batch.target, (0, 1), value=self.pad_idx)
+            return replace(batch, target=target)
 
         return EpochBatches(columns, batching, collate, seed=seed)
 
-    def _kept(self, count: int, too_long: NDArray[np.int64]) -> list[int]:
+    def _kept(self, count: int, too_long: NDArray[np.int64], *, train: bool) -> list[int]:
         """The rows that are left when those that are too long are out; or the error."""
         limits = self.text.limits
         most = f"{limits['source']} source or {limits['target']} target tokens"
+        if not train and self.config.over_length == "skip":
+            most = f"{limits['source']} source tokens"
         if self.config.over_length == "error":
             listed = ", ".join(str(int(i) + 1) for i in too_long[:20])
             more = ", ..." if len(too_long) > 20 else ""

@@ -1,0 +1,370 @@
+"""How runs end: damage to the best checkpoint, interrupted evaluations, requests, lengths."""
+
+import os
+import random
+import shutil
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.bench import Rows, differences, metrics_of, outcome, sentences
+from weft.checkpoint import Checkpoints
+from weft.errors import DataError, RunStoppedError, UserError
+from weft.metrics.reporters.jsonl import JsonLines
+from weft.runtime.experiment import Experiment
+from weft.tasks import Loss, Translation
+from weft.tasks.row_batches import ready_batches
+from weft.training import Callback, Cosine, Every, InverseSquareRoot, Selection
+from weft.training.state import TrainSums
+
+
+class Adverse(Translation):
+    """A task whose validation loss is best at the first evaluation."""
+
+    calls = 0
+
+    def reduce(self, metrics):
+        type(self).calls += 1
+        return {**super().reduce(metrics), "loss": float(type(self).calls)}
+
+
+def flipped(checkpoints):
+    file = checkpoints.best() / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 16
+    file.write_bytes(data)
+    return f"checkpoint {checkpoints.best().name} skipped: "
+
+
+def deleted(checkpoints):
+    shutil.rmtree(checkpoints.best())
+    return "best.json points to step-00000005, which is gone."
+
+
+def unreadable(checkpoints):
+    (checkpoints.folder / "best.json").write_text("{")
+    return "best.json"
+
+
+def every_one(checkpoints):
+    for path in checkpoints.folder.glob("step-*"):
+        (path / "model.safetensors").write_bytes(b"")
+    return "The weights of the last step are used."
+
+
+@pytest.mark.parametrize("harm", [flipped, deleted, unreadable, every_one])
+def test_a_damaged_best_checkpoint_does_not_keep_a_run_from_its_end(bench, caplog, harm):
+    Adverse.calls = 0
+    said = []
+
+    class Harms(Callback):
+        def saved(self, progress, checkpoint):
+            if progress.steps == 12:
+                said.append(harm(trainer.checkpoints))
+
+    trainer = bench.but(task_class=Adverse).make(Harms())
+    kept = {}
+    finish = trainer.finish
+
+    def finishes():
+        kept.update({n: v.clone() for n, v in trainer.task.module.state_dict().items()})
+        finish()
+
+    trainer.finish = finishes
+    trainer.fit()
+    assert trainer.selection.best == (5, 1.0)
+    lines = [message for message in caplog.messages if said[0] in message]
+    assert len(lines) == 1
+    assert harm is every_one or lines[0].endswith("; using step-00000012")
+    assert differences(kept, dict(trainer.task.module.state_dict())) == []
+    assert trainer.summary["weights"] == {"step": 12}
+
+
+class DrawsInEvaluation(Translation):
+    """Draws from the host's generators in its validation, and sends a signal at one batch."""
+
+    at, seen = 0, 0
+
+    def validation_step(self, batch, examples):
+        type(self).seen += 1
+        self.drawn.append((random.random(), float(np.random.rand())))  # noqa: NPY002
+        if type(self).seen == self.at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().validation_step(batch, examples)
+
+    def training_step(self, batch):
+        self.drawn.append((random.random(), float(np.random.rand())))  # noqa: NPY002
+        return super().training_step(batch)
+
+
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_a_stop_in_an_evaluation_that_draws_leaves_no_trace(bench, monkeypatch, at):
+    def run(folder, at):
+        monkeypatch.setattr(DrawsInEvaluation, "at", at)
+        monkeypatch.setattr(DrawsInEvaluation, "seen", 0)
+        monkeypatch.setattr(DrawsInEvaluation, "drawn", [], raising=False)
+        trainer = bench.but(folder=folder, task_class=DrawsInEvaluation).make()
+        if at:
+            with pytest.raises(RunStoppedError):
+                trainer.fit()
+        else:
+            trainer.fit()
+        return trainer, DrawsInEvaluation.drawn
+
+    wanted, drawn = run(bench.folder / "undisturbed", 0)
+    _, before = run(bench.folder / "stopped", at)
+    resumed, after = run(bench.folder / "stopped", 0)
+    assert differences(outcome(wanted), outcome(resumed)) == []
+    assert before[: -at % 2 - 2] == drawn[: len(before[: -at % 2 - 2])]
+    assert after == drawn[len(drawn) - len(after) :]
+
+
+def test_training_draws_the_same_however_often_it_is_evaluated(bench, monkeypatch):
+    found = []
+    for every in (2, 100):
+        monkeypatch.setattr(DrawsInEvaluation, "drawn", [], raising=False)
+        here = bench.but(folder=bench.folder / str(every), task_class=DrawsInEvaluation)
+        here.but(test_data=None).make(evaluate_every=Every(every)).fit()
+        found.append(set(DrawsInEvaluation.drawn))
+    assert len(found[0] & found[1]) == 21 + 2  # 12 steps take 21 batches; 2 of the last evaluation
+
+
+class AsksAt(Callback):
+    """Asks to stop at one event."""
+
+    def __init__(self, event, step=0):
+        setattr(self, event, lambda progress, *_: progress.steps == step)
+
+
+def test_a_request_at_the_start_ends_with_an_evaluation_and_a_checkpoint(bench):
+    trainer = bench.make(AsksAt("start"))
+    assert trainer.fit().steps == 0
+    assert [line["split"] for line in metrics_of(bench.folder)] == ["valid", "test"]
+    assert trainer.checkpoints.last().name == "step-00000000"
+    assert trainer.selection.best[0] == 0
+    again = bench.make()
+    assert again.fit().steps == 0
+    assert [line["split"] for line in metrics_of(bench.folder)] == ["valid", "test"]
+    assert bench.make(max_steps=2).fit().steps == 2  # another length: it is to go on
+
+
+def test_a_request_at_a_resumed_start_is_evaluated_once(bench):
+    with pytest.raises(KeyboardInterrupt):
+        bench.make(Interrupts(), save_every=Every(1)).fit()
+    trainer = bench.make(AsksAt("start", 7))
+    assert trainer.fit().steps == 7
+    assert [step for step, _ in trainer.selection.history] == [5, 7]
+
+
+class Interrupts(Callback):
+    """Ends the process in the eighth step."""
+
+    def step(self, progress):
+        if progress.steps == 8:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("event", ["saved", "end"])
+def test_saved_and_end_only_observe(bench, event):
+    trainer = bench.make(AsksAt(event, 6 if event == "saved" else 12))
+    assert trainer.fit().steps == 12
+    assert bench.make(max_steps=14).fit().steps == 14
+
+
+def test_a_request_is_forgotten_when_the_run_is_given_another_length(bench):
+    assert bench.make(AsksAt("step", 7)).fit().steps == 7
+    assert bench.make().fit().steps == 7
+    longer = bench.make(max_steps=14)
+    assert longer.fit().steps == 14
+    assert [step for step, _ in longer.selection.history] == [5, 7, 10, 14]
+
+
+def test_spent_patience_says_why_a_longer_run_ends_at_once(bench, caplog):
+    Adverse.calls = 0
+    patience = {"selection": Selection.Config(patience=1), "evaluate_every": Every(2)}
+    here = bench.but(task_class=Adverse, trainer=patience)
+    assert here.make().fit().steps == 4
+    caplog.clear()
+    assert here.make(max_steps=20).fit().steps == 4
+    assert (
+        "The run ends here: loss was not better since step 2, and trainer.selection.patience="
+        "1 evaluations are spent." in caplog.messages
+    )
+
+
+class Ready:
+    """Ready batches of a task, with or without a length."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+def ready(bench):
+    rows = Rows(sentences()[:28], batch_size=4)
+    return list(bench.make().task.batches(rows, train=True, seed=1))
+
+
+def test_a_length_that_is_not_known_is_found_before_the_first_step(bench):
+    batches = ready(bench)
+    here = bench.but(
+        train_data=lambda: Ready(batches),
+        schedule=Cosine.Config(warmup_steps=1000).build(),
+        trainer={"max_steps": None, "max_epochs": 2},
+    )
+    with pytest.raises(UserError) as caught:
+        here.make()
+    assert str(caught.value) == (
+        "The cosine schedule needs the length of the run in steps; it is not known. "
+        "Set trainer.max_steps or trainer.max_epochs, or choose "
+        "lr_scheduler.type=inverse_square_root."
+    )
+    assert here.but(train_data=lambda: batches).make().total == 8
+    cools = InverseSquareRoot.Config(cooldown=0.1).build()
+    with pytest.raises(UserError, match=r"^The inverse_square_root .* lr_scheduler\.cooldown=0\.$"):
+        here.but(schedule=cools).make()
+
+
+@pytest.mark.parametrize(("steps", "epochs", "total"), [(3, 2, 3), (30, 2, 8), (30, None, 30)])
+def test_the_length_is_the_first_limit(bench, steps, epochs, total):
+    trainer = bench.make(max_steps=steps, max_epochs=epochs)
+    assert trainer.total == total
+    assert trainer.fit().steps == total
+
+
+def test_ready_batches_have_a_length_where_their_source_has_one():
+    class Unknown(Ready):
+        def __len__(self):
+            raise TypeError("as a DataLoader of an iterable data set")
+
+    assert len(ready_batches([1, 2, 3], list)) == 3
+    assert not hasattr(ready_batches(Ready([1]), list), "__len__")
+    assert not hasattr(ready_batches(Unknown([1]), list), "__len__")
+
+
+class BatchesOfTuples(Translation):
+    """Its batches are tuples, whose length is not that in rows."""
+
+    def training_step(self, batch):
+        return super().training_step(batch[1])
+
+
+def test_examples_are_counted_in_batches_that_are_tuples(bench):
+    batches = [(batch.source, batch) for batch in ready(bench)]
+    trainer = bench.but(task_class=BatchesOfTuples, train_data=lambda: batches).make(max_steps=3)
+    assert trainer.fit().examples == sum(len(source) for source, _ in batches[:6])
+
+
+@pytest.mark.parametrize(
+    ("batch", "size"),
+    [
+        ([1, 2, 3], 3),
+        ({"n": 7, "ids": torch.zeros(4, 2)}, 4),
+        ((torch.tensor(1.0), torch.zeros(5)), 5),
+    ],
+)
+def test_the_size_of_a_batch(bench, batch, size):
+    assert bench.make().task.batch_size(batch) == size
+
+
+def test_a_batch_without_a_size_is_named(bench):
+    with pytest.raises(UserError) as caught:
+        bench.make().task.batch_size({"n": 7})
+    assert str(caught.value) == (
+        "The number of rows of a dict is not known: it has no len and holds no tensor. "
+        "Override Translation.batch_size(batch)."
+    )
+
+
+class Nothing(Translation):
+    """Counts no target at all."""
+
+    def loss(self, logits, targets):
+        return super().loss(logits[:0], targets[:0])
+
+
+def test_a_step_without_a_target_is_named(bench):
+    data = lambda: Rows(sentences()[:28], batch_size=15, shuffle=False)  # noqa: E731
+    with pytest.raises(DataError) as caught:
+        bench.but(task_class=Nothing, train_data=data).make().fit()
+    text = str(caught.value)
+    assert text.startswith("Step 1 has no target to learn from: the count of its loss is 0; ")
+    assert "Rows of train_data in this step: " in text
+    assert ", ... (28 rows). Leave such rows out of train_data." in text
+    assert text.count(",") == 20
+
+
+def test_sums_are_exact_and_know_no_float64(monkeypatch):
+    """As on an accelerator without float64: nothing may be turned into it on the device."""
+    monkeypatch.setattr(torch.Tensor, "double", lambda self: pytest.fail("float64 on the device"))
+    sums = TrainSums()
+    for value in (1e8, 1.0, -1e8, 0.1):
+        sums.add(Loss(torch.tensor(value), torch.tensor(1.0), {"nll": torch.tensor(0.1)}))
+    again = TrainSums()
+    again.load_state_dict(sums.state_dict())
+    wanted = 1.0 + float(torch.tensor(0.1))
+    values = [each.pop()[0] for each in (sums, again)]
+    assert values[0] == values[1]
+    assert values[0]["loss"] == pytest.approx(wanted / 4, rel=1e-12)
+
+
+def test_the_best_is_kept_besides_the_newest(tmp_path):
+    store = Checkpoints(tmp_path, keep=2)
+    for step in (1, 2, 3, 4):
+        store.save(step, {"model": torch.nn.Linear(1, 1)})
+    store.mark_best(4)
+    store.save(5, {"model": torch.nn.Linear(1, 1)})
+    names = sorted(path.name for path in tmp_path.glob("step-*"))
+    assert names == ["step-00000003", "step-00000004", "step-00000005"]
+
+
+def test_the_last_line_is_on_the_disk_before_the_run_is_finished(tmp_path):
+    seen = []
+
+    class Lines:
+        size = 0
+
+        def append(self, line):
+            seen.append(line["split"])
+
+        def sync(self):
+            seen.append("sync")
+
+        def truncate_to(self, size):
+            raise AssertionError
+
+    reporter = JsonLines(JsonLines.Config(), xp=Experiment(folder=tmp_path), lines=Lines())
+    reporter.report("test", {"step": 1}, {"loss": 1.0})
+    reporter.end({})
+    assert seen == ["test", "sync"]
+
+
+def test_a_replay_is_said(bench, caplog):
+    batches = ready(bench)
+    source = Ready(batches)
+    found = ready_batches(source, list)
+    found.load_state_dict({"epoch": 2, "position": 3})
+    assert caplog.messages == [
+        "Drawing 2 whole epochs and 3 batches again: the Ready does not know its place."
+    ]
+
+
+def test_a_place_becomes_plain_data_only_when_it_is_saved(bench, monkeypatch):
+    from weft.runtime.seeds import HostRandom
+
+    made = []
+    whole = HostRandom.state_dict
+    monkeypatch.setattr(HostRandom, "state_dict", lambda self: made.append(1) or whole(self))
+    found = ready_batches(Ready([1, 2, 3]), list)
+    iterator = iter(found)
+    next(iterator)
+    state = found.state_dict()
+    assert made == []
+    wanted = whole(HostRandom())
+    random.random()
+    assert dict(state["random"]["place"]) == wanted
+    assert len(made) == 1

@@ -37,7 +37,17 @@ def undisturbed(trainings, tmp_path_factory):
         assert ended.code == 0, ended.log
         found.append((outcome(run_folder(folder)), ended.seconds))
     assert unlike(found[0][0], found[1][0]) == []
+    assert_it_can_tell(found[1][0])
     return found[1]
+
+
+def assert_it_can_tell(outcome):
+    """The best moves twice and no two evaluations answer alike: a wrong one would be seen."""
+    values = [value for _, value in outcome["selection"]["history"]]
+    bests = [value for i, value in enumerate(values) if all(value < other for other in values[:i])]
+    assert len(bests) >= 3
+    valid = [data for name, data in outcome["predictions"].items() if name.startswith("valid")]
+    assert len(valid) == len(set(valid)) == 3
 
 
 class Moments:

@@ -31,11 +31,11 @@ model = Transformer.Config(
     dim=16, ffn_dim=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
 )
 task = Translation.Config(decoding=Decoding(max_length_a=0.5, max_length_b=4))
-optimizer = AdamW.Config(lr=5e-3)
+optimizer = AdamW.Config(lr=2e-2)
 lr_scheduler = InverseSquareRoot.Config(warmup_steps=5)
 trainer = Trainer.Config(
     max_steps=20, accumulate=2, evaluate_every=Every(7), save_every=Every(4),
-    report_every=Every(1), selection=Selection.Config(metric="chrf"),
+    report_every=Every(1), selection=Selection.Config(metric="loss"),
 )
 '''
 

@@ -124,6 +124,7 @@ def test_the_newest_and_the_best_stay(store):
     assert store.best().name == "step-00000010"
     store.mark_best(50)
     assert [path for path in names(store.folder) if path.startswith("step")] == [
+        "step-00000010",
         "step-00000040",
         "step-00000050",
     ]

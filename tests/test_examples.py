@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from weft.cli.main import main
+from weft.recipes.planning import plan_recipe
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -80,3 +81,11 @@ def test_tatoeba_trains_is_measured_and_answers(tmp_path, monkeypatch, capsys):
     (tmp_path / "new.txt").write_text("The house is red.\nHouse 3.\n")
     assert main(["predict", "run", "new.txt"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_the_example_and_the_experiment_are_the_same_recipe():
+    script, named = (
+        plan_recipe(recipe, targets=["trainer", "valid_data"]).plan.settings
+        for recipe in (EXAMPLES / "tatoeba.py", "translation/tatoeba")
+    )
+    assert script == named

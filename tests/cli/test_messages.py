@@ -1,8 +1,10 @@
 """Wrong use: exit code 2, no traceback, and a text that says what was wanted and what to do."""
 
 import fcntl
+import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,6 +204,58 @@ def test_yaml_names_a_recipe_and_runs_are_listed(use):
     assert use("runs", "list", "empty") == (0, "No runs in empty.\n", "")
     code, out, _ = use("runs", "verify", "run")
     assert (code, out.splitlines()[-1]) == (0, "2 checkpoints, 0 damaged")
+
+
+def test_help_of_a_wrong_setting_is_shown_and_exits_with_2(use):
+    assert use("help", "doc.py")[0] == 0  # only incomplete
+    code, out, _ = use("help", "recipe.py", "optimizer.lr=abc")
+    assert code == 2
+    assert "!!! command line: optimizer.lr=abc: optimizer.lr: wanted float, found 'abc'. !!!" in out
+
+
+def test_a_foreign_folder_does_not_end_the_list_of_runs(use, tmp_path, place):
+    shutil.copytree(place / "run", tmp_path / "good")
+    good = json.loads((place / "run" / "run.json").read_text())
+    contents = ["[]", "{}", "{", "\xff", json.dumps({**good, "result": {"best": [1]}})]
+    contents += [json.dumps({**good, "result": {"best": {"bleu": "high"}}})]
+    for number, content in enumerate(contents):
+        (tmp_path / f"bad{number}").mkdir()
+        (tmp_path / f"bad{number}" / "run.json").write_text(content, encoding="latin-1")
+    code, out, _ = use("runs", "list", str(tmp_path))
+    assert code == 0
+    assert out.count("unreadable") == len(contents)
+    assert "good" in out
+
+
+def test_verify_reads_the_pointers_too(use, tmp_path, place):
+    def verify(name, change):
+        shutil.copytree(place / "run", tmp_path / name)
+        folder = tmp_path / name / "checkpoints"
+        change(folder)
+        code, out, _ = use("runs", "verify", str(tmp_path / name))
+        return code, out
+
+    assert verify("good", lambda folder: None)[0] == 0
+    code, out = verify("missing", lambda folder: (folder / "last.json").unlink())
+    assert (code, "last.json: missing\n" in out) == (1, True)
+    code, out = verify("damaged", lambda folder: (folder / "best.json").write_text("{}"))
+    assert code == 1
+    assert "best.json" in out
+    code, out = verify("dangling", lambda folder: shutil.rmtree(folder / "step-00000002"))
+    assert (code, "last.json: it points to step-00000002, which is gone\n" in out) == (1, True)
+    code, out = verify("empty", lambda folder: [shutil.rmtree(p) for p in folder.glob("step-*")])
+    assert code == 1
+    code, out = verify("none", shutil.rmtree)
+    assert (code, out) == (1, "best.json: missing\n")  # run.json tells of a best one
+
+
+def test_where_predictions_go_is_looked_at_first(use):
+    code, out, err = use("evaluate", "run", "--predictions", "nowhere/p.jsonl")
+    assert (code, out) == (2, "")
+    assert err == "error: --predictions nowhere/p.jsonl: there is no folder nowhere.\n"
+    assert use("evaluate", "run", "--predictions", "empty")[2] == (
+        "error: --predictions empty: it is a folder.\n"
+    )
 
 
 def test_predict_keeps_lines_and_names_the_bad_ones(use):

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from tests.config.conftest import SCRIPT
-from weft.config.key import local_modules, reached_code, run_key
+from weft.config.key import key_settings, local_modules, reached_code, run_key
 
 
 def test_the_key_is_the_settings_and_the_reached_code(kitchen):
@@ -109,3 +109,47 @@ def test_a_config_whose_class_comes_from_a_module_is_named_by_it(kitchen):
         for name in ("Loop", "Part")
     ]
     assert found == ["machines.Loop", "machines.Part"]
+
+
+REBOUND = """
+from weft.config import Component, Config
+
+class Part(Component):
+    class Config(Config): ...
+    def __init__(self, config, *, a: str, b: str): self.ab = a, b
+
+def one() -> str: return "one"
+def two() -> str: return "two"
+part = Part.Config().given(a="one", b="two")
+"""
+
+
+def test_what_an_ingredient_is_rebound_to_is_in_it(kitchen):
+    key = run_key(kitchen.plan(script=REBOUND, targets=["part"]))
+    other = REBOUND.replace('given(a="one", b="two")', 'given(a="two", b="one")')
+    assert run_key(kitchen.plan(script=other, targets=["part"])) != key
+
+
+OBSERVED = """
+class Sink:
+    def __init__(self, path: str = "a") -> None: ...
+def sink(path: str = "a") -> Sink: return Sink(path)
+def train_data(size: int = 3) -> list: return [0] * size
+def reporters(sink: Sink, console: bool = True) -> list: return [sink]
+def callbacks(quiet: bool = False) -> list: return []
+def work(train_data: list, reporters: list, callbacks: list) -> int: return len(train_data)
+"""
+
+
+def test_reporters_callbacks_and_what_only_they_need_are_not_in_it(kitchen):
+    def plan(*words, script=OBSERVED):
+        return kitchen.plan(*words, script=script, targets=["work"])
+
+    key = run_key(plan())
+    assert sorted(reached_code(plan())) == ["train_data", "work"]
+    assert key_settings(plan()) == {"train_data": {"size": 3}}
+    words = ("reporters.console=no", "callbacks.quiet=yes", "sink.path=b")
+    assert run_key(plan(*words)) == key
+    assert plan(*words).settings["reporters"] == {"console": False}
+    assert run_key(plan(script=OBSERVED.replace("return [sink]", "return [sink, 1]"))) == key
+    assert run_key(plan("train_data.size=4")) != key

@@ -124,6 +124,39 @@ def test_like_follows_its_model_wherever_that_was_set(kitchen):
     assert plan.settings["valid_data"] == {"path": "rows.tsv", "shuffle": False}
 
 
+def test_what_a_follower_sets_and_another_type_of_its_model_lacks_is_discarded(kitchen):
+    script = """
+from weft.config import Component, Config, like, registries
+
+@registries.datasets.register("tiny_files")
+class Files(Component):
+    class Config(Config):
+        path: str = "a"
+        shuffle: bool = True
+    def __init__(self, config): ...
+
+@registries.datasets.register("tiny_made")
+class Made(Component):
+    class Config(Config):
+        path: str = "m"
+        size: int = 3
+    def __init__(self, config): ...
+
+train_data = Files.Config()
+valid_data = like("train_data", path="b", shuffle=False)
+"""
+    targets = ["train_data", "valid_data"]
+    plan = kitchen.plan("train_data.type=tiny_made", script=script, targets=targets)
+    assert plan.settings["valid_data"] == {"type": "tiny_made", "path": "b", "size": 3}
+    assert plan.notes == [
+        "valid_data.shuffle=False (recipe.py:19:1) is discarded: valid_data is like train_data, "
+        "which is of another type now and has no 'shuffle'."
+    ]
+    wrong = script.replace("shuffle=False)", "shufle=False)")
+    with pytest.raises(PlanError):  # a mistake of the script's own stays one
+        kitchen.plan(script=wrong, targets=["valid_data"])
+
+
 def kitchen_script(valid: str) -> str:
     from tests.config.conftest import SCRIPT
 

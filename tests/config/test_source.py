@@ -6,10 +6,13 @@ import sys
 import pytest
 
 from weft.config import registries
+from weft.config.key import run_key
 from weft.config.nodes import untyped
+from weft.config.plan import make_plan
 from weft.config.recipe import Recipe, register_experiment
 from weft.config.script import load_script
 from weft.config.source import open_recipe, read_settings
+from weft.config.yaml_files import dump_yaml
 from weft.errors import CodeNotAllowedError, UserError
 
 
@@ -208,3 +211,75 @@ def test_code_that_a_run_folder_names_needs_the_flag(kitchen, sign):
     )
     assert "executed" in error(lambda: open_recipe("config.yaml", allow_code=True))
     assert "executed" in error(lambda: open_recipe("recipe.py"))
+
+
+def swapped_run(kitchen, outer="built: {}\n"):
+    """A run's file of a recipe whose module was swapped by an import path."""
+    kitchen.file("raise RuntimeError('executed')\n", "evil_swap.py")
+    text = f"recipe: tiny/rows\nsettings: {{}}\nswaps:\n  module: '@evil_swap.deep'\n{outer}"
+    return kitchen.file(text, "saved.yaml")
+
+
+def test_a_saved_swap_needs_the_flag_and_is_of_the_table_then(kitchen, monkeypatch):
+    monkeypatch.setattr(registries.experiments, "_entries", {})
+    monkeypatch.setattr(registries.experiments, "_modules", {})
+    register_experiment("tiny/rows")(lambda: Recipe(module=lambda size=3: size))
+    path = swapped_run(kitchen)
+    assert error(lambda: open_recipe(path), CodeNotAllowedError) == (
+        "saved.yaml:4:3: this run was made with module=@evil_swap.deep, and code that a run folder "
+        "names is not executed. If you trust it, add --allow-code (allow_code=True)."
+    )
+    assert "evil_swap" not in sys.modules
+    source = open_recipe(path, allow_code=True)
+    assert source.swaps == {"module": "@evil_swap.deep"}
+    assert source.table.swaps == source.swaps
+    swapped_run(kitchen, outer="")  # a person's own file has no swaps
+    assert error(lambda: open_recipe(path)) == (
+        "saved.yaml:3:1: 'swaps' stands beside 'settings:'; move it under it."
+    )
+
+
+def test_a_second_file_in_a_run_folder_is_of_the_run(kitchen, tmp_path):
+    (tmp_path / "run" / "conf").mkdir(parents=True)
+    kitchen.file("raise RuntimeError('executed')\n", "run/recipe.py")
+    kitchen.file("{}", "run/run.json")
+    kitchen.file("recipe: ../recipe.py\n", "run/conf/more.yaml")
+    kitchen.file("recipe: run/recipe.py\n", "outside.yaml")
+    (tmp_path / "link.yaml").symlink_to("run/conf/more.yaml")
+    kitchen.file("", "recipe.py")
+    for path in ("run/conf/more.yaml", "outside.yaml", "link.yaml"):
+        assert "is not executed" in error(lambda p=path: open_recipe(p), CodeNotAllowedError)
+
+
+def test_a_run_folder_that_lost_its_signs_is_one_still(kitchen, tmp_path):
+    kitchen.file("raise RuntimeError('executed')\n")
+    kitchen.file("recipe: recipe.py\nsettings: {}\n", "config.yaml")
+    assert "is not executed" in error(lambda: open_recipe("config.yaml"), CodeNotAllowedError)
+    kitchen.file("recipe: recipe.py\n", "other.yaml")
+    (tmp_path / "checkpoints").mkdir()  # a project may have such a folder of its own
+    assert "executed" in error(lambda: open_recipe("other.yaml"), UserError)
+    (tmp_path / "checkpoints" / "step-00000001").mkdir()
+    assert "is not executed" in error(lambda: open_recipe("other.yaml"), CodeNotAllowedError)
+
+
+def test_the_ending_of_a_script_makes_no_name_near(kitchen, tmp_path):
+    kitchen.file("", "zz.py")
+    assert error(lambda: open_recipe("ab.py")) == f"ab.py: no such script in {tmp_path}."
+
+
+def test_a_saved_swap_is_swapped_again_with_its_settings_and_the_same_key(kitchen, tmp_path):
+    kitchen.file("def other_rows(size: int = 3) -> list: return [0] * size\n", "swap_in.py")
+    script = kitchen.file("def rows(size: int = 2) -> list: return []\n")
+    words = ("rows=@swap_in.other_rows", "rows.size=5")
+    typed = kitchen.plan(*words, script=load_script(script), targets=["rows"])
+    (tmp_path / "run").mkdir()
+    kitchen.file(script.read_text(), "run/recipe.py")
+    saved = {"recipe": "recipe.py", "settings": typed.settings, "swaps": typed.swaps, "built": {}}
+    kitchen.file(dump_yaml(saved), "run/config.yaml")
+    source = open_recipe("run/config.yaml", allow_code=True)
+    again = make_plan(
+        source.table, defaults=kitchen.defaults, layers=source.layers, targets=["rows"]
+    )
+    assert again.start().get("rows") == [0] * 5
+    assert (again.swaps, again.notes) == (typed.swaps, [])
+    assert run_key(again) == run_key(typed)

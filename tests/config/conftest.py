@@ -156,4 +156,10 @@ def kitchen(tmp_path, monkeypatch):
     kept = {name: dict(registry._entries) for name, registry in registries.all_registries().items()}
     yield Kitchen(Path())
     for name, registry in registries.all_registries().items():
-        registry._entries = kept[name]
+        # What the library registered meanwhile stays: its modules are imported once.
+        new = {key: entry for key, entry in registry._entries.items() if _is_library(entry)}
+        registry._entries = {**kept[name], **new}
+
+
+def _is_library(entry) -> bool:
+    return str(getattr(entry, "__module__", "")).startswith("weft.")

@@ -28,7 +28,10 @@ def allowed_changes(now: Planned, before: Planned) -> dict[str, Any]:
     Raises:
         UserError: Some of them decide what the run computes; all of these are named.
     """
-    refused = _changed(flat(key_settings(before.plan)), flat(key_settings(now.plan)))
+    refused = {
+        **_changed(before.plan.swaps, now.plan.swaps),
+        **_changed(flat(key_settings(before.plan)), flat(key_settings(now.plan))),
+    }
     if refused:
         raise UserError(
             f"{now.run} cannot go on with another {' and '.join(refused)}: that is another run. "

@@ -10,7 +10,8 @@ from typing import Literal, overload
 
 from typing_extensions import override
 
-from weft.config import Component, Config, registries
+from weft.config import Component, registries
+from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batching
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
@@ -85,7 +86,7 @@ class TextPairs(Component, AccountedRows):
         (2, {'source': 'Hi.', 'target': 'Salut.'})
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Where the pairs are, how they are read, and how they are batched."""
 
         path: Path

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.metrics.metric import Direction, Metric, MetricError, State
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Bleu(CorpusScore):
         'nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp'
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of BLEU; the defaults are sacrebleu's, as in published figures."""
 
         name: str = "bleu"
@@ -210,7 +211,7 @@ class ChrF(CorpusScore):
         {'chrf': 100.0}
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of chrF; the defaults are those of sacrebleu (chrF2)."""
 
         name: str = "chrf"

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
@@ -68,7 +69,7 @@ class Transformer(Component, nn.Module):
         torch.Size([2, 2, 100])
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
 
         vocabulary_size: int | None = None

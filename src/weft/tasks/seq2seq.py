@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from weft.config.component import Config
+from weft.config.component import Config as BaseConfig
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
@@ -64,7 +64,7 @@ class Seq2Seq(Task):
     To change the loss, override :meth:`loss`.
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of the task."""
 
         label_smoothing: float = 0.1

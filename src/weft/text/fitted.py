@@ -8,7 +8,8 @@ from pathlib import Path
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config, setting
+from weft.config.component import Component, setting
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import ModelType, train_sentencepiece
@@ -24,7 +25,7 @@ class FittedTokenizer(Component):
     and the settings; rank 0 trains it, the others wait and load.
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of the fitted tokenizer."""
 
         vocab_size: int = 5000

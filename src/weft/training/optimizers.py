@@ -5,7 +5,8 @@ from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.tasks.task import Task
 
@@ -25,7 +26,7 @@ class AdamW(Component):
         ('AdamW', 0.002)
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of AdamW."""
 
         lr: float = 1e-3

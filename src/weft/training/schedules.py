@@ -13,7 +13,8 @@ from typing import ClassVar
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 
 __all__ = ["Constant", "Cosine", "InverseSquareRoot", "Linear", "Schedule"]
@@ -22,7 +23,7 @@ __all__ = ["Constant", "Cosine", "InverseSquareRoot", "Linear", "Schedule"]
 class Schedule(Component):
     """Base of the schedules: a linear warm-up, then the shape of the subclass."""
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings every schedule has."""
 
         warmup_steps: int = 0

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 
 __all__ = ["Selection"]
@@ -26,7 +27,7 @@ class Selection(Component):
         (2, 2.0)
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of the selection."""
 
         metric: str = "loss"

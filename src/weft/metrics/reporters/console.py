@@ -13,7 +13,8 @@ from typing import Any, Literal, TextIO, final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config, setting
+from weft.config.component import Component, setting
+from weft.config.component import Config as BaseConfig
 from weft.metrics.reporters.bar import BarDisplay
 from weft.metrics.reporters.lines import Display, LinesDisplay, summary_line
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
@@ -50,7 +51,7 @@ class Console(Component, Reporter):
         valid at step 1,200 · loss 2.871 · bleu 28.34
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Settings of the console."""
 
         mode: Literal["auto", "bar", "lines"] = setting("auto", in_key=False)

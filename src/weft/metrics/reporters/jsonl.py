@@ -7,7 +7,8 @@ from typing import Any, Protocol, final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.metrics.metric import MetricError
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
@@ -69,7 +70,7 @@ class JsonLines(Component, Reporter):
         {"split": "train", "step": 10, "loss": 3.25, "time": {"elapsed": 1.5}}
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """It has no settings."""
 
     config: Config

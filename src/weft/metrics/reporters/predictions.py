@@ -7,7 +7,8 @@ from typing import final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component, Config, setting
+from weft.config.component import Component, setting
+from weft.config.component import Config as BaseConfig
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, Row
 from weft.runtime.experiment import Experiment
@@ -31,7 +32,7 @@ class Predictions(Component, Reporter):
         xp: The run, for its folder.
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """How many rows are written; None is all of them, 0 none (and no file)."""
 
         sample: int | None = setting(20, in_key=False)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from weft.config import registries
-from weft.config.component import Component, Config
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.data.batching import Batching
 from weft.data.text_pairs import Rows
 from weft.recipes.corpus.parts import generate
@@ -23,7 +24,7 @@ class CorpusPairs(Component):
         ['source', 'target']
     """
 
-    class Config(Config):
+    class Config(BaseConfig):
         """Which part, and how it is batched."""
 
         part: Literal["train", "valid", "test"] = "train"

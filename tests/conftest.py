@@ -1,6 +1,7 @@
 """Fixtures every room uses."""
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -65,3 +66,13 @@ def failing_disk() -> Callable:
             yield disk
 
     return failing
+
+
+@pytest.fixture(autouse=True)
+def quiet_logger() -> Iterator[None]:
+    """Takes back the handlers that a command gave to weft's logger: each test starts without."""
+    logger = logging.getLogger("weft")
+    handlers, level = list(logger.handlers), logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)

@@ -56,7 +56,7 @@ def test_a_large_file_a_list_and_bytes_are_refused(tmp_path):
     path.write_text("a: " + "x" * MAX_BYTES)
     with pytest.raises(UserError) as caught:
         read_yaml(path)
-    assert str(caught.value) == f"{path}: larger than 1000000 bytes; a file of settings is small."
+    assert str(caught.value) == f"{path}: larger than 256000 bytes; a file of settings is small."
     path.write_text("- a\n")
     with pytest.raises(UserError) as caught:
         read_yaml(path)

@@ -16,7 +16,7 @@ from weft.errors import Place, UserError
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "Word", "dump_yaml", "parse_word", "read_yaml", "yaml_nodes"]
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 256_000  # a run's own has about 5,000; so many are read in under half a second
 MAX_DEPTH = 50
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is 20 times faster

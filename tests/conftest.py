@@ -69,10 +69,11 @@ def failing_disk() -> Callable:
 
 
 @pytest.fixture(autouse=True)
-def quiet_logger() -> Iterator[None]:
-    """Takes back the handlers that a command gave to weft's logger: each test starts without."""
+def quiet_logger() -> None:
+    """Takes back the handler that a command gave to weft's logger: each test starts without.
+
+    At the start, since a fixture of a whole module may have run a command.
+    """
     logger = logging.getLogger("weft")
-    handlers, level = list(logger.handlers), logger.level
-    yield
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
+    logger.handlers[:] = [handler for handler in logger.handlers if handler.name != "weft-stderr"]
+    logger.setLevel(logging.NOTSET)

@@ -22,7 +22,7 @@ class FittedTokenizer(Component):
     """Makes a :class:`MultilingualTokenizer` from all text of ``train_data``, which gives rows.
 
     The SentencePiece model is trained once and kept in ``cache_dir`` under a name made of the text
-    and the settings; rank 0 trains it, the others wait and load.
+    and the settings.
     """
 
     class Config(BaseConfig):

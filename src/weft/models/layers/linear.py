@@ -9,7 +9,7 @@ __all__ = ["Linear"]
 
 @final
 class Linear(nn.Linear):
-    r"""Applies :math:`y = x W^\top + b` to the last dimension; a ``torch.nn.Linear`` of the library's.
+    r"""Applies :math:`y = x W^\top + b` to the last dimension.
 
     Example:
         >>> import torch

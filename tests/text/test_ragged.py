@@ -86,3 +86,16 @@ def test_clipping_to_nothing_is_refused():
 def test_it_equals_nothing_else():
     assert Ragged.from_lists([[1]]) != [[1]]
     assert Ragged.from_lists([[1], []]) != Ragged.from_lists([[], [1]])
+
+
+def test_values_may_be_a_mapped_file_of_small_ids(tmp_path):
+    rows = [[7, 60_000], [], [1, 2, 3]]
+    np.save(tmp_path / "values.npy", np.array([i for row in rows for i in row], np.uint16))
+    mapped = np.load(tmp_path / "values.npy", mmap_mode="r")
+    ragged = Ragged(np.asarray(mapped), Ragged.from_lists(rows).offsets)
+    assert ragged.padded([0, 2, -3], pad=9).tolist() == [[7, 60_000, 9], [1, 2, 3], [7, 60_000, 9]]
+    assert [part.tolist() for part in ragged.bounds([-1, 1])] == [[2, 2], [3, 0]]
+    with pytest.raises(IndexError):
+        ragged.padded([3], pad=0)
+    with pytest.raises(IndexError):
+        ragged.take([-4])

@@ -125,11 +125,11 @@ def collate_seq2seq(
     """
     rows = np.asarray(indices, dtype=np.int64)
     source, target = columns["source"], columns.get("target")
-    lengths = source.lengths[rows]
+    _, lengths = source.bounds(rows)
     num_tokens = int(lengths.sum())
     label_lengths = None
     if target is not None:
-        label_lengths = np.maximum(target.lengths[rows] - 1, 0)
+        label_lengths = np.maximum(target.bounds(rows)[1] - 1, 0)
         num_tokens += int(label_lengths.sum())
     return Seq2SeqBatch(
         source=torch.from_numpy(source.padded(rows, pad_idx)),

@@ -7,6 +7,7 @@ per token, and a padded batch is cut out of them without a Python step per row.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,8 @@ class Ragged:
     """``n`` rows of token ids; row ``i`` is ``values[offsets[i]:offsets[i + 1]]``.
 
     Args:
-        values: *Shape:* ``[total]``, int32; all rows, one after the other.
+        values: *Shape:* ``[total]``, int32, or uint16 where a store is mapped into memory; all
+            rows, one after the other.
         offsets: *Shape:* ``[n + 1]``, int64; rising, from 0 to ``total``.
 
     Example:
@@ -32,7 +34,7 @@ class Ragged:
                [5, 6, 7]])
     """
 
-    values: NDArray[np.int32]
+    values: NDArray[Any]
     offsets: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, index: int) -> NDArray[Any]:
         """Row ``index`` as a view of ``values``."""
         count = len(self)
         if not -count <= index < count:
@@ -85,7 +87,7 @@ class Ragged:
         index %= count
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
-    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+    def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[i] for i in range(len(self)))
 
     @override
@@ -110,10 +112,20 @@ class Ragged:
         [2, 3, 2, 3, 1]
         """
         rows = np.asarray(indices, dtype=np.int64)
-        lengths = self.lengths[rows]
+        starts, lengths = self.bounds(rows)
         offsets = _offsets(lengths)
-        shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
+        shift = np.repeat(starts - offsets[:-1], lengths)
         return Ragged(self.values[np.arange(offsets[-1]) + shift], offsets)
+
+    def bounds(self, indices: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where those rows begin in ``values``, and their lengths; looks at no other row.
+
+        >>> [part.tolist() for part in Ragged.from_lists([[5], [6, 7]]).bounds([1, 0])]
+        [[1, 0], [2, 1]]
+        """
+        rows = np.asarray(indices, dtype=np.int64)
+        starts = self.offsets[:-1][rows]
+        return starts, self.offsets[1:][rows] - starts
 
     def padded(self, indices: ArrayLike, pad: int) -> NDArray[np.int64]:
         """Those rows as one rectangle, filled with ``pad`` on the right.
@@ -121,10 +133,13 @@ class Ragged:
         Returns:
             *Shape:* ``[len(indices), longest]``, int64.
         """
-        rows = self.take(indices)
-        lengths = rows.lengths
-        out = np.full((len(rows), int(lengths.max(initial=0))), pad, dtype=np.int64)
-        out[np.arange(out.shape[1]) < lengths[:, None]] = rows.values
+        starts, lengths = self.bounds(indices)
+        columns = np.arange(int(lengths.max(initial=0)))
+        if not len(columns):
+            return np.empty((len(lengths), 0), dtype=np.int64)
+        # A rectangle of neighbours is cheaper than picking the ids alone: rows are of like length.
+        out = self.values.take(starts[:, None] + columns, mode="clip").astype(np.int64)
+        out[columns >= lengths[:, None]] = pad
         return out
 
     def wrapped(self, before: Sequence[int], after: Sequence[int]) -> "Ragged":

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weft.data
 from weft.data.bad_rows import BadRow
 from weft.data.line_blocks import FileNotes, LineBlocks, LongLine
 from weft.data.readers import read_rows, read_table, text_format, tsv_format
@@ -374,3 +376,11 @@ def test_a_real_file_with_bad_bytes(shared_data):
     assert table.count.total == len(_split(path.read_bytes()))
     assert table.count.bad > 0
     assert {row.reason.split(":")[0] for row in table.bad_rows} == {"bad UTF-8"}
+
+
+def test_reading_needs_no_torch():
+    code = "import weft.data.readers, weft.data.rows, sys; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert "read_text" in dir(weft.data)
+    with pytest.raises(AttributeError, match=r"^module 'weft\.data' has no attribute 'red_text'; "):
+        weft.data.red_text  # noqa: B018

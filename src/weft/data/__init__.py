@@ -1,23 +1,62 @@
-"""From files to batches: rows with nothing lost, pipelines that resume, batches by token budget."""
+"""From files to batches: rows with nothing lost, pipelines that resume, batches by token budget.
 
-from weft.data.bad_rows import BadRow as BadRow
-from weft.data.bad_rows import BadRowsError as BadRowsError
-from weft.data.bad_rows import RowCount as RowCount
-from weft.data.bad_rows import write_bad_rows as write_bad_rows
-from weft.data.batches import EpochBatches as EpochBatches
-from weft.data.batching import Batching as Batching
-from weft.data.pipeline import DataPipeline as DataPipeline
-from weft.data.pipeline import PipelineBuilder as PipelineBuilder
-from weft.data.pipeline import concat_pipelines as concat_pipelines
-from weft.data.pipeline import from_sequence as from_sequence
-from weft.data.pipeline import read_text as read_text
-from weft.data.pipeline import round_robin_pipelines as round_robin_pipelines
-from weft.data.pipeline import sample_pipelines as sample_pipelines
-from weft.data.pipeline import zip_pipelines as zip_pipelines
-from weft.data.readers import read_rows as read_rows
-from weft.data.readers import read_table as read_table
-from weft.data.readers import text_format as text_format
-from weft.data.readers import tsv_format as tsv_format
-from weft.data.seq2seq import Seq2SeqBatch as Seq2SeqBatch
-from weft.data.text_pairs import Rows as Rows
-from weft.data.text_pairs import TextPairs as TextPairs
+The public names are imported when they are first used: reading and encoding need no torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft.data.bad_rows import BadRow as BadRow
+    from weft.data.bad_rows import BadRowsError as BadRowsError
+    from weft.data.bad_rows import RowCount as RowCount
+    from weft.data.bad_rows import write_bad_rows as write_bad_rows
+    from weft.data.batches import EpochBatches as EpochBatches
+    from weft.data.batching import Batching as Batching
+    from weft.data.pipeline import DataPipeline as DataPipeline
+    from weft.data.pipeline import PipelineBuilder as PipelineBuilder
+    from weft.data.pipeline import concat_pipelines as concat_pipelines
+    from weft.data.pipeline import from_sequence as from_sequence
+    from weft.data.pipeline import read_text as read_text
+    from weft.data.pipeline import round_robin_pipelines as round_robin_pipelines
+    from weft.data.pipeline import sample_pipelines as sample_pipelines
+    from weft.data.pipeline import zip_pipelines as zip_pipelines
+    from weft.data.readers import read_rows as read_rows
+    from weft.data.readers import read_table as read_table
+    from weft.data.readers import text_format as text_format
+    from weft.data.readers import tsv_format as tsv_format
+    from weft.data.rows import Rows as Rows
+    from weft.data.seq2seq import Seq2SeqBatch as Seq2SeqBatch
+    from weft.data.text_pairs import TextPairs as TextPairs
+
+_WHERE = {
+    "weft.data.bad_rows": ["BadRow", "BadRowsError", "RowCount", "write_bad_rows"],
+    "weft.data.batches": ["EpochBatches"],
+    "weft.data.batching": ["Batching"],
+    "weft.data.pipeline": [
+        "DataPipeline",
+        "PipelineBuilder",
+        "concat_pipelines",
+        "from_sequence",
+        "read_text",
+        "round_robin_pipelines",
+        "sample_pipelines",
+        "zip_pipelines",
+    ],
+    "weft.data.readers": ["read_rows", "read_table", "text_format", "tsv_format"],
+    "weft.data.rows": ["Rows"],
+    "weft.data.seq2seq": ["Seq2SeqBatch"],
+    "weft.data.text_pairs": ["TextPairs"],
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _WHERE.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    known = ", ".join(__dir__())
+    raise AttributeError(f"module 'weft.data' has no attribute '{name}'; it has: {known}")
+
+
+def __dir__() -> list[str]:
+    return sorted(name for names in _WHERE.values() for name in names)

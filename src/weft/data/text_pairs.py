@@ -3,10 +3,10 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal
 
 from typing_extensions import override
 
@@ -16,59 +16,12 @@ from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batching
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table, tsv_format
+from weft.data.rows import Rows
 from weft.errors import DataError, UserError
 
-__all__ = ["Rows", "TextPairs"]
+__all__ = ["TextPairs"]
 
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
-
-
-class Rows(Sequence[dict[str, str]]):
-    """Rows as dicts over one list a column: a dict is made when its row is asked for.
-
-    Args:
-        columns: Name to values, all of one length.
-
-    Example:
-        >>> rows = Rows({"source": ["Hi.", "Run!"], "target": ["Salut.", "Cours !"]})
-        >>> len(rows), rows[-1]
-        (2, {'source': 'Run!', 'target': 'Cours !'})
-        >>> rows[:1].column("target")
-        ['Salut.']
-    """
-
-    def __init__(self, columns: Mapping[str, list[str]]) -> None:
-        assert len(set(map(len, columns.values()))) == 1, "the columns differ in length"
-        self._columns = columns
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns' names."""
-        return tuple(self._columns)
-
-    def column(self, name: str) -> list[str]:
-        """All values of one column, not copied."""
-        return self._columns[name]
-
-    @override
-    def __len__(self) -> int:
-        return len(next(iter(self._columns.values())))
-
-    @overload
-    def __getitem__(self, index: int) -> dict[str, str]: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Rows": ...
-    @override
-    def __getitem__(self, index: int | slice) -> "dict[str, str] | Rows":
-        if isinstance(index, slice):
-            return Rows({name: values[index] for name, values in self._columns.items()})
-        return {name: values[index] for name, values in self._columns.items()}
-
-    @override
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        names = tuple(self._columns)
-        for values in zip(*self._columns.values(), strict=True):
-            yield dict(zip(names, values, strict=True))
 
 
 @registries.datasets.register("text_pairs")

@@ -8,7 +8,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.data.batching import Batching
-from weft.data.text_pairs import Rows
+from weft.data.rows import Rows
 from weft.recipes.corpus.parts import generate
 
 __all__ = ["CorpusPairs"]

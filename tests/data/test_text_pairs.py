@@ -1,13 +1,14 @@
 """The row source of the main job: what it gives, what it refuses and how it says so."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from weft.config import registries
 from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, write_bad_rows
-from weft.data.bad_rows import RowCount, check_bad_rows
+from weft.data.bad_rows import RowCount
 from weft.errors import DataError, UserError
 
 
@@ -57,23 +58,20 @@ BAD = b"a\tb\nbad\nc\td\n\xff\n"
 BAD_TEXT = """2 of 4 rows are bad, and 0 are allowed:
   {0}:2 (byte 4): wanted 2 columns, found 1
   {0}:4 (byte 12): bad UTF-8: 0xff at byte 0 of the line (invalid start byte)
-{1}Correct the file, or leave such rows out with train_data.max_bad_rows=2."""
+Correct the file, or leave such rows out with train_data.max_bad_rows=2."""
 
 
-def test_bad_rows_are_decided_before_any_row_is_given(file, tmp_path):
+def test_bad_rows_are_decided_before_any_row_is_given(file):
     path = file(BAD)
     for use in (len, list, TextPairs.rows, TextPairs.fingerprint, TextPairs.read):
         with pytest.raises(BadRowsError) as error:
             use(pairs(path))
-        assert str(error.value) == BAD_TEXT.format(path, "")
+        assert str(error.value) == BAD_TEXT.format(path)
         assert [row.line for row in error.value.bad_rows] == [2, 4]
-    folder = tmp_path / "run"
-    with pytest.raises(DataError) as error:
-        pairs(path, max_bad_rows=1).read(folder=folder)
-    where = f"All of them are in {folder / 'bad_rows.jsonl'}.\n"
-    assert str(error.value) == BAD_TEXT.format(path, where).replace("0 are", "1 are")
-    written = (folder / "bad_rows.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in written] == [
+    with pytest.raises(BadRowsError) as error:
+        pairs(path, max_bad_rows=1).read()
+    assert str(error.value) == BAD_TEXT.format(path).replace("0 are", "1 are")
+    assert [asdict(row) for row in error.value.bad_rows] == [
         {
             "file": str(path),
             "line": 2,
@@ -91,11 +89,11 @@ def test_bad_rows_are_decided_before_any_row_is_given(file, tmp_path):
     ]
 
 
-def test_allowed_bad_rows_are_left_out_and_written_down(file, tmp_path):
-    data = pairs(file(BAD), max_bad_rows=2).read(folder=tmp_path / "run")
+def test_allowed_bad_rows_are_left_out_and_counted(file):
+    data = pairs(file(BAD), max_bad_rows=2).read()
     assert data.rows().column("source") == ["a", "c"]
     assert (str(data.count), list(data.lines)) == ("4 rows: 2 good, 2 bad", [1, 3])
-    assert len((tmp_path / "run" / "bad_rows.jsonl").read_text().splitlines()) == 2
+    assert [row.line for row in data.bad_rows] == [2, 4]
 
 
 def test_the_error_names_the_ingredient(file):
@@ -170,11 +168,6 @@ def test_writing_bad_rows_makes_the_folder_and_keeps_what_it_says(tmp_path):
     write_bad_rows(path, [row, row])
     lines = path.read_text(encoding="utf-8").split("\n")
     assert [BadRow(**json.loads(line)) for line in lines[:-1]] == [row, row]
-
-
-def test_no_bad_rows_write_no_file(tmp_path):
-    check_bad_rows([], 5, allowed=0, folder=tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_row_cannot_be_lost():

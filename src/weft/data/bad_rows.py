@@ -25,7 +25,7 @@ __all__ = [
     "write_bad_rows",
 ]
 
-SHOWN = 20  # rows in an error's text: a screenful; all of them are in bad_rows.jsonl
+SHOWN = 20  # rows in an error's text: a screenful; a run keeps all of them in its bad_rows.jsonl
 
 
 @dataclass(frozen=True)
@@ -123,16 +123,14 @@ def check_bad_rows(
     *,
     allowed: int,
     setting: str = "train_data.max_bad_rows",
-    folder: Path | None = None,
 ) -> None:
-    """Writes the bad rows down, then raises when there are more than ``allowed``.
+    """Raises when there are more bad rows than ``allowed``.
 
     Args:
         bad_rows: All of one full pass.
         total: Rows read, good and bad.
         allowed: How many are allowed.
         setting: The dotted name that the error proposes to raise.
-        folder: Where ``bad_rows.jsonl`` goes; none is written where there are no bad rows.
 
     Raises:
         BadRowsError: There are more. It lists the first 20 with place and reason.
@@ -145,8 +143,6 @@ def check_bad_rows(
           pairs.tsv:3 (byte 41): wanted 2 columns, found 1
         Correct the file, or leave such rows out with train_data.max_bad_rows=1.
     """
-    if folder is not None and bad_rows:
-        write_bad_rows(folder / "bad_rows.jsonl", bad_rows)
     bad = len(bad_rows)
     if bad <= allowed:
         return
@@ -154,7 +150,5 @@ def check_bad_rows(
     lines += [f"  {row}" for row in bad_rows[:SHOWN]]
     if bad > SHOWN:
         lines.append(f"  ... and {bad - SHOWN} more")
-    if folder is not None:
-        lines.append(f"All of them are in {folder / 'bad_rows.jsonl'}.")
     lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
     raise BadRowsError("\n".join(lines), bad_rows)

@@ -78,12 +78,11 @@ class TextPairs(Component, AccountedRows):
         _check_exists(Path(config.path))
 
     @override
-    def read(self, *, ingredient: str = "train_data", folder: Path | None = None) -> "TextPairs":
+    def read(self, *, ingredient: str = "train_data") -> "TextPairs":
         """Reads the file, once, and decides about its bad rows. Everything else calls this.
 
         Args:
             ingredient: What the recipe calls this data, for the setting that an error proposes.
-            folder: Where ``bad_rows.jsonl`` is to be written, where there are bad rows.
 
         Returns:
             Itself.
@@ -99,7 +98,6 @@ class TextPairs(Component, AccountedRows):
             table.count.total,
             allowed=self.config.max_bad_rows,
             setting=f"{ingredient}.max_bad_rows",
-            folder=folder,
         )
         if not table.count.good:
             bad = table.count.bad

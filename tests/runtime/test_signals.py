@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -14,19 +13,19 @@ def test_the_first_signal_is_remembered_and_handlers_come_back(number):
     before = signal.getsignal(number)
     with StopSignals() as stop:
         assert stop.received is None
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         assert stop.received == number
     assert signal.getsignal(number) is before
 
 
 def test_the_second_interrupt_raises():
     with StopSignals() as stop:
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
         assert stop.received == signal.SIGINT
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_outside_the_main_thread_nothing_is_installed():

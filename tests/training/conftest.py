@@ -1,12 +1,14 @@
 """Fixtures: the tokenizer is trained once a session, and every test has a bench."""
 
 import logging
+import signal
 
 import pytest
 import torch
 
 from tests.training.bench import Bench, sentences
 from weft.runtime.disk import operations
+from weft.runtime.signals import StopSignals
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import train_sentencepiece
 
@@ -33,3 +35,25 @@ def _one_thread_and_no_waiting_for_the_disk(monkeypatch):
     logging.getLogger("weft").setLevel(logging.INFO)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _a_signal_from_outside_ends_the_session(monkeypatch):
+    """Else the run that is at work takes it for its test's own: ``timeout 60 pytest`` sends one."""
+    sending = []
+    send, handle = signal.raise_signal, StopSignals._handle
+
+    def sends(number):
+        sending.append(number)
+        try:
+            send(number)
+        finally:
+            sending.pop()
+
+    def handles(self, number, frame):
+        if number not in sending:
+            pytest.exit(f"{signal.Signals(number).name} from outside the tests", 128 + number)
+        handle(self, number, frame)
+
+    monkeypatch.setattr(signal, "raise_signal", sends)
+    monkeypatch.setattr(StopSignals, "_handle", handles)

@@ -1,6 +1,5 @@
 """How runs end: damage to the best checkpoint, interrupted evaluations, requests, lengths."""
 
-import os
 import random
 import shutil
 import signal
@@ -91,7 +90,7 @@ class DrawsInEvaluation(Translation):
         type(self).seen += 1
         self.drawn.append((random.random(), float(np.random.rand())))  # noqa: NPY002
         if type(self).seen == self.at:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
         return super().validation_step(batch, examples)
 
     def training_step(self, batch):

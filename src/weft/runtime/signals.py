@@ -20,7 +20,7 @@ class StopSignals:
 
     Example:
         >>> with StopSignals() as stop:
-        ...     os.kill(os.getpid(), signal.SIGTERM)
+        ...     signal.raise_signal(signal.SIGTERM)
         ...     stop.received == signal.SIGTERM
         True
     """

@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
     "demo": ("weft.cli.demo", "train and try a translator on a generated corpus, in minutes"),
-    "runs": ("weft.cli.runs", "list runs, or verify every byte of one"),
+    "runs": ("weft.cli.runs", "list, verify, compare and prune runs"),
     "list": ("weft.cli.list", "list what recipes can name: experiments, optimizers, models, ..."),
     "show": ("weft.cli.show", "show one component: what it is, its settings, types and defaults"),
 }

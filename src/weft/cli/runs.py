@@ -1,26 +1,33 @@
-"""``weft runs list`` and ``weft runs verify RUN``: look after run folders."""
+"""``weft runs``: list, verify, compare, report on and prune run folders."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
+from weft.cli import runs_diff, runs_prune
+
 __all__ = ["add", "run"]
 
 
 def add(subparsers: Any) -> None:
     """Adds the command."""
-    parser = subparsers.add_parser("runs", help="list runs, or verify every byte of one")
+    parser = subparsers.add_parser("runs", help="list, verify, compare and prune runs")
     actions = parser.add_subparsers(title="actions", dest="action", required=True, metavar="ACTION")
     listed = actions.add_parser("list", help="list runs with their state and result")
     listed.add_argument("root", nargs="?", default="runs", help="where runs are (default: runs)")
     verified = actions.add_parser("verify", help="verify every byte of a run's checkpoints")
     verified.add_argument("run", help="the folder of a run")
+    listed.set_defaults(perform=lambda args: _list(Path(args.root)))
+    verified.set_defaults(perform=lambda args: _verify(Path(args.run)))
+    for action in (runs_diff, runs_prune):
+        action.add(actions)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Lists or verifies."""
-    return _list(Path(args.root)) if args.action == "list" else _verify(Path(args.run))
+    """Does what the action says."""
+    code: int = args.perform(args)
+    return code
 
 
 def _list(root: Path) -> int:

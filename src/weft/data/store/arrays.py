@@ -1,0 +1,240 @@
+"""A folder of arrays that is written in chunks, goes on after a crash, and is verified when opened.
+
+While it is made, the arrays are in ``<name>.part``; each line of its ``progress.jsonl`` says how
+much of them is whole and on the disk. What is finished is renamed to ``<name>``, and its
+``manifest.json`` has the size and sha256 of each array. One process writes; others wait for it.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.store.manifest import MANIFEST, DamagedStoreError, StoreManifest
+from weft.errors import InUseError, StorageError
+from weft.runtime.disk import operations, storing, sync_folder, write_all
+from weft.runtime.files import make_folder, remove_folder, write_file
+from weft.runtime.line_log import LineLog
+from weft.runtime.lock import Lock
+
+__all__ = ["ArrayWriter", "locked", "open_arrays", "store_root"]
+
+LOG = logging.getLogger("weft")
+
+PROGRESS = "progress.jsonl"
+WAIT = 0.1  # seconds between two looks at a lock
+BLOCK = 1 << 22
+
+
+def store_root() -> Path:
+    """Where stores are kept: ``$WEFT_CACHE``, else ``weft`` in the user's cache folder.
+
+    >>> import os
+    >>> os.environ["WEFT_CACHE"] = "/tmp/kept"
+    >>> store_root().as_posix()
+    '/tmp/kept'
+    >>> del os.environ["WEFT_CACHE"]
+    """
+    named = os.environ.get("WEFT_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds the lock of a store's name; waits, saying so once, while another process has it.
+
+    Raises:
+        StorageError: The folder of the stores cannot be written.
+    """
+    place = folder.with_name(f"{folder.name}.lock")
+    make_folder(place)
+    lock, told = Lock(place), False
+    while True:
+        try:
+            lock.__enter__()
+            break
+        except InUseError as error:
+            if not told:
+                owner = str(error).partition(" is in use by ")[2].partition(". ")[0]
+                LOG.info("Waiting for %s, which is writing %s.", owner, folder)
+                told = True
+            time.sleep(WAIT)
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def open_arrays(
+    folder: Path, facts: Mapping[str, Any], *, whole: bool = False
+) -> tuple[StoreManifest, dict[str, NDArray[Any]]] | None:
+    """Maps the arrays of a finished store; None where there is none.
+
+    Sizes and times of the files are compared with the manifest; where a time differs (a copied
+    folder), or with ``whole``, every byte is.
+
+    Args:
+        folder: The store.
+        facts: What it must have been made of.
+        whole: Verify every byte.
+
+    Raises:
+        DamagedStoreError: It is not what was written, or not of ``facts``.
+    """
+    if not folder.is_dir():
+        return None
+    manifest = StoreManifest.read(folder)
+    if manifest.facts != json.loads(json.dumps(dict(facts))):
+        raise DamagedStoreError(f"{folder / MANIFEST}: it was made of something else")
+    manifest.verify(folder, whole=whole)
+    return manifest, {name: _mapped(folder / name, manifest.dtype(name)) for name in manifest.files}
+
+
+def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if not path.stat().st_size:  # an empty file cannot be mapped
+        return np.zeros(0, dtype)
+    # A plain view: each operation on a memmap object costs some microseconds more.
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+
+
+class ArrayWriter:
+    """Appends to the arrays of a store that is being made; goes on where a dead process stopped.
+
+    To be used while the store is ``locked``.
+
+    Args:
+        folder: The finished store's name.
+        facts: What it is made of; a part of other facts is thrown away.
+        dtypes: Type of each array, as numpy names it.
+
+    Attributes:
+        place: What was given with the last whole chunk; None at the beginning.
+        sizes: Bytes of each array.
+    """
+
+    def __init__(self, folder: Path, facts: Mapping[str, Any], dtypes: Mapping[str, str]) -> None:
+        self.folder, self.part = folder, folder.with_name(f"{folder.name}.part")
+        self.facts, self.dtypes = json.loads(json.dumps(dict(facts))), dict(dtypes)
+        self.place: Any = None
+        self.sizes = dict.fromkeys(dtypes, 0)
+        self._hashes = {name: hashlib.sha256() for name in dtypes}
+        self._files: dict[str, int] = {}
+        found = self._found()
+        if found is None:
+            shutil.rmtree(self.part, ignore_errors=True)
+            make_folder(self.part)
+            write_file(self.part / "facts.json", json.dumps(self._head))
+        else:
+            self.place, self.sizes = found["place"], found["sizes"]
+        self._log = LineLog(self.part / PROGRESS)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def _head(self) -> dict[str, Any]:
+        return {"facts": self.facts, "dtypes": self.dtypes}
+
+    def _found(self) -> dict[str, Any] | None:
+        """The last whole chunk of a part of the same facts."""
+        try:
+            if json.loads((self.part / "facts.json").read_bytes()) != self._head:
+                return None
+            lines = (self.part / PROGRESS).read_bytes().rpartition(b"\n")[0].split(b"\n")
+            last: dict[str, Any] = json.loads(lines[-1])
+            for name in self.dtypes:
+                if (self.part / name).stat().st_size < last["sizes"][name]:
+                    return None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return last
+
+    def _open(self) -> None:
+        for name, size in self.sizes.items():
+            path = self.part / name
+            with storing(path):
+                self._files[name] = operations.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                operations.truncate(self._files[name], size)
+            done = 0
+            while done < size:  # what is kept is hashed again: a manifest is of what is on the disk
+                block = os.pread(self._files[name], min(BLOCK, size - done), done)
+                self._hashes[name].update(block)
+                done += len(block)
+
+    def append(self, arrays: Mapping[str, NDArray[Any]], place: Any) -> None:
+        """Adds to every array and waits until it is on the disk; then the chunk counts.
+
+        Raises:
+            StorageError: It could not be written; the store stays as it was before the chunk.
+        """
+        for name, values in arrays.items():
+            data = np.ascontiguousarray(values, dtype=self.dtypes[name]).data.cast("B")
+            path = self.part / name
+            with storing(path, len(data)):
+                write_all(self._files[name], data, self.sizes[name])
+                operations.fsync(self._files[name])
+            self._hashes[name].update(data)
+            self.sizes[name] += len(data)
+        self.place = place
+        self._log.append({"sizes": self.sizes, "place": place})
+        self._log.sync()
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Writes the manifest and gives the store its name, where a damaged one gives way.
+
+        Args:
+            summary: What is to be known of the store besides its arrays, as JSON.
+        """
+        self.close()
+        for name in ("facts.json", PROGRESS):
+            with suppress(FileNotFoundError):
+                (self.part / name).unlink()
+        digests = {name: self._hashes[name].hexdigest() for name in self.dtypes}
+        manifest = StoreManifest.of(
+            self.part,
+            facts=self.facts,
+            dtypes=self.dtypes,
+            digests=digests,
+            summary=dict(summary),
+        )
+        manifest.write(self.part)
+        sync_folder(self.part)
+        if self.folder.exists():
+            remove_folder(self.folder)
+        with storing(self.folder):
+            operations.rename(self.part, self.folder)
+        sync_folder(self.folder.parent)
+
+    def close(self) -> None:
+        """Lets go of the files; what was appended stays for the next attempt."""
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files = {}
+        self._log.close()
+
+
+def check_room(folder: Path, needed: int) -> None:
+    """Raises before anything is written where the disk has too little room.
+
+    Raises:
+        StorageError: Fewer than ``needed`` bytes are free.
+    """
+    free = operations.free(folder)
+    if free < needed:
+        raise StorageError(
+            f"{folder} needs about {needed:,} bytes, and {free:,} are free. Make room, or name "
+            "another folder with the environment variable WEFT_CACHE."
+        )

@@ -1,0 +1,242 @@
+"""The token store: rows are encoded once, and every later run maps the ids into memory.
+
+A store is named after what it was made of: the text path (its saved files, so vocabulary, languages
+and limits), the data (its fingerprint) and the versions of the tokenizer libraries. The batches
+gathered from it are bit for bit those of rows that were just encoded.
+"""
+
+import hashlib
+import importlib.metadata
+import itertools
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.data.store.arrays import ArrayWriter, check_room, locked, open_arrays, store_root
+from weft.data.store.encoding import column_of, encode_chunks, workers_for
+from weft.data.store.manifest import DamagedStoreError, StoreManifest
+from weft.errors import StorageError
+from weft.runtime.files import make_folder, sha256
+from weft.text.paths import Encoded, TextPath
+from weft.text.ragged import Ragged
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "text_fingerprint"]
+
+LOG = logging.getLogger("weft")
+
+LEAST_CHARACTERS = 4_000_000
+"""Less text is encoded anew in each run: 0.4 s with SentencePiece (11 million characters a second),
+about one with a slower tokenizer."""
+CHUNK_ROWS = 65_536
+CHUNK_CHARACTERS = 8_000_000
+"""A chunk ends with either: what is lost at most when the writing is killed, 0.8 s of work."""
+
+Row = Mapping[str, str]
+
+
+def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
+    """Encodes rows with their targets, or finds them encoded.
+
+    Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded here and now. So
+    is text whose store cannot be written, which is said.
+
+    Args:
+        text: Encodes.
+        rows: All rows.
+        fingerprint: What tells these rows from others; None where nothing does.
+    """
+    if fingerprint is None or characters_of(rows, text.columns) < LEAST_CHARACTERS:
+        return text.encode(rows, with_targets=True)
+    try:
+        return TokenStore.of(text, fingerprint).get(text, rows)
+    except StorageError as error:
+        LOG.warning("Tokens are not kept, and are made in memory: %s", error)
+        return text.encode(rows, with_targets=True)
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Where the ids of some rows under some text path are kept."""
+
+    folder: Path
+    """Its folder, whether it is there yet or not."""
+    facts: Mapping[str, Any]
+    """What it is, or is to be, made of."""
+    dtypes: Mapping[str, str]
+    """The type of each array in it."""
+
+    @classmethod
+    def of(cls, text: TextPath, fingerprint: str) -> "TokenStore":
+        """The store of the data of that fingerprint, encoded by that text path."""
+        packages = ("sentencepiece", "tokenizers")
+        facts = {
+            "text": text_fingerprint(text),
+            "data": fingerprint,
+            "columns": list(text.columns),
+            "versions": {name: importlib.metadata.version(name) for name in packages},
+        }
+        key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+        dtypes = {"over_length": "<i8"}
+        for name in text.columns:
+            dtypes[f"{name}.values"] = _id_type(text)
+            dtypes[f"{name}.offsets"] = "<i8"
+        return cls(store_root() / "tokens" / key, facts, dtypes)
+
+    def open(self, *, whole: bool = False) -> tuple[StoreManifest, Encoded] | None:
+        """The manifest and the mapped ids; None where there are none yet.
+
+        Args:
+            whole: Verify every byte, not sizes and times only.
+
+        Raises:
+            DamagedStoreError: They are not what was written.
+        """
+        found = open_arrays(self.folder, self.facts, whole=whole)
+        if found is None:
+            return None
+        manifest, arrays = found
+        try:
+            columns = {
+                name: Ragged(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
+                for name in self.facts["columns"]
+            }
+        except ValueError as error:
+            raise DamagedStoreError(f"{self.folder}: {error}") from None
+        return manifest, Encoded(columns, arrays["over_length"])
+
+    def get(
+        self,
+        text: TextPath,
+        rows: Sequence[Row],
+        *,
+        workers: int | None = None,
+        whole: bool = False,
+        say: Callable[[str], None] = LOG.info,
+    ) -> Encoded:
+        """Opens the store; makes it where it is missing or damaged.
+
+        Args:
+            text: What it was named after.
+            rows: The same.
+            workers: Processes that encode; None is as many as pay.
+            whole: Verify every byte.
+            say: Called with lines about what is done.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        with suppress(DamagedStoreError):
+            if (opened := self.open(whole=whole)) is not None:
+                return opened[1]
+        with locked(self.folder):
+            if not self._is_kept(whole):  # by the process that had the lock until now
+                self._make(text, rows, workers, say)
+        opened = self.open()
+        assert opened is not None, f"{self.folder} was just written"
+        return opened[1]
+
+    def _is_kept(self, whole: bool) -> bool:
+        try:
+            return self.open(whole=whole) is not None
+        except DamagedStoreError as error:
+            LOG.warning("%s. The tokens are made again.", error)
+            return False
+
+    def _make(
+        self,
+        text: TextPath,
+        rows: Sequence[Row],
+        workers: int | None,
+        say: Callable[[str], None],
+    ) -> None:
+        characters = characters_of(rows, text.columns)
+        cell = np.dtype(self.dtypes[f"{text.columns[0]}.values"]).itemsize
+        needed = characters * cell // 2 + 8 * len(text.columns) * len(rows)  # a piece: 2 or more
+        make_folder(self.folder.parent)
+        check_room(self.folder.parent, needed)
+        writer = ArrayWriter(self.folder, self.facts, self.dtypes)
+        try:
+            done = writer.place or 0
+            again = f", going on at row {done:,}" if done else ""
+            say(
+                f"Tokenizing {len(rows):,} rows, once, into {self.folder} "
+                f"(at most {needed / 1e6:,.0f} MB){again}."
+            )
+            start = time.perf_counter()
+            wanted = workers_for(characters) if workers is None else workers
+            _write(writer, text, rows, wanted)
+            seconds = time.perf_counter() - start
+            writer.finish({"rows": len(rows)})
+        finally:
+            writer.close()
+        say(f"Tokenized {len(rows) - done:,} rows in {seconds:.1f} s.")
+
+
+def _write(writer: ArrayWriter, text: TextPath, rows: Sequence[Row], workers: int) -> None:
+    """Encodes what is not in the store yet, and appends it."""
+    if writer.place is None:
+        writer.append({f"{name}.offsets": np.zeros(1, np.int64) for name in text.columns}, 0)
+    done: int = writer.place
+    for encoded in encode_chunks(text, chunks_of(rows, text.columns, done), workers=workers):
+        arrays: dict[str, NDArray[Any]] = {"over_length": encoded.over_length + done}
+        for name, column in encoded.columns.items():
+            dtype = np.dtype(writer.dtypes[f"{name}.values"])
+            assert column.values.max(initial=0) <= np.iinfo(dtype).max, "an id is too large"
+            before = writer.sizes[f"{name}.values"] // dtype.itemsize
+            arrays[f"{name}.values"] = column.values
+            arrays[f"{name}.offsets"] = column.offsets[1:] + before
+        done += encoded.num_rows
+        writer.append(arrays, done)
+
+
+def chunks_of(
+    rows: Sequence[Row], columns: Sequence[str], start: int = 0
+) -> Iterator[Sequence[Row]]:
+    """Parts of the rows from number ``start`` on, each of a bounded number of rows and characters.
+
+    >>> [len(part) for part in chunks_of([{"a": "x"}] * 3, ["a"], 1)]
+    [2]
+    """
+    for first in range(start, len(rows), CHUNK_ROWS):
+        part = rows[first : first + CHUNK_ROWS]
+        ends = np.cumsum(sum(_lengths(part, name) for name in columns))
+        cuts = np.flatnonzero(np.diff(ends // CHUNK_CHARACTERS)) + 1
+        for a, b in itertools.pairwise([0, *cuts.tolist(), len(part)]):
+            yield part[a:b]
+
+
+def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:
+    """Characters of the columns; 0 where a row lacks one, which the encoder will say."""
+    try:
+        return sum(int(_lengths(rows, name).sum()) for name in columns)
+    except (KeyError, TypeError):
+        return 0
+
+
+def text_fingerprint(text: TextPath) -> str:
+    """64 hexadecimal digits of the files that the text path saves: of all that decides its ids."""
+    with tempfile.TemporaryDirectory(prefix="weft-text-") as place:
+        text.save(Path(place))
+        files = sorted(path for path in Path(place).rglob("*") if path.is_file())
+        listed = [[path.relative_to(place).as_posix(), sha256(path)] for path in files]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+
+def _lengths(rows: Sequence[Row], name: str) -> NDArray[np.int64]:
+    return np.fromiter(map(len, column_of(rows, name)), np.int64, len(rows))
+
+
+def _id_type(text: TextPath) -> str:
+    """Two bytes an id where the vocabulary allows it."""
+    sizes = [i.vocab_info.size for i in text.ingredients.values() if isinstance(i, Tokenizer)]
+    return "<u2" if sizes and max(sizes) <= 1 << 16 else "<i4"

@@ -1,0 +1,20 @@
+"""The program of one encoding worker: ``python -m weft.data.store.worker FOLDER``."""
+
+import signal
+import sys
+from pathlib import Path
+
+from weft.data.store.encoding import receive_rows, send_encoded
+from weft.text.paths import load_text_path
+
+
+def main() -> None:
+    """Encodes what comes in until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
+    text = load_text_path(Path(sys.argv[1]))
+    while (rows := receive_rows(sys.stdin.buffer)) is not None:
+        send_encoded(sys.stdout.buffer, text.encode(rows, with_targets=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""The token store gives what encoding gives, whatever happened while it was written."""
+
+import logging
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from weft.data.batches import EpochBatches
+from weft.data.batching import Batching
+from weft.data.rows import Rows
+from weft.data.seq2seq import collate_seq2seq
+from weft.data.store import tokens
+from weft.data.store.arrays import ArrayWriter
+from weft.data.store.tokens import TokenStore, chunks_of, encoded_rows, text_fingerprint
+from weft.errors import StorageError, UserError
+from weft.text.multilingual import MultilingualTokenizer
+from weft.text.paths import Seq2SeqText, load_text_path
+
+MARK = "ab" * 32
+
+
+def same(found, wanted):
+    return all(found[name] == wanted[name] for name in wanted) and np.array_equal(
+        found.over_length, wanted.over_length
+    )
+
+
+@pytest.fixture
+def encoded(text, rows):
+    return text.encode(rows, with_targets=True)
+
+
+def test_what_is_kept_is_what_encoding_gives(text, rows, encoded, cache, caplog):
+    caplog.set_level(logging.INFO, "weft")
+    assert same(encoded_rows(text, rows, MARK), encoded)
+    (folder,) = [path for path in (cache / "tokens").iterdir() if path.suffix == ""]
+    assert len(encoded.over_length) > 3  # the limit of 12 bites
+    first, last = caplog.messages
+    assert first.startswith(f"Tokenizing 500 rows, once, into {folder} (at most ")
+    assert last.startswith("Tokenized 500 rows in ")
+    caplog.clear()
+    again = encoded_rows(text, rows, MARK)
+    assert same(again, encoded)
+    assert caplog.messages == []
+    assert again["source"].values.dtype == np.uint16
+    assert not again["source"].values.flags.owndata  # mapped
+
+
+def test_batches_are_the_same_bit_for_bit(text, rows, encoded, cache):
+    def epochs(found):
+        batching = Batching(max_tokens=200)
+        batches = EpochBatches(
+            found.columns,
+            batching,
+            lambda indices: collate_seq2seq(found.columns, indices, pad_idx=0),
+            seed=3,
+        )
+        return [batch for _ in range(2) for batch in batches]
+
+    for one, other in zip(epochs(encoded), epochs(encoded_rows(text, rows, MARK)), strict=True):
+        for name in ("source", "source_lengths", "target", "target_lengths"):
+            a, b = getattr(one, name), getattr(other, name)
+            assert a.dtype == b.dtype
+            assert a.equal(b)
+        assert np.array_equal(one.rows, other.rows)
+
+
+def test_little_text_and_unknown_rows_are_not_kept(text, rows, cache):
+    for some, mark in ((rows[:2], MARK), (rows, None)):
+        assert same(encoded_rows(text, some, mark), text.encode(some, with_targets=True))
+    assert list(cache.iterdir()) == []
+
+
+def test_every_list_of_rows_can_be_kept(text, rows, encoded, cache):
+    assert same(encoded_rows(text, [*rows], MARK), encoded)
+    lacking = [{"source": "le chat"}] * 99
+    with pytest.raises(UserError, match=r"^Row 0 has no column 'target'; its columns: source\.$"):
+        encoded_rows(text, lacking, MARK)
+
+
+def test_the_name_is_of_text_data_and_limits(text, cache):
+    tokenizer = text.tokenizer
+    other = MultilingualTokenizer.from_file(tokenizer.config.model, tags="always")
+    made = [
+        TokenStore.of(text, MARK),
+        TokenStore.of(text, MARK[::-1]),
+        TokenStore.of(Seq2SeqText(tokenizer, max_source_length=13), MARK),
+        TokenStore.of(Seq2SeqText(other, max_source_length=12), MARK),
+    ]
+    assert len({store.folder for store in made}) == 4
+
+
+def test_a_saved_text_path_is_the_same(text, tmp_path):
+    text.save(tmp_path)
+    assert text_fingerprint(load_text_path(tmp_path)) == text_fingerprint(text)
+
+
+@pytest.mark.parametrize("appended", [0, 1, 2, 7])
+def test_what_was_killed_goes_on_from_whole_chunks(
+    text, rows, encoded, cache, monkeypatch, caplog, appended
+):
+    caplog.set_level(logging.INFO, "weft")
+    append, count = ArrayWriter.append, []
+
+    def dying(self, arrays, place):
+        if len(count) == appended:  # after the first array was written
+            name, values = next(iter(arrays.items()))
+            with (self.part / name).open("ab") as file:
+                file.write(np.asarray(values).tobytes() + b"half")
+            raise KeyboardInterrupt
+        count.append(place)
+        append(self, arrays, place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ArrayWriter, "append", dying)
+        with pytest.raises(KeyboardInterrupt):
+            encoded_rows(text, rows, MARK)
+    caplog.clear()
+    assert same(encoded_rows(text, rows, MARK), encoded)
+    done = max(0, appended - 1) * 64
+    assert (f"going on at row {done:,}" in caplog.messages[0]) == (done > 0)
+    assert caplog.messages[1].startswith(f"Tokenized {500 - done} rows in ")
+
+
+@pytest.mark.parametrize("name", ["source.values", "target.offsets", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_store_is_made_again(text, rows, encoded, cache, caplog, name, damage):
+    encoded_rows(text, rows, MARK)
+    store = TokenStore.of(text, MARK)
+    path = store.folder / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.unlink()
+    if damage != "remove":
+        path.write_bytes(data if damage == "flip" else data[:-1])
+    caplog.clear()
+    assert same(encoded_rows(text, rows, MARK), encoded)
+    (warning,) = [r.message for r in caplog.records if r.levelno == logging.WARNING]
+    assert warning.startswith(str(path))
+    assert warning.endswith(". The tokens are made again.")
+    assert same(store.open(whole=True)[1], encoded)
+
+
+def test_a_copied_store_is_read_whole_once_and_used(text, rows, encoded, cache, caplog):
+    encoded_rows(text, rows, MARK)
+    store = TokenStore.of(text, MARK)
+    for path in store.folder.iterdir():
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data)
+    assert same(encoded_rows(text, rows, MARK), encoded)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_failing_disk_costs_the_store_only(
+    text, rows, encoded, cache, failing_disk, monkeypatch, lasting
+):
+    monkeypatch.setattr(tokens, "CHUNK_ROWS", 250)
+    saved = text_fingerprint(text)
+    k = 0
+    while True:
+        k += 1
+        with failing_disk(k, lasting=lasting) as disk, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tokens, "text_fingerprint", lambda _: saved)  # saving it is another test
+            found = encoded_rows(text, rows, f"{lasting}{k}")
+        assert same(found, encoded), disk.failed
+        if not k % 5:  # what was left behind does not hinder the next attempt
+            assert same(encoded_rows(text, rows, f"{lasting}{k}"), encoded)
+        if disk.failed is None:
+            break
+    assert k > 40
+
+
+def test_too_little_room_is_said_before_anything_is_written(text, rows, cache, monkeypatch):
+    monkeypatch.setattr("weft.data.store.arrays.operations.free", lambda _: 10)
+    with pytest.raises(StorageError) as error:
+        TokenStore.of(text, MARK).get(text, rows)
+    assert str(error.value).startswith(f"{cache / 'tokens'} needs about ")
+    assert str(error.value).endswith(
+        " bytes, and 10 are free. Make room, or name another folder with the environment variable "
+        "WEFT_CACHE."
+    )
+    assert not list((cache / "tokens").glob("*.part"))
+
+
+TWO = """
+import sys, logging
+from weft.data.rows import Rows
+from weft.data.store import tokens
+from weft.text.paths import load_text_path
+from pathlib import Path
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+tokens.LEAST_CHARACTERS, tokens.CHUNK_ROWS = 1, 50
+rows = Rows({"source": ["le chat"] * 4000, "target": ["the cat"] * 4000})
+text = load_text_path(Path(sys.argv[1]))
+encoded = tokens.encoded_rows(text, rows, "two")
+assert encoded["source"] == text.encode(rows, with_targets=True)["source"]
+assert "torch" not in sys.modules
+"""
+
+
+def test_two_processes_at_once_do_it_once(text, cache, tmp_path):
+    (tmp_path / "text").mkdir()
+    text.save(tmp_path / "text")
+    command = [sys.executable, "-c", TWO, str(tmp_path / "text")]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=120)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0]
+    assert sum(text.count("Tokenized 4,000 rows") for text in said) == 1
+
+
+def test_chunks_are_bounded_and_whole(monkeypatch):
+    monkeypatch.setattr(tokens, "CHUNK_ROWS", 10)
+    monkeypatch.setattr(tokens, "CHUNK_CHARACTERS", 100)
+    texts = ["x" * n for n in (3, 300, 1, 1, 99, 99, 0, 5, 7, 250, 1, 1, 1)]
+    rows = Rows({"a": texts, "b": texts})
+    for start in range(len(texts) + 1):
+        parts = list(chunks_of(rows, ["a", "b"], start))
+        assert [row["a"] for part in parts for row in part] == texts[start:]
+        assert all(len(part) <= 10 for part in parts)
+    assert len(list(chunks_of(rows, ["a"]))) > 4

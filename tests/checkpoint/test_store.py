@@ -12,6 +12,7 @@ from torch import nn
 from weft.checkpoint import Checkpoints
 from weft.checkpoint.manifest import verify
 from weft.checkpoint.parts import load_into
+from weft.checkpoint.selected import selected_step
 from weft.errors import CheckpointError, StorageError, UserError
 from weft.runtime.disk import operations
 
@@ -228,6 +229,73 @@ def test_a_damaged_best_pointer_stops_deletion(store, caplog):
         "best.json: its own digest does not fit its content; no checkpoint is deleted, "
         "since one of them is the best."
     )
+
+
+class Selected(Data):
+    """The part that knows which step was the best."""
+
+    def __init__(self, best):
+        super().__init__()
+        self.best = best
+
+    def state_dict(self):
+        return {"history": [[1, 0.5]], "best": self.best}
+
+
+def saved_with(store, bests):
+    """Checkpoints whose selection has these bests, by step; the pointer to the best is damaged."""
+    for step, best in bests.items():
+        store.save(step, {**make_parts(), "selection": Selected(best)})
+        if best == step:
+            store.mark_best(step)
+    (store.folder / "best.json").write_text("{}")
+
+
+def used(store, name="best"):
+    return store.use(name, lambda path: path.name)
+
+
+def test_where_the_pointer_is_damaged_the_newest_selection_knows_the_best(store, caplog):
+    saved_with(store, {10: 10, 20: 20, 30: 20, 40: 20, 50: 20})
+    assert used(store) == "step-00000020"
+    assert caplog.messages[-1] == (
+        "best.json: its own digest does not fit its content; step-00000020 is the best by the "
+        "evaluations in step-00000050; using step-00000020"
+    )
+    caplog.clear()
+    assert used(store, "last") == "step-00000050"
+    assert caplog.messages == []
+
+
+def test_a_selection_of_a_damaged_state_is_not_believed(store, caplog):
+    saved_with(store, {1: 1, 2: 1, 3: 1})
+    state = store.folder / "step-00000003" / "state.json"
+    state.write_text(state.read_text().replace('"best":1', '"best":2'))
+    assert used(store) == "step-00000001"
+    assert "by the evaluations in step-00000002; using step-00000001" in caplog.messages[-1]
+    for path in store.folder.glob("step-*/state.json"):
+        path.unlink()
+    assert used(store) == "step-00000003"
+    assert caplog.messages[-1] == (
+        "best.json: its own digest does not fit its content; using step-00000003"
+    )
+
+
+@pytest.mark.parametrize("best", [None, "1", True, -1, 7, 10**18, [1]])
+def test_a_selection_that_names_no_checkpoint_changes_nothing(store, best):
+    saved_with(store, {1: 1, 2: 1})
+    store.save(3, {"selection": Selected(best)})
+    assert used(store) == "step-00000003"
+
+
+def test_a_state_larger_than_any_is_not_read(store, monkeypatch):
+    saved_with(store, {1: 1, 2: 1})
+    monkeypatch.setattr("weft.checkpoint.selected.LARGEST_STATE", 100)
+    with pytest.raises(CheckpointError) as caught:
+        selected_step(store.folder / "step-00000002")
+    size = (store.folder / "step-00000002" / "state.json").stat().st_size
+    assert str(caught.value) == f"state.json: {size:,} bytes are more than the 100 allowed"
+    assert used(store) == "step-00000002"
 
 
 def test_a_crash_between_rename_and_pointer_loses_nothing(store):

@@ -94,6 +94,21 @@ def test_best_is_what_was_selected(run):
     assert weft.load(run).checkpoint == "step-00000004"
 
 
+def test_best_is_found_where_its_pointer_is_damaged(tmp_path, caplog):
+    """The best is not the newest here: the pointer is not what says so."""
+    words = ("trainer.selection.metric=loss", "trainer.selection.better=higher")
+    run = train_script(tmp_path, words=words)
+    assert weft.load(run).checkpoint == "step-00000002"
+    pointer = run / "checkpoints" / "best.json"
+    pointer.write_text(pointer.read_text().replace("step-00000002", "step-00000004"))
+    caplog.clear()
+    assert weft.load(run).checkpoint == "step-00000002"
+    (line,) = [message for message in caplog.messages if "best.json" in message]
+    assert line.endswith(
+        "step-00000002 is the best by the evaluations in step-00000004; using step-00000002"
+    )
+
+
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

@@ -13,6 +13,7 @@ from weft.checkpoint.tensors import read_tensors
 from weft.errors import CheckpointError
 
 __all__ = [
+    "LARGEST_STATE",
     "STATE",
     "Stateful",
     "check_fit",
@@ -26,6 +27,8 @@ __all__ = [
 
 STATE = "state.json"
 """The file with everything of all parts that is not a tensor."""
+LARGEST_STATE = 64 << 20
+"""Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _SHOWN = 8
 """A wrong module differs in every key; the first few say which one it is."""

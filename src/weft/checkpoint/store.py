@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 from weft.checkpoint.manifest import MANIFEST, Manifest, damage, read_small, unlisted, verify
 from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import FOLDER, Pointer
+from weft.checkpoint.selected import selected_step
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import split_parts, versions, write_parts, write_text_path
 from weft.errors import CheckpointError, StorageError, UserError
@@ -209,7 +210,8 @@ class Checkpoints:
     ) -> T | None:
         """Uses the best or the last checkpoint; where it is damaged, the newest that is good.
 
-        Where that is another than the one asked for, one line of the log says why.
+        Where only ``best.json`` is damaged, the best is known from the evaluations that the newest
+        checkpoint keeps. One line of the log says why another is used, or how it was found.
 
         Args:
             name: ``best`` (the last one where none was marked), or ``last``.
@@ -245,12 +247,28 @@ class Checkpoints:
                 path = self._pointed(pointer)
             except CheckpointError as error:
                 notes.append(str(error))
-                continue
+                path = self._selected(notes) if pointer == BEST else None
             if path is not None and path.name not in seen:
                 seen.add(path.name)
                 yield path
         others = [path for path in self._folders() if path.name not in seen]
         yield from sorted(others, key=lambda path: -int(path.name.removeprefix("step-")))
+
+    def _selected(self, notes: list[str]) -> Path | None:
+        """The best by what the newest checkpoint with a good state kept of the evaluations."""
+        for newest, _ in self._candidates()[0]:
+            try:
+                step = selected_step(newest)
+            except CheckpointError:
+                continue  # the next one knows what was best when it was saved
+            if step is None:
+                return None
+            path = self.folder / f"step-{step:08d}"
+            if not path.is_dir():
+                return None
+            notes.append(f"{path.name} is the best by the evaluations in {newest.name}")
+            return path
+        return None
 
     def mark_best(self, step: int) -> None:
         """Points ``best.json`` to the checkpoint of a step, which then outlives rotation.

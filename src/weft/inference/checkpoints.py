@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from weft.checkpoint.manifest import Manifest, damage
-from weft.checkpoint.parts import STATE, check_fit, plain_parts, read_part, tensor_file
+from weft.checkpoint.parts import (
+    LARGEST_STATE,
+    STATE,
+    check_fit,
+    plain_parts,
+    read_part,
+    tensor_file,
+)
 from weft.checkpoint.pointer import FOLDER
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError
@@ -20,8 +27,6 @@ T = TypeVar("T")
 MODEL = "model"
 LARGEST_TEXT = 1 << 30
 """Bytes of a saved text path; the largest tokenizers have some 20 million."""
-LARGEST_STATE = 64 << 20
-"""Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Opened:
 
 
 def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
-    """Uses the checkpoint that is asked for; of ``best`` and ``last``, the newest good one.
+    """Uses the checkpoint that is asked for; for a damaged ``best`` or ``last``, a good one.
 
     Where that is another than the one asked for, one line of the log says why.
 

@@ -112,8 +112,10 @@ class Selection(Component):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The history."""
-        return {"history": [[step, value] for step, value in self.history]}
+        """The history; and the step of the best, for where the pointer to it is damaged."""
+        best = self.best
+        history = [[step, value] for step, value in self.history]
+        return {"history": history, "best": None if best is None else best[0]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes a saved history."""

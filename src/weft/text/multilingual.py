@@ -5,11 +5,9 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-import numpy as np
 import sentencepiece
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.config import Component, registries
@@ -17,7 +15,7 @@ from weft.config import Config as BaseConfig
 from weft.config.component import setting
 from weft.errors import UserError
 from weft.runtime.files import write_file
-from weft.text.description import SavedTextError, settings_of
+from weft.text.languages import Languages, Tags, ordered
 from weft.text.ragged import Ragged
 from weft.text.sentencepiece import (
     DEFAULT_VOCAB_SIZE,
@@ -26,17 +24,15 @@ from weft.text.sentencepiece import (
     load_sentencepiece,
     train_sentencepiece,
 )
-from weft.text.tokenizer import Decoder, Encoder, Mode, Tokenizer, VocabInfo
+from weft.text.tagged import Marks, Pieces, TaggedTokenizer, language_settings
 
 __all__ = ["MultilingualTokenizer"]
 
-Tags = Literal["auto", "always", "never"]
 MODEL_FILE = "sentencepiece.model"
-_SAVED = ("source_langs", "target_langs", "default_source_lang", "default_target_lang", "tags")
 
 
 @registries.tokenizers.register("multilingual")
-class MultilingualTokenizer(Component, Tokenizer):
+class MultilingualTokenizer(Component, TaggedTokenizer):
     """SentencePiece pieces, then special ids the model lacks, then language tags.
 
     A source is ``[tag] pieces eos``, a target ``bos [tag] pieces eos``. A side with one language
@@ -121,8 +117,8 @@ class MultilingualTokenizer(Component, Tokenizer):
         """
         config = cls.Config(
             model=Path(path),
-            source_langs=_ordered(source_langs),
-            target_langs=_ordered(target_langs),
+            source_langs=ordered(source_langs),
+            target_langs=ordered(target_langs),
             default_source_lang=default_source_lang,
             default_target_lang=default_target_lang,
             tags=tags,
@@ -143,156 +139,45 @@ class MultilingualTokenizer(Component, Tokenizer):
                 f"vocab_size={config.vocab_size}, but the model {path} has {size} pieces. "
                 "Leave vocab_size out, or name another model file."
             )
-        source = _default("source", config.default_source_lang, config.source_langs)
-        target = _default("target", config.default_target_lang, config.target_langs)
-        self.config = dataclasses.replace(
-            config, vocab_size=size, default_source_lang=source, default_target_lang=target
-        )
-        self.pieces, self._decoder = pieces, _PieceDecoder(pieces)
-        known = {"pad": pieces.pad_id(), "bos": pieces.bos_id(), "eos": pieces.eos_id()}
-        # Many published models lack pad (and some bos): such ids follow the pieces, as the tags do.
-        missing = [name for name, index in known.items() if index < 0]
-        known |= {name: size + i for i, name in enumerate(missing)}
-        langs = {"source": config.source_langs, "target": config.target_langs}
-        tagged = {
-            side: config.tags == "always" or (config.tags == "auto" and len(langs[side]) > 1)
-            for side in langs
-        }
-        names = dict.fromkeys(lang for side in langs if tagged[side] for lang in langs[side])
-        first = size + len(missing)
-        self._tags = {lang: first + i for i, lang in enumerate(names)}
-        self._tagged = tagged
-        self._vocab_info = VocabInfo(
-            size=first + len(names),
-            unk_idx=pieces.unk_id(),
-            bos_idx=known["bos"],
-            eos_idx=known["eos"],
-            pad_idx=known["pad"],
-        )
-
-    @property
-    @override
-    def vocab_info(self) -> VocabInfo:
-        return self._vocab_info
-
-    @override
-    def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
-        if mode not in ("source", "target"):
-            raise UserError(f"create_encoder: mode must be 'source' or 'target', but is {mode!r}.")
-        before = self.target_prefix(lang) if mode == "target" else self._tag("source", lang)
-        return _PieceEncoder(self.pieces, before, [self._vocab_info.eos_idx])
-
-    @override
-    def create_decoder(self) -> Decoder:
-        return self._decoder
-
-    @override
-    def target_prefix(self, lang: str | None = None) -> list[int]:
-        return [self._vocab_info.bos_idx, *self._tag("target", lang)]
-
-    def fingerprint(self) -> str:
-        """The sha256 of the model's bytes and the language settings."""
-        settings = json.dumps([getattr(self.config, name) for name in _SAVED])
-        return hashlib.sha256(self.pieces.serialized_model_proto() + settings.encode()).hexdigest()
+        languages = Languages.of(config)
+        self.config = dataclasses.replace(config, vocab_size=size, **languages.settings())
+        self.pieces = pieces
+        self._frame(_SentencePieces(pieces), languages)
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
-        write_file(folder / MODEL_FILE, self.pieces.serialized_model_proto())
-        return {name: getattr(self.config, name) for name in _SAVED}
+        write_file(folder / MODEL_FILE, self.vocabulary.to_bytes())
+        return self.languages.settings()
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "MultilingualTokenizer":
-        kinds = dict.fromkeys(_SAVED, str) | {"source_langs": list, "target_langs": list}
-        settings_of(folder / "tokenizer.json", settings, kinds)
-        if settings["tags"] not in ("auto", "always", "never"):
-            raise SavedTextError(
-                f"{folder / 'tokenizer.json'}: 'tags' cannot be {settings['tags']!r:.80}."
-            )
-        return cls.from_file(
-            folder / MODEL_FILE,
-            source_langs=tuple(settings["source_langs"]),
-            target_langs=tuple(settings["target_langs"]),
-            default_source_lang=settings["default_source_lang"],
-            default_target_lang=settings["default_target_lang"],
-            tags=settings["tags"],
-        )
-
-    def _tag(self, side: str, lang: str | None) -> list[int]:
-        langs = self.config.source_langs if side == "source" else self.config.target_langs
-        default = (
-            self.config.default_source_lang if side == "source" else self.config.default_target_lang
-        )
-        lang = lang or default
-        if lang not in langs:
-            raise UserError(
-                f"'{lang}' is not a {side} language of this tokenizer; these are: {_listed(langs)}."
-            )
-        return [self._tags[lang]] if self._tagged[side] else []
-
-    @override
-    def __repr__(self) -> str:
-        langs = f"{'+'.join(self.config.source_langs)}->{'+'.join(self.config.target_langs)}"
-        return f"MultilingualTokenizer({self._vocab_info.size} ids, {langs})"
+        return cls.from_file(folder / MODEL_FILE, **language_settings(folder, settings))
 
 
-class _PieceEncoder(Encoder):
-    def __init__(
-        self,
-        pieces: sentencepiece.SentencePieceProcessor,
-        before: Sequence[int],
-        after: Sequence[int],
-    ) -> None:
-        self._pieces, self._before, self._after = pieces, before, after
-
-    @override
-    def batch(self, texts: Sequence[str]) -> Ragged:
-        return encode_pieces(self._pieces, texts).wrapped(self._before, self._after)
-
-    @override
-    def __call__(self, text: str) -> NDArray[np.int32]:
-        # A pipeline's map encodes one by one; a batch of one costs 100 microseconds, this 5.
-        try:
-            ids = self._pieces.encode(text, out_type=int)
-        except UnicodeEncodeError:
-            return super().__call__(text)  # whose error names the text
-        return np.array([*self._before, *ids, *self._after], dtype=np.int32)
-
-
-class _PieceDecoder(Decoder):
+class _SentencePieces(Pieces):
     def __init__(self, pieces: sentencepiece.SentencePieceProcessor) -> None:
-        self._pieces = pieces
-        ids = range(pieces.vocab_size())
-        self._silent = {i for i in ids if pieces.IsControl(i)}
+        self._pieces, self.size = pieces, pieces.vocab_size()
+        ids = (pieces.pad_id(), pieces.unk_id(), pieces.bos_id(), pieces.eos_id())
+        self.marks = Marks(*(i if i >= 0 else None for i in ids))
+        self._silent = {i for i in range(self.size) if pieces.IsControl(i)}
 
     @override
-    def batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        size, silent = self._pieces.vocab_size(), self._silent
-        kept = [[i for i in map(int, row) if 0 <= i < size and i not in silent] for row in rows]
-        return list(self._pieces.decode(kept)) if kept else []
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        return encode_pieces(self._pieces, texts)
 
+    @override
+    def encode_one(self, text: str) -> list[int]:
+        return list(self._pieces.encode(text, out_type=int))
 
-def _ordered(langs: Collection[str]) -> tuple[str, ...]:
-    if isinstance(langs, str):
-        return (langs,)
-    return tuple(sorted(langs)) if isinstance(langs, set | frozenset) else tuple(langs)
+    @override
+    def decode(self, rows: Sequence[list[int]]) -> list[str]:
+        silent = self._silent
+        return list(self._pieces.decode([[i for i in row if i not in silent] for row in rows]))
 
-
-def _listed(langs: Sequence[str]) -> str:
-    """The names of 200 languages, no more: a list from a file may be of any length."""
-    return ", ".join(langs[:200]) + (", ..." if len(langs) > 200 else "")
-
-
-def _default(side: str, given: str | None, langs: tuple[str, ...]) -> str:
-    if not langs or len(set(langs)) < len(langs):
-        raise UserError(
-            f"{side}_langs must name one language or several different ones, but is {langs!r:.200}."
-        )
-    if given is not None and given not in langs:
-        raise UserError(
-            f"default_{side}_lang is '{given}', which is not in {side}_langs: {_listed(langs)}."
-        )
-    return given or langs[0]
+    @override
+    def to_bytes(self) -> bytes:
+        return bytes(self._pieces.serialized_model_proto())
 
 
 def _cached_model(config: MultilingualTokenizer.Config) -> Path:

@@ -12,10 +12,11 @@ from typing import Literal
 
 import sentencepiece
 
-from weft.errors import DataError, UserError
+from weft.errors import UserError
 from weft.runtime.files import write_atomic
 from weft.text.description import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
+from weft.text.tokenizer import not_text
 
 __all__ = [
     "DEFAULT_VOCAB_SIZE",
@@ -146,22 +147,10 @@ def encode_pieces(processor: sentencepiece.SentencePieceProcessor, texts: Sequen
             for i in range(0, len(texts), CHUNK)
         ]
     except (TypeError, UnicodeEncodeError):
-        bad = next((i for i, text in enumerate(texts) if not _is_unicode(text)), None)
-        if bad is None:
-            raise
-        raise DataError(
-            f"Text {bad} is not text, or holds half of a surrogate pair: {texts[bad]!r:.80}. "
-            "Give strings decoded as UTF-8."
-        ) from None
+        if error := not_text(texts):
+            raise error from None
+        raise
     return Ragged.concatenate(parts)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except (AttributeError, UnicodeEncodeError):
-        return False
-    return True
 
 
 def _sentences(texts: Iterable[str], broken: list[Exception]) -> Iterator[str]:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from weft.config import registries
 from weft.config.registry import UnknownNameError
+from weft.errors import DataError
 from weft.text.description import SavedTextError, read_description, write_description
 from weft.text.ragged import Ragged
 
-__all__ = ["Decoder", "Encoder", "Mode", "Tokenizer", "VocabInfo", "load_tokenizer"]
+__all__ = ["Decoder", "Encoder", "Mode", "Tokenizer", "VocabInfo", "load_tokenizer", "not_text"]
 
 Mode = Literal["source", "target"]
 DESCRIPTION = "tokenizer.json"
@@ -125,3 +126,20 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             "makes another, and that one is saved. Save the text path again."
         )
     return owner.from_files(folder, settings)
+
+
+def not_text(texts: Sequence[str]) -> DataError | None:
+    """What is wrong with the first that no tokenizer can encode; None where all are text.
+
+    >>> print(not_text(["a", 7]))
+    Text 1 is not text, or holds half of a surrogate pair: 7. Give strings decoded as UTF-8.
+    """
+    for i, text in enumerate(texts):
+        try:
+            text.encode()
+        except (AttributeError, UnicodeEncodeError):
+            return DataError(
+                f"Text {i} is not text, or holds half of a surrogate pair: {text!r:.80}. "
+                "Give strings decoded as UTF-8."
+            )
+    return None

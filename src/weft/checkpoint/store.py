@@ -129,7 +129,8 @@ class Checkpoints:
     def restore(self, parts: Mapping[str, Stateful]) -> int | None:
         """Loads all parts from the newest good checkpoint.
 
-        Why a newer one was skipped is said in one line, as a warning of the logger.
+        Why a newer one was skipped is said in one line, as a warning of the logger. One whose save
+        was cut off just before ``last.json`` was written is the last from now on.
 
         Returns:
             The step it was saved at; None when nothing was ever saved here.
@@ -147,6 +148,9 @@ class Checkpoints:
         if found.reason:
             _logger.warning("%s", found.reason)
         load_parts(found.path, found.manifest, parts)
+        pointer = self._last_or_note([])
+        if pointer is None or pointer.serial < found.manifest.serial:
+            self._point(LAST, found.path)
         return found.manifest.step
 
     def newest_good(self) -> Found | None:

@@ -45,7 +45,7 @@ def test_show_prints_docstring_settings_types_and_defaults(capsys):
 
 
 def test_show_of_an_unknown_name(capsys):
-    assert main(["show", "adam"]) == 2
+    assert main(["show", "adamwx"]) == 2
     assert capsys.readouterr().err == (
-        "error: nothing is registered as 'adam'. Did you mean 'adamw'? 'weft list' lists all.\n"
+        "error: nothing is registered as 'adamwx'. Did you mean 'adamw'? 'weft list' lists all.\n"
     )

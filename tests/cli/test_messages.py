@@ -137,7 +137,7 @@ WRONG = {
     "runs verify empty": (
         "error: empty is not a run folder (no run.json and config.yaml in it).\n"
     ),
-    "show adamx": "error: nothing is registered as 'adamx'. Did you mean 'adamw'? 'weft list' "
+    "show adamx": "error: nothing is registered as 'adamx'. Did you mean 'adam'? 'weft list' "
     "lists all.\n",
 }
 

@@ -22,7 +22,13 @@ tokenizers: Registry[Any] = Registry(
 datasets: Registry[Any] = Registry(
     "data", {"corpus_pairs": "weft.recipes.corpus.data", "text_pairs": "weft.data.text_pairs"}
 )
-optimizers: Registry[Any] = Registry("optimizer", {"adamw": "weft.training.optimizers"})
+optimizers: Registry[Any] = Registry(
+    "optimizer",
+    {
+        name: f"weft.training.optimizers.{name}"
+        for name in ("adafactor", "adam", "adamw", "lamb", "lion", "muon", "sgd")
+    },
+)
 schedules: Registry[Any] = Registry(
     "lr_scheduler",
     dict.fromkeys(

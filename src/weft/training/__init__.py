@@ -2,7 +2,13 @@
 
 from weft.training.callbacks import Callback as Callback
 from weft.training.loop import Trainer as Trainer
+from weft.training.optimizers import LAMB as LAMB
+from weft.training.optimizers import SGD as SGD
+from weft.training.optimizers import Adafactor as Adafactor
+from weft.training.optimizers import Adam as Adam
 from weft.training.optimizers import AdamW as AdamW
+from weft.training.optimizers import Lion as Lion
+from weft.training.optimizers import Muon as Muon
 from weft.training.progress import Every as Every
 from weft.training.progress import Progress as Progress
 from weft.training.progress import Until as Until

@@ -1,0 +1,118 @@
+"""What learns, and how fast: frozen parameters, and learning rates that differ by layer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from weft.errors import UserError
+from weft.training.module_layers import depths, input_parameters, matching
+
+__all__ = ["freeze", "rate_factors", "split_by_rate"]
+
+Groups = list[dict[str, Any]]
+
+
+def freeze(module: nn.Module, globs: Sequence[str]) -> str | None:
+    """Holds the parameters that match still: they get no gradient, and no optimizer has them.
+
+    Args:
+        module: Whose parameters are meant.
+        globs: Names of parameters, as ``encoder.*``.
+
+    Returns:
+        A line that says how many are frozen; None where none was asked for.
+
+    Raises:
+        UserError: A glob matches nothing, or nothing is left to train.
+
+    Example:
+        >>> module = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))
+        >>> freeze(module, ["0.*"])
+        'Frozen: 3 of 5 parameters, in 2 of 4 tensors.'
+    """
+    for parameter in matching(module, globs, setting="optimizer.freeze"):
+        parameter.requires_grad_(False)
+    if not globs:
+        return None
+    every = list(module.parameters())
+    frozen = [parameter for parameter in every if not parameter.requires_grad]
+    if len(frozen) == len(every):
+        raise UserError(
+            f"optimizer.freeze={list(globs)} freezes all {len(every)} tensors of the module; "
+            "nothing is left to train."
+        )
+    counts = [sum(p.numel() for p in parameters) for parameters in (frozen, every)]
+    return (
+        f"Frozen: {counts[0]:,} of {counts[1]:,} parameters, "
+        f"in {len(frozen):,} of {len(every):,} tensors."
+    )
+
+
+def rate_factors(
+    module: nn.Module, *, rates: Mapping[str, float], layer_decay: float
+) -> dict[nn.Parameter, float]:
+    """The factor on the learning rate of each parameter for which it is not 1.
+
+    With ``layer_decay`` d a layer that lies k deep in its stack (1: the last) has d ** k, the
+    embeddings have d ** (n + 1) below the longest stack's n layers, and all else 1 (Clark et al.
+    2020, section 3.2; in the numbering of Bao et al. 2022). ``rates`` are factors by glob on top of
+    that; of several that match the last counts.
+
+    Raises:
+        UserError: A glob matches nothing, or the module has no stack of layers to decay over.
+
+    Example:
+        >>> layers = nn.ModuleList([nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)])
+        >>> module = nn.ModuleDict({"layers": layers, "head": nn.Linear(1, 1, bias=False)})
+        >>> factors = rate_factors(module, rates={"head.*": 3.0}, layer_decay=0.5)
+        >>> [factors[p] for p in module.parameters()]
+        [0.25, 0.5, 3.0]
+    """
+    factors: dict[nn.Parameter, float] = {}
+    if layer_decay != 1:
+        deep = depths(module)
+        if not deep:
+            raise UserError(
+                f"optimizer.layer_decay={layer_decay} needs a stack of layers (an nn.ModuleList); "
+                f"{type(module).__name__} has none. Write optimizer.rates by name instead."
+            )
+        below = max(deep.values()) + 1
+        deep |= dict.fromkeys(input_parameters(module), below)
+        factors = {parameter: layer_decay**depth for parameter, depth in deep.items()}
+    chosen = {
+        parameter: factor
+        for glob, factor in rates.items()
+        for parameter in matching(module, [glob], setting="optimizer.rates")
+    }
+    for parameter, factor in chosen.items():
+        factors[parameter] = factors.get(parameter, 1.0) * factor
+    return factors
+
+
+def split_by_rate(groups: Groups, factors: Mapping[nn.Parameter, float], *, lr: float) -> Groups:
+    """Groups of one learning rate each, that of the highest first; frozen parameters are left out.
+
+    Args:
+        groups: Parameter groups, some with an ``lr`` of their own.
+        factors: Factor on the rate by parameter; 1 where there is none.
+        lr: The rate of the groups that have none.
+
+    Example:
+        >>> a, b = (nn.Parameter(nn.init.ones_(nn.Linear(1, 1).weight)) for _ in range(2))
+        >>> groups = split_by_rate([{"params": [a, b]}], {a: 0.5}, lr=0.1)
+        >>> [(len(group["params"]), group["lr"]) for group in groups]
+        [(1, 0.1), (1, 0.05)]
+    """
+    split: Groups = []
+    for group in groups:
+        by_factor: dict[float, list[nn.Parameter]] = {}
+        for parameter in group["params"]:
+            if parameter.requires_grad:
+                by_factor.setdefault(factors.get(parameter, 1.0), []).append(parameter)
+        rate = group.get("lr", lr)
+        split += [
+            {**group, "params": parameters, "lr": rate * factor}
+            for factor, parameters in sorted(by_factor.items(), key=lambda item: -item[0])
+        ]
+    return split

@@ -1,0 +1,55 @@
+"""Adam, with weight decay in the gradient as in the paper's time."""
+
+from typing import Any
+
+import torch
+from torch import nn
+from typing_extensions import override
+
+from weft.config import registries
+from weft.training.optimizers.optimizer import Optimizer, refuse
+from weft.training.optimizers.without_compiler import without_compiler
+
+__all__ = ["Adam"]
+
+
+@registries.optimizers.register("adam")
+class Adam(Optimizer):
+    """Adam (Kingma and Ba 2015), in torch's fused form.
+
+    A weight decay is added to the gradient, and so divided by its root mean square as well; AdamW
+    decays apart from it and is the better default.
+
+    Example:
+        >>> optimizer = Adam.Config(lr=2e-3).build(module=torch.nn.Linear(2, 2))
+        >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
+        ('Adam', 0.002)
+    """
+
+    class Config(Optimizer.Config):
+        """Settings of Adam."""
+
+        betas: tuple[float, float] = (0.9, 0.98)
+        """Decay of the averages of gradient and squared gradient (0.98: Vaswani et al. 2017)."""
+        eps: float = 1e-9
+        """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
+        weight_decay: float = 0.0
+        """Share of a matrix that is added to its gradient (L2)."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses numbers with which Adam takes no sensible step."""
+            super().__post_init__()
+            refuse(self, shares=["betas"], positive=["eps"], not_negative=["weight_decay"])
+
+        @override
+        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
+            """Torch's Adam."""
+            return without_compiler(torch.optim.Adam)(
+                groups,
+                lr=self.lr,
+                betas=self.betas,
+                eps=self.eps,
+                weight_decay=self.weight_decay,
+                fused=True,
+            )

@@ -1,0 +1,99 @@
+"""The base of the optimizers: which parameters learn, and how fast, is the same for all."""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from typing_extensions import override
+
+from weft.config.component import Component, setting
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.tasks.task import Task
+from weft.training.layer_rates import freeze, rate_factors, split_by_rate
+
+__all__ = ["Optimizer"]
+
+LOG = logging.getLogger("weft")
+
+_ONE_SHARE = "from 0 to below 1"
+
+
+class Optimizer(Component):
+    """Base of the optimizers: a Config that builds a ``torch.optim.Optimizer``.
+
+    Parameter groups come from the task (``Task.parameter_groups``: biases and norms are not
+    decayed), without a task from the module. The schedule multiplies the rate of each group.
+    """
+
+    class Config(BaseConfig):
+        """Settings every optimizer has."""
+
+        lr: float = 1e-3
+        """Peak learning rate; the schedule multiplies it."""
+        freeze: tuple[str, ...] = ()
+        """Names of parameters that are held still, as ``["encoder.*"]``; ``*`` is any text."""
+        layer_decay: float = 1.0
+        """Factor on the rate from one layer to the one below, as 0.8; embeddings are lowest."""
+        rates: Mapping[str, float] = setting(factory=dict)
+        """Factors on the rate by names of parameters, as ``{"decoder.*": 0.5}``."""
+
+        def __post_init__(self) -> None:
+            """Refuses rates with which nothing is learned."""
+            refuse(self, positive=("lr", "layer_decay"))
+            for glob, factor in self.rates.items():
+                if not factor > 0:
+                    raise UserError(
+                        f"optimizer.rates['{glob}'] must be positive, but is {factor}; "
+                        f'optimizer.freeze=["{glob}"] holds parameters still.'
+                    )
+
+        @override
+        def build(self, *, module: nn.Module, task: Task | None = None) -> torch.optim.Optimizer:  # type: ignore[override]
+            """Makes the optimizer over the task's parameter groups, else the module's own."""
+            line = freeze(module, self.freeze)
+            if line is not None:
+                LOG.info(line)
+            groups = (
+                [{"params": list(module.parameters())}] if task is None else task.parameter_groups()
+            )
+            factors = rate_factors(module, rates=self.rates, layer_decay=self.layer_decay)
+            return self.make(split_by_rate(groups, factors, lr=self.lr), module)
+
+        @abstractmethod
+        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
+            """Makes the optimizer over groups, each with its own ``lr``."""
+
+
+def refuse(
+    config: Optimizer.Config,
+    *,
+    positive: Iterable[str] = (),
+    not_negative: Iterable[str] = (),
+    shares: Iterable[str] = (),
+) -> None:
+    """Refuses numbers with which an optimizer takes no sensible step.
+
+    Args:
+        config: Settings of an optimizer.
+        positive: Names of settings that must be above 0.
+        not_negative: Of those that must be at least 0.
+        shares: Of those that must be from 0 to below 1, each or, of a pair, both.
+
+    Raises:
+        UserError: With the name, what is wanted, and what it is.
+    """
+    checks = (
+        (positive, lambda x: x > 0, "positive"),
+        (not_negative, lambda x: x >= 0, "at least 0"),
+        (shares, lambda x: 0 <= x < 1, _ONE_SHARE),
+    )
+    for names, fits, wanted in checks:
+        for name in names:
+            value = getattr(config, name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if not all(fits(number) for number in numbers):
+                raise UserError(f"optimizer.{name} must be {wanted}, but is {value}.")

@@ -1,0 +1,52 @@
+"""The frame of an optimizer that weft writes itself: what torch expects of ``step``."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+__all__ = ["Stepping"]
+
+
+class Stepping(torch.optim.Optimizer):
+    """Base: a subclass moves the parameters of one group that have a gradient."""
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    @override
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Takes one step, after the closure where one computes the gradients anew."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.move_groups()
+        return loss
+
+    def move_groups(self) -> None:
+        """Moves the parameters of all groups."""
+        for group in self.param_groups:
+            parameters = [p for p in group["params"] if p.grad is not None]
+            if parameters:
+                self.move(parameters, [p.grad for p in parameters], group)
+
+    @abstractmethod
+    def move(
+        self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
+    ) -> None:
+        """Moves the parameters of one group, in place; at least one, each with its gradient."""
+
+    def kept(self, name: str, parameters: list[Tensor]) -> list[Tensor]:
+        """What is kept of each parameter under a name: a tensor like it, zero at first."""
+        for parameter in parameters:
+            if name not in self.state[parameter]:
+                self.state[parameter][name] = torch.zeros_like(parameter)
+        return [self.state[parameter][name] for parameter in parameters]

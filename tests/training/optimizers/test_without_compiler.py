@@ -1,0 +1,64 @@
+"""An optimizer is built and steps without the import of torch's compiler."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+from weft.config import registries
+from weft.training.optimizers.without_compiler import HIDDEN, without_compiler
+
+STEPS = """
+import sys, torch
+from weft.config import registries
+for name in registries.optimizers.names():
+    module = torch.nn.Linear(3, 2)
+    optimizer = registries.optimizers.get(name).Config(lr=0.1).build(module=module)
+    module(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad(set_to_none=True)
+    print(name)
+    if "torch._dynamo" in sys.modules:
+        sys.exit(f"{name} imported it")
+"""
+
+
+def test_no_optimizer_imports_the_compiler():
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", STEPS],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == sorted(registries.optimizers._modules)
+
+
+def test_torch_still_imports_it_so_the_subclass_is_still_wanted():
+    code = "import sys, torch; torch.optim.AdamW([torch.zeros(1)])"
+    code += "; sys.exit('torch._dynamo' not in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_methods_are_torchs_own_below_their_decorators():
+    AdamW = without_compiler(torch.optim.AdamW)
+    assert AdamW is without_compiler(torch.optim.AdamW)
+    for method in HIDDEN:
+        assert getattr(AdamW, method) is getattr(torch.optim.Optimizer, method).__wrapped__
+
+
+def test_hooks_and_the_gradient_mode_are_as_torch_has_them():
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = without_compiler(torch.optim.SGD)([weight], lr=0.5)
+    seen = []
+    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+    weight.sum().backward()
+    optimizer.step()
+    assert seen == ["before", "after"]
+    assert torch.is_grad_enabled()
+    assert weight.tolist() == [0.5, 0.5]

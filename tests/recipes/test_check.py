@@ -1,13 +1,17 @@
 """``weft check``: every kind of fault is found, said once, and does not hide the next."""
 
+import functools
 import re
 import time
+from pathlib import Path
 
 import pytest
 
 from weft.cli.main import main
 from weft.recipes.check import check
 from weft.recipes.trial import try_ingredient
+from weft.text.paths import Seq2SeqText
+from weft.training import Trainer
 
 SCRIPT = '''
 """A translator of five words."""
@@ -237,6 +241,37 @@ def test_ready_batches_are_compared_with_the_text_path(recipe):
     found = check(recipe(READY), device="cpu", say=said.append)
     assert found.problems == []
     assert any(line.startswith("batches against the text path: the same ids") for line in said)
+
+
+def test_each_text_is_encoded_once(recipe, monkeypatch):
+    """The trainer takes the rows as they were encoded for the check, from their first batch on."""
+    encoded, places = [], []
+    encode, make = Seq2SeqText.encode, Trainer.__init__
+
+    def counted(self, rows, *, with_targets, **settings):
+        encoded.extend(rows if with_targets else [])
+        return encode(self, rows, with_targets=with_targets, **settings)
+
+    @functools.wraps(make)  # what it needs is read from its signature
+    def made(self, *given, **needs):
+        make(self, *given, **needs)
+        places.extend([self.data.data.state_dict(), self.valid.state_dict()])
+
+    monkeypatch.setattr(Seq2SeqText, "encode", counted)
+    monkeypatch.setattr(Trainer, "__init__", made)
+    found = check(recipe(), ["train_data.batch_size=4", "trainer.seed=7"], device="cpu")
+    assert found.problems == []
+    assert places == [{"epoch": 0, "position": 0}] * 2
+    assert len(encoded) == 25 + 4
+
+
+def test_a_module_in_the_place_of_the_script_is_a_problem(recipe, tmp_path):
+    script = Path(recipe("\nfrom recipe import WORDS\n")).rename(tmp_path / "five.py")
+    (tmp_path / "recipe.py").write_text("WORDS = 5\n")
+    assert check(script, device="cpu").problems == [
+        f"{script} imports {tmp_path / 'recipe.py'}, but the run folder keeps the script itself as "
+        "recipe.py, beside its local modules. Give that module another name."
+    ]
 
 
 def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):

@@ -43,6 +43,43 @@ def test_a_script_named_by_a_relative_path_keeps_its_local_modules(folder):
     assert (run.folder / "steps.py").read_text(encoding="utf-8") == "HEADS = 2\n"
 
 
+def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
+    """The run folder keeps the script under that name: one of the two would be lost."""
+    edit(folder / "tiny.py", "from weft import like", "from recipe import N\nfrom weft import like")
+    (folder / "recipe.py").write_text("N = 2\n", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        weft.train("tiny.py", SHORT)
+    assert str(caught.value) == (
+        "tiny.py imports recipe.py, but the run folder keeps the script itself as recipe.py, "
+        "beside its local modules. Give that module another name."
+    )
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("path", ["recipe/__init__.py", "parts/recipe.py"])
+def test_packages_of_that_name_and_modules_in_other_folders_are_kept(folder, path):
+    module = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+    (folder / path).parent.mkdir()
+    (folder / path).write_text("HEADS = 2\n", encoding="utf-8")
+    edit(
+        folder / "tiny.py",
+        "from weft import like",
+        f"from {module} import HEADS\nfrom weft import like",
+    )
+    edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
+    run = weft.train("tiny.py", SHORT).folder
+    assert (run / path).read_text(encoding="utf-8") == "HEADS = 2\n"
+    assert (run / "recipe.py").read_bytes() == (folder / "tiny.py").read_bytes()
+    assert weft.load(run)("the cat").text is not None
+    assert weft.train(run, allow_code=True).folder == run
+
+
+def test_a_script_called_recipe_is_its_own_copy(folder):
+    (folder / "tiny.py").rename(folder / "recipe.py")
+    run = weft.train("recipe.py", SHORT).folder
+    assert weft.train(run, allow_code=True).folder == run
+
+
 def test_every_start_is_kept_and_an_end_takes_back_what_a_stop_said(folder):
     run = weft.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False, stopped="Stopped by SIGTERM")

@@ -4,25 +4,27 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.store import Checkpoints
+from weft.config.key import local_modules
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
-from weft.errors import PlanError, WeftError, raised_at
+from weft.errors import PlanError, UserError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, read_data
 from weft.recipes.run import seed_of
+from weft.recipes.run_folder import refuse_collision
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.evaluate import evaluate
-from weft.tasks.row_batches import ReadyBatches
+from weft.tasks.row_batches import ReadyBatches, RowBatches
 from weft.tasks.task import Batches, Task
 from weft.text.paths import Seq2SeqText
 from weft.training.progress import Every
@@ -59,6 +61,28 @@ class _Batches:
         return
 
 
+class _EncodedOnce:
+    """A task's ``batches``: rows that were encoded for the check are not encoded for the trainer.
+
+    What is ready is made anew, since only rows cost time and know their place exactly.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.make = task.batches
+        self.made: dict[tuple[int, bool, int], tuple[RowBatches, dict[str, Any]]] = {}
+
+    def __call__(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        key = id(data), train, seed  # the session keeps the data, so its id is nobody else's
+        if key not in self.made:
+            batches = self.make(data, train=train, seed=seed)
+            if type(batches) is not RowBatches:
+                return batches
+            self.made[key] = batches, batches.state_dict()
+        batches, start = self.made[key]
+        batches.load_state_dict(start)
+        return batches
+
+
 def check(
     recipe: str | Path,
     words: Sequence[str] = (),
@@ -91,6 +115,11 @@ def check(
         return found
     found.notes += planned.plan.notes
     found.notes += _promises(planned)
+    if planned.script is not None:
+        try:
+            refuse_collision(planned.script, local_modules(planned.table))
+        except UserError as error:
+            found.problems.append(str(error))
     say(f"plan: {len(planned.plan.order)} ingredients: {', '.join(planned.plan.order)}")
     with tempfile.TemporaryDirectory(prefix="weft-check-") as folder:
         _Walk(planned, Path(folder), device=device, found=found, say=say).run()
@@ -178,17 +207,19 @@ class _Steps:
     def __init__(self, walk: _Walk, task: Task) -> None:
         self.session, self.plan, self.folder = walk.session, walk.plan, walk.folder
         self.found, self.task = walk.found, task
+        vars(task)["batches"] = _EncodedOnce(task)  # of this task alone; its class stays as it is
         self.train: Batches
         self.few: _Batches
 
     def encode(self) -> str:
         """Encodes all rows of all data, and draws the first batches."""
-        self.train = self.task.batches(self.session.get("train_data"), train=True, seed=1)
+        seed = seed_of(self.plan)
+        self.train = self.task.batches(self.session.get("train_data"), train=True, seed=seed)
         self.few = self.held_out = _Batches(self.train, 2)
         if not self.few.batches:
             raise WeftError("train_data gives no batch.")
         for name in reversed([n for n in DATA[1:] if n in self.plan.order]):
-            batches = self.task.batches(self.session.get(name), train=False, seed=1)
+            batches = self.task.batches(self.session.get(name), train=False, seed=seed)
             self.held_out = _Batches(batches, 1)
             if not self.held_out.batches:
                 raise WeftError(f"{name} gives no batch.")

@@ -23,7 +23,7 @@ from weft.inference.load import (
 from weft.inference.predictor import Predictor
 from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import read_data
-from weft.recipes.run_folder import RunFolder
+from weft.recipes.run_folder import SCRIPT, RunFolder
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
@@ -180,9 +180,9 @@ def _session(
 ) -> Session:
     """Plans the recipe that the run keeps, with its text path in place of what made it."""
     named = read_yaml(folder / "config.yaml").entries.get("recipe")
-    if isinstance(named, Scalar) and named.text.endswith(".py") and named.text != "recipe.py":
+    if isinstance(named, Scalar) and named.text.endswith(".py") and named.text != SCRIPT:
         raise UserError(
-            f"{named.place}: '{named.text}' is not the recipe that a run keeps; wanted recipe.py."
+            f"{named.place}: '{named.text}' is not the recipe that a run keeps; wanted {SCRIPT}."
         )
     planned = plan_recipe(folder, words, targets=targets, allow_code=True)
     xp = Experiment(folder=folder, recipe=planned.name, key=str(info.get("key", "")))

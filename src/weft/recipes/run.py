@@ -18,7 +18,14 @@ from weft.errors import RunStoppedError, UserError, WeftError
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, fingerprint_of, read_all
-from weft.recipes.run_folder import RunFolder, command_line, git_state, versions
+from weft.recipes.run_folder import (
+    SCRIPT,
+    RunFolder,
+    command_line,
+    git_state,
+    refuse_collision,
+    versions,
+)
 from weft.recipes.same_run import (
     compare_built,
     compare_data,
@@ -87,6 +94,8 @@ def train(
     )
     for note in planned.plan.notes:
         LOG.info(note)
+    if planned.script is not None:
+        refuse_collision(planned.script, local_modules(planned.table))
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     changes: dict[str, Any] = {}
     if planned.run is not None and not again:
@@ -94,13 +103,7 @@ def train(
         changes = allowed_changes(planned, before)
     if is_finished(folder, planned):
         return _done(folder)
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"the run folder {folder.path} cannot be made: {error.strerror}. "
-            "Choose another one with --run-dir."
-        ) from error
+    _make(folder.path)
     with Lock(folder.path), log_to_folder(folder.path):
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder)
@@ -110,6 +113,16 @@ def train(
                 clean_leftovers(place)  # files that were half-written when a process was killed
         record_changes(folder, changes)
         return _fit(planned, folder, device=device, overrides=tuple(overrides))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the run folder {folder} cannot be made: {error.strerror}. "
+            "Choose another one with --run-dir."
+        ) from error
 
 
 def _done(folder: RunFolder) -> Run:
@@ -206,7 +219,7 @@ def write(
     warn_of_versions(folder)
     folder.write_sources(script, local_modules(planned.table) if script else [])
     named = planned.name if planned.name in registries.experiments.names() else None
-    recipe = "recipe.py" if script is not None else named
+    recipe = SCRIPT if script is not None else named
     folder.write_config(recipe, plan.settings, built, swaps=plan.swaps)
     home = script.resolve().parent if script else Path.cwd()
     start = {"command": command_line(), "versions": versions(), "git": git_state(home)}

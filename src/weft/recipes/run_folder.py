@@ -21,10 +21,13 @@ from weft.config.yaml_files import dump_yaml
 from weft.errors import UserError
 from weft.runtime.files import write_atomic
 
-__all__ = ["FORMAT", "RunFolder", "is_run_folder", "versions"]
+__all__ = ["FORMAT", "SCRIPT", "RunFolder", "is_run_folder", "refuse_collision", "versions"]
 
 FORMAT = 1
 """Version of the run folder's layout; a newer one is refused."""
+
+SCRIPT = "recipe.py"
+"""The run folder's copy of the script, whatever the script is called."""
 
 LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
@@ -46,6 +49,20 @@ _PACKAGES = ("weft", "torch", "numpy", "sentencepiece", "safetensors", "sacreble
 def is_run_folder(path: Path) -> bool:
     """Whether a folder was written by a run."""
     return (path / "run.json").is_file() and (path / "config.yaml").is_file()
+
+
+def refuse_collision(script: Path, modules: Sequence[Path]) -> None:
+    """Refuses a local module that would take the place of the script in the run folder.
+
+    Raises:
+        UserError: A module beside a script of another name is called ``recipe.py``.
+    """
+    home = script.resolve()
+    if any(module.resolve() == home.with_name(SCRIPT) != home for module in modules):
+        raise UserError(
+            f"{script} imports {script.with_name(SCRIPT)}, but the run folder keeps the script "
+            f"itself as {SCRIPT}, beside its local modules. Give that module another name."
+        )
 
 
 @dataclass(frozen=True)
@@ -133,7 +150,7 @@ class RunFolder:
         """Keeps the script and the local modules it imports."""
         if script is None:
             return
-        write_atomic(self.path / "recipe.py", script.read_bytes())
+        write_atomic(self.path / SCRIPT, script.read_bytes())
         for module in modules:
             target = self.path / module.resolve().relative_to(script.resolve().parent)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -206,4 +206,38 @@ def test_beam(pair, theirs_stop, ours_stop, length_penalty):
     assert [h.ids for row in found for h in row] == wanted
     found_scores = torch.tensor([h.score for row in found for h in row])
     torch.testing.assert_close(found_scores, torch.tensor(scores), rtol=1e-4, atol=1e-5)
-    assert len({len(ids) for ids in wanted}) > 1
+    if length_penalty < 2:  # which makes all as long as they may be
+        assert len({len(ids) for ids in wanted}) > 1
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize(
+    ("theirs_settings", "ours_settings"),
+    [
+        ({"repetition_penalty": 1.8}, {"repetition_penalty": 1.8}),
+        ({"no_repeat_ngram_size": 2}, {"no_repeat_ngram": 2}),
+        ({"min_new_tokens": 7}, {"min_length": 7}),
+        ({"suppress_tokens": "commonest"}, {"unknown_penalty": float("inf")}),
+        (
+            {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "min_new_tokens": 4},
+            {"repetition_penalty": 1.3, "no_repeat_ngram": 2, "min_length": 4},
+        ),
+    ],
+)
+def test_changed_scores(pair, num_beams, theirs_settings, ours_settings):
+    theirs, ours = pair
+    source, lengths, mask = sources(24)
+    settings = {"prefix": [EOS, LANGUAGE], "num_beams": num_beams, "max_new_tokens": 12}
+    plain, _ = generated(theirs, source, mask, **settings)
+    commonest = int(torch.tensor([token for row in plain for token in row]).mode().values)
+    if "suppress_tokens" in theirs_settings:
+        theirs_settings = {"suppress_tokens": [commonest]}
+    wanted, scores = generated(theirs, source, mask, **settings, **theirs_settings)
+    decoding = Decoding(beam_size=num_beams, max_length_a=0, max_length_b=12, **ours_settings)
+    found = decode(
+        ours, source, lengths, decoding, prefix=[EOS, LANGUAGE], eos_idx=EOS, unk_idx=commonest
+    )
+    assert [row[0].ids for row in found] == wanted
+    assert wanted != plain  # the setting matters
+    if num_beams > 1:
+        assert [row[0].score for row in found] == pytest.approx(scores, abs=1e-4)

@@ -7,21 +7,14 @@ import pytest
 import torch
 
 from weft.errors import UserError
-from weft.models.decoding import Decoding, beam_search, decode, greedy
+from weft.models.decoding import Decoding, decode
 
 BOS, EOS = 1, 2
 
 
 @pytest.fixture
-def model(build):
-    """A model with a tiny vocabulary and scores far from uniform, that ends often."""
-    model = build(size=5, output_bias=True)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim > 1:
-                parameter.mul_(3.0)
-        model.output_bias[EOS] = -1.0
-    return model
+def model(make_model):
+    return make_model()
 
 
 def sources(rows=6):
@@ -60,7 +53,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(model, penalty, prefix):
         max_length_a=0,
         max_length_b=4,
     )
-    found = beam_search(model, source, lengths, decoding, prefix=prefix, eos_idx=EOS)
+    found = decode(model, source, lengths, decoding, prefix=prefix, eos_idx=EOS)
     for row in range(3):
         wanted = enumerated(
             model, source[row], lengths[row], limit=4, penalty=penalty, prefix=prefix
@@ -74,7 +67,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(model, penalty, prefix):
 def test_a_vocabulary_too_small_for_n_gives_fewer(model):
     source, lengths = sources(2)
     decoding = Decoding(beam_size=9, n_best=9, max_length_a=0, max_length_b=1)
-    found = beam_search(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
+    found = decode(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
     assert [len(row) for row in found] == [5, 5]
 
 
@@ -82,7 +75,7 @@ def test_a_vocabulary_too_small_for_n_gives_fewer(model):
 def test_greedy_takes_the_likeliest_token(model):
     source, lengths = sources(8)
     decoding = Decoding(max_length_a=0, max_length_b=6, length_penalty=0.8)
-    found = greedy(model, source, lengths, decoding, prefix=[BOS, 3], eos_idx=EOS)
+    found = decode(model, source, lengths, decoding, prefix=[BOS, 3], eos_idx=EOS)
     for row, (best,) in enumerate(found):
         ids, total = [], 0.0
         while len(ids) < 6 and EOS not in ids:
@@ -156,24 +149,3 @@ def test_a_prefix_is_needed(build):
     with pytest.raises(UserError) as error:
         decode(build(), torch.ones(1, 2).long(), None, Decoding(), prefix=[], eos_idx=EOS)
     assert str(error.value) == "Decoding needs a prefix of at least one id, the start mark."
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"beam_size": 2, "n_best": 3},
-            "decoding.n_best must be from 1 to beam_size, but is 3 of 2.",
-        ),
-        ({"beam_size": 0}, "decoding.n_best must be from 1 to beam_size, but is 1 of 0."),
-        (
-            {"max_length_a": -1.0},
-            "decoding.max_length_a must be at least 0 and max_length_b at least 1, "
-            "but they are -1.0 and 10.",
-        ),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(settings, message):
-    with pytest.raises(UserError) as error:
-        Decoding(**settings)
-    assert str(error.value) == message

@@ -1,26 +1,22 @@
 """Beam search: the best sequences among those that stay among the best at every length."""
 
-from collections.abc import Sequence
+from typing import Final, final
 
 import torch
 from torch import Tensor
 
-from weft.models.decoding.hypothesis import Generator, Hypothesis, read_prefix
-from weft.models.decoding.settings import Decoding
+from weft.models.decoding.best import best_successors
+from weft.models.decoding.hypothesis import Generator, Hypothesis
+from weft.models.decoding.request import Request
 
 __all__ = ["beam_search"]
 
+DROP_SHARE: Final = 0.25
+"""Finished sources are dropped once they are this share of the batch: it copies the cache."""
+
 
 @torch.inference_mode()
-def beam_search(
-    model: Generator,
-    source: Tensor,
-    source_lengths: Tensor | None,
-    decoding: Decoding,
-    *,
-    prefix: Sequence[int],
-    eos_idx: int,
-) -> list[list[Hypothesis]]:
+def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
     r"""Follows the ``beam_size`` likeliest unfinished sequences of each row, a token at a time.
 
     A finished sequence :math:`y` scores :math:`\log p(y) / |y|^\alpha` with :math:`\alpha` the
@@ -29,51 +25,55 @@ def beam_search(
 
     Args:
         model: The model, in evaluation mode.
-        source: Token ids. *Shape:* :math:`(B,S)`.
-        source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-        decoding: The settings.
-        prefix: Ids every target starts with: the start mark, and a language tag where there is one.
-        eos_idx: Id of the end mark.
+        request: What is asked.
 
     Returns:
-        For each row of ``source``, in order, ``n_best`` hypotheses, the best first; fewer where the
+        For each row of the source, in order, ``n_best`` hypotheses, the best first; fewer where the
         vocabulary and the length limit allow no more.
     """
-    # The last id generated is never read, so it needs no position.
-    longest = model.max_length - len(prefix) + 1
-    limits = decoding.limits(source, source_lengths, longest=longest)
-    state = model.start(model.encode(source, source_lengths))
-    beams = _Beams(limits, decoding, eos_idx=eos_idx)
-    logits = read_prefix(model, state, prefix)
-    state.repeat(decoding.beam_size)
-    logits = logits.repeat_interleave(decoding.beam_size, dim=0)
+    begun = request.begin(model)
+    state, logits = begun.state, begun.logits
+    beams = _Beams(request, begun.limits)
+    beam_size = request.decoding.beam_size
+    state.repeat(beam_size)
+    logits = logits.repeat_interleave(beam_size, dim=0)
     while True:
-        parents = beams.extend(logits.float().log_softmax(dim=-1))
-        kept = beams.open_groups()
-        if kept is None:
-            state.select(parents.flatten())
-        elif not len(kept):
-            return beams.results(decoding.n_best)
-        else:
+        scores, normalizers = logits.float(), logits.float().logsumexp(dim=1)
+        if begun.scores.change(beams.length):
+            scores, normalizers = scores - normalizers[:, None], torch.zeros_like(normalizers)
+            rows = beams.rows.repeat_interleave(beam_size)
+            scores = begun.scores(scores, beams.so_far(), beams.start, rows=rows)
+        parents = beams.extend(scores, normalizers)
+        open_ = beams.close()
+        num_open = int(open_.sum())
+        if not num_open:
+            return beams.results()
+        if num_open <= (1 - DROP_SHARE) * len(open_):
+            kept = open_.nonzero()[:, 0]
             beams.keep(kept)
             state.select(parents[kept].flatten(), groups=kept)
+        else:
+            state.select(parents.flatten())
         logits = model.step(beams.last_tokens(), state)
 
 
+@final
 class _Beams:
     """The sequences of rows that are still searched, and the finished ones of every row.
 
     Finished sequences are kept by input row, unfinished ones by group; ``rows`` maps groups to
-    rows.
+    rows. A group that is closed, but not dropped yet, has no beam of a finite score.
     """
 
-    def __init__(self, limits: Tensor, decoding: Decoding, *, eos_idx: int) -> None:
-        self.decoding, self.eos_idx = decoding, eos_idx
-        groups, beams, longest = len(limits), decoding.beam_size, int(limits.max())
+    def __init__(self, request: Request, limits: Tensor) -> None:
+        self.decoding, self.eos_idx = request.decoding, request.eos_idx
+        self.start = len(request.prefix)
+        groups, beams = len(limits), self.decoding.beam_size
         self.length = 0
         self.rows = torch.arange(groups, device=limits.device)
         self.limits = limits
-        self.ids = limits.new_zeros((groups, beams, longest))
+        self.ids = limits.new_zeros((groups, beams, self.start + int(limits.max())))
+        self.ids[:, :, : self.start] = limits.new_tensor(request.prefix)
         # All beams start equal: only the first may have successors at first.
         self.log_probs = torch.full((groups, beams), -torch.inf, device=limits.device)
         self.log_probs[:, 0] = 0.0
@@ -81,36 +81,37 @@ class _Beams:
         self.done_lengths = limits.new_zeros((groups, beams))
         self.done_scores = torch.full((groups, beams), -torch.inf, device=limits.device)
 
-    def extend(self, log_probs: Tensor) -> Tensor:
+    def extend(self, scores: Tensor, normalizers: Tensor) -> Tensor:
         """Moves every group on by one token.
 
         Args:
-            log_probs: Of the next token. *Shape:* :math:`(GK,V)`.
+            scores: Of the next token. *Shape:* :math:`(GK,V)`.
+            normalizers: What is taken from a beam's scores to have log-probabilities. *Shape:*
+                :math:`(GK)`.
 
         Returns:
             The row of the state that each beam continues. *Shape:* :math:`(G,K)`.
         """
         groups, beams = self.log_probs.shape
-        vocabulary = log_probs.shape[-1]
-        sums = self.log_probs[:, :, None] + log_probs.view(groups, beams, vocabulary)
         # At most one successor of a beam is the end mark, so 2K candidates hold K that go on.
-        candidates = min(2 * beams, beams * vocabulary)
-        best, flat = sums.flatten(1).topk(candidates, dim=1)
-        parents, tokens = flat // vocabulary, flat % vocabulary
+        candidates = min(2 * beams, beams * scores.shape[1])
+        offsets = self.log_probs - normalizers.view(groups, beams)
+        best, parents, tokens = best_successors(scores, offsets, candidates)
         ids = _gather(self.ids, parents)
-        ids[:, :, self.length] = tokens
+        ids[:, :, self.start + self.length] = tokens
         self.length += 1
         ended = (tokens == self.eos_idx) | (self.limits <= self.length)[:, None]
         # Only candidates among the K best may end: those behind them only stand in for the ended.
         self._finish(ids[:, :beams], best[:, :beams], ended[:, :beams])
-        going_on, chosen = best.masked_fill(ended, -torch.inf).topk(beams, dim=1)
-        self.log_probs = going_on
+        self.log_probs, chosen = best.masked_fill(ended, -torch.inf).topk(beams, dim=1)
         self.ids = _gather(ids, chosen)
         first_beam = torch.arange(groups, device=parents.device)[:, None] * beams
         return first_beam + parents.gather(1, chosen)
 
     def _finish(self, ids: Tensor, log_probs: Tensor, ended: Tensor) -> None:
         """Merges ended candidates into the finished sequences of their rows; the K best stay."""
+        if not bool(ended.any()):
+            return
         scores = (log_probs / self.length**self.decoding.length_penalty).masked_fill(
             ~ended, -torch.inf
         )
@@ -125,8 +126,8 @@ class _Beams:
             [self.done_lengths[self.rows], lengths], dim=1
         ).gather(1, chosen)
 
-    def open_groups(self) -> Tensor | None:
-        """Numbers of the groups to go on with; None if all are."""
+    def close(self) -> Tensor:
+        """Closes the groups that cannot become better. *Shape:* :math:`(G)`, True if open."""
         worst = self.done_scores[self.rows, -1]
         full = worst > -torch.inf
         if self.decoding.early_stopping == "first":
@@ -138,28 +139,34 @@ class _Beams:
                 self.log_probs[:, 0] / lengths**self.decoding.length_penalty > worst
             )
         open_ = improvable & (self.limits > self.length) & (self.log_probs[:, 0] > -torch.inf)
-        return None if bool(open_.all()) else open_.nonzero()[:, 0]
+        self.log_probs = self.log_probs.masked_fill(~open_[:, None], -torch.inf)
+        return open_
 
     def keep(self, groups: Tensor) -> None:
         """Drops all groups but these."""
         self.rows, self.limits = self.rows[groups], self.limits[groups]
         self.ids, self.log_probs = self.ids[groups], self.log_probs[groups]
 
+    def so_far(self) -> Tensor:
+        """What each beam generated, the prefix first. *Shape:* :math:`(GK,T)`."""
+        return self.ids[:, :, : self.start + self.length].flatten(0, 1)
+
     def last_tokens(self) -> Tensor:
         """The newest token of each beam. *Shape:* :math:`(GK)`."""
-        return self.ids[:, :, self.length - 1].flatten()
+        return self.ids[:, :, self.start + self.length - 1].flatten()
 
-    def results(self, n_best: int) -> list[list[Hypothesis]]:
+    def results(self) -> list[list[Hypothesis]]:
         """The best finished sequences of every row."""
         rows = zip(
-            self.done_ids.tolist(),
+            self.done_ids[:, :, self.start :].tolist(),
             self.done_lengths.tolist(),
             self.done_scores.tolist(),
             strict=True,
         )
         found = []
         for row in rows:
-            best = [h for h in zip(*row, strict=True) if h[2] > -torch.inf][:n_best]
+            finished = [h for h in zip(*row, strict=True) if h[2] > -torch.inf]
+            best = finished[: self.decoding.n_best]
             found.append([self._hypothesis(*h) for h in best])
         return found
 

@@ -7,6 +7,8 @@ from torch import Tensor
 from weft.models.decoding.beam import beam_search
 from weft.models.decoding.greedy import greedy
 from weft.models.decoding.hypothesis import Generator, Hypothesis
+from weft.models.decoding.request import Request
+from weft.models.decoding.sampling import sample
 from weft.models.decoding.settings import Decoding
 
 __all__ = ["decode"]
@@ -20,8 +22,10 @@ def decode(
     *,
     prefix: Sequence[int],
     eos_idx: int,
+    unk_idx: int | None = None,
+    forced: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Searches targets for sources: greedy search for ``beam_size`` 1, else beam search.
+    """Searches targets for sources: draws with ``sample``, else greedy or beam search.
 
     A model in training mode is put in evaluation mode meanwhile.
 
@@ -32,6 +36,8 @@ def decode(
         decoding: The settings.
         prefix: Ids every target starts with: the start mark, and a language tag where there is one.
         eos_idx: Id of the end mark.
+        unk_idx: Id of the unknown token; only its penalty needs it.
+        forced: Ids that each row's target begins with, after the prefix.
 
     Returns:
         For each row of ``source``, in order, ``n_best`` hypotheses, the best first.
@@ -43,20 +49,28 @@ def decode(
         >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0))
         >>> config = Transformer.Config(dim=8, num_heads=2, ffn_dim=16)
         >>> model = config.build(tokenizer=tokenizer)
-        >>> found = decode(
-        ...     model, torch.tensor([[5, 6, 3]]), None, Decoding(beam_size=2), prefix=[2], eos_idx=3
-        ... )
-        >>> len(found), len(found[0]), len(found[0][0].ids) <= 16
-        (1, 1, True)
+        >>> source, decoding = torch.tensor([[5, 6, 3]]), Decoding(beam_size=2)
+        >>> found = decode(model, source, None, decoding, prefix=[2], eos_idx=3, forced=[[7, 9]])
+        >>> len(found), len(found[0]), found[0][0].ids[:2]
+        (1, 1, [7, 9])
     """
     if not len(source):
         return []
-    search = greedy if decoding.beam_size == 1 else beam_search
+    request = Request(
+        source=source,
+        source_lengths=source_lengths,
+        decoding=decoding,
+        prefix=prefix,
+        eos_idx=eos_idx,
+        unk_idx=unk_idx,
+        forced=forced,
+    )
+    search = sample if decoding.sample else greedy if decoding.beam_size == 1 else beam_search
     training = model.training
     if training:
         model.train(False)
     try:
-        return search(model, source, source_lengths, decoding, prefix=prefix, eos_idx=eos_idx)
+        return search(model, request)
     finally:
         if training:
             model.train()

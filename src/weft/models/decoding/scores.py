@@ -1,0 +1,106 @@
+"""What changes the scores of next tokens before a search chooses among them."""
+
+from collections.abc import Sequence
+from typing import Protocol, final
+
+import torch
+from torch import Tensor
+
+from weft.errors import UserError
+from weft.models.decoding.forced import Forced
+from weft.models.decoding.min_length import MinLength
+from weft.models.decoding.ngrams import NoRepeatedNgrams
+from weft.models.decoding.repetition import RepetitionPenalty
+from weft.models.decoding.settings import Decoding
+from weft.models.decoding.unknown import UnknownPenalty
+
+__all__ = ["ScoreProcessor", "Scores", "processors_of"]
+
+
+class ScoreProcessor(Protocol):
+    """Changes scores by what was generated."""
+
+    def __call__(self, scores: Tensor, ids: Tensor, start: int, /) -> Tensor:
+        """Changes scores in place.
+
+        Args:
+            scores: Of the next token: logits, or log-probabilities in beam search. *Shape:*
+                :math:`(N,V)`.
+            ids: What was generated of each row, the prefix first. *Shape:* :math:`(N,T)`.
+            start: How many ids are the prefix.
+
+        Returns:
+            The scores.
+        """
+        ...
+
+
+def processors_of(decoding: Decoding, *, eos_idx: int, unk_idx: int | None) -> list[ScoreProcessor]:
+    """The processors that settings ask for, in the order of ``transformers``.
+
+    Raises:
+        UserError: The unknown token has a penalty, and no id.
+
+    Example:
+        >>> processors_of(Decoding(min_length=2), eos_idx=3, unk_idx=1)
+        [MinLength(length=2, eos_idx=3)]
+    """
+    found: list[ScoreProcessor] = []
+    if decoding.repetition_penalty != 1:
+        found.append(RepetitionPenalty(decoding.repetition_penalty))
+    if decoding.unknown_penalty != 0:
+        if unk_idx is None:
+            raise UserError("decoding.unknown_penalty needs unk_idx, the unknown token's id.")
+        found.append(UnknownPenalty(decoding.unknown_penalty, unk_idx))
+    if decoding.no_repeat_ngram:
+        found.append(NoRepeatedNgrams(decoding.no_repeat_ngram))
+    if decoding.min_length:
+        found.append(MinLength(decoding.min_length, eos_idx))
+    return found
+
+
+@final
+class Scores:
+    """All that changes the scores of a search, in order; forced ids come last and always hold.
+
+    Where everything is banned, the target ends: its end mark keeps its score.
+
+    Args:
+        processors: In their order.
+        forced: Ids each row begins with, if any.
+        eos_idx: Id of the end mark.
+    """
+
+    def __init__(
+        self, processors: Sequence[ScoreProcessor], forced: Forced | None, *, eos_idx: int
+    ) -> None:
+        self.processors, self.forced, self.eos_idx = processors, forced, eos_idx
+
+    def change(self, length: int) -> bool:
+        """Whether the scores change after ``length`` ids were generated."""
+        return bool(self.processors) or (self.forced is not None and length < self.forced.longest)
+
+    def repeated(self, rows: Tensor) -> "Scores":
+        """The same for rows of these numbers, which may repeat."""
+        forced = None if self.forced is None else self.forced.repeated(rows)
+        return Scores(self.processors, forced, eos_idx=self.eos_idx)
+
+    def __call__(self, scores: Tensor, ids: Tensor, start: int, *, rows: Tensor) -> Tensor:
+        """The changed scores; those given stay as they are.
+
+        Args:
+            scores: *Shape:* :math:`(N,V)`.
+            ids: What was generated of each row, the prefix first. *Shape:* :math:`(N,T)`.
+            start: How many ids are the prefix.
+            rows: Each row's number among the sources. *Shape:* :math:`(N)`.
+        """
+        before, scores = scores, scores.clone()
+        for processor in self.processors:
+            scores = processor(scores, ids, start)
+        if self.forced is not None:
+            scores = self.forced(scores, before, rows, ids.shape[1] - start)
+        none_left = (scores == -torch.inf).all(dim=1)
+        # Without a branch, which would wait for the device.
+        eos = scores[:, self.eos_idx]
+        scores[:, self.eos_idx] = torch.where(none_left, before[:, self.eos_idx], eos)
+        return scores

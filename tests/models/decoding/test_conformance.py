@@ -1,0 +1,202 @@
+"""What holds of every way to decode."""
+
+import itertools
+from collections import Counter
+
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.models.decoding import Decoding, decode
+
+BOS, EOS, UNK, SIZE = 1, 2, 3, 120
+STRATEGIES = {
+    "greedy": {},
+    "beam": {"beam_size": 4},
+    "n-best": {"beam_size": 4, "n_best": 3, "early_stopping": "never"},
+    "first": {"beam_size": 3, "early_stopping": "first"},
+    "sample": {"sample": True, "seed": 5},
+    "samples": {"sample": True, "n_best": 4, "temperature": 1.5},
+    "top-k": {"sample": True, "top_k": 5},
+    "top-p": {"sample": True, "top_p": 0.9, "top_k": 30},
+    "penalties": {"repetition_penalty": 1.8, "unknown_penalty": 2.0},
+    "ngrams": {"no_repeat_ngram": 2, "beam_size": 3},
+}
+
+
+@pytest.fixture(params=STRATEGIES)
+def settings(request):
+    return STRATEGIES[request.param]
+
+
+@pytest.fixture
+def model(make_model):
+    return make_model(SIZE, ends=4.0)
+
+
+def search(model, source, lengths, *, forced=None, eos_idx=EOS, **settings):
+    decoding = Decoding(**{"max_length_a": 0.0, "max_length_b": 9, **settings})
+    return decode(
+        model,
+        source,
+        lengths,
+        decoding,
+        prefix=[BOS, 4],
+        eos_idx=eos_idx,
+        unk_idx=UNK,
+        forced=forced,
+    )
+
+
+def sources(rows=12):
+    return torch.randint(4, SIZE, (rows, 6)), torch.randint(1, 7, (rows,))
+
+
+def same(found, wanted):
+    assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in wanted]
+    scores = [[h.score for row in side for h in row] for side in (found, wanted)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+def test_a_row_is_answered_the_same_in_any_batch(model, settings):
+    source, lengths = sources(24)
+    together = search(model, source, lengths, **settings)
+    assert len({len(row[0].ids) for row in together}) > 1  # rows end at different lengths
+    alone = [
+        search(model, source[row : row + 1, : lengths[row]], None, **settings)[0]
+        for row in range(24)
+    ]
+    same(together, alone)
+    order = torch.randperm(24)
+    shuffled = search(model, source[order], lengths[order], **settings)
+    same(shuffled, [together[row] for row in order.tolist()])
+
+
+def test_the_end_mark_is_in_no_answer_and_the_best_comes_first(model, settings):
+    found = search(model, *sources(24), **settings)
+    for row in found:
+        assert len(row) == settings.get("n_best", 1)
+        assert [h.score for h in row] == sorted((h.score for h in row), reverse=True)
+        assert all(EOS not in h.ids and len(h.ids) <= 9 for h in row)
+
+
+def test_a_target_ends_at_its_limit(make_model, settings):
+    model = make_model(SIZE, ends=-torch.inf)
+    source, lengths = sources(5)
+    found = search(model, source, lengths, max_length_a=1.5, max_length_b=2, **settings)
+    limits = (1.5 * lengths).long() + 2
+    assert [{len(h.ids) for h in row} for row in found] == [{limit} for limit in limits.tolist()]
+
+
+def test_forced_ids_begin_a_target_of_each_row_its_own(model, settings):
+    source, lengths = sources(6)
+    forced = [[50, 60, 60, 50, 60, 60, 50], [], [UNK], [70, 71], [], [99] * 12]
+    found = search(model, source, lengths, forced=forced, **settings)
+    for row, ids in zip(found, forced, strict=True):
+        assert all(h.ids[: len(ids)] == ids for h in row)
+        assert all(len(h.ids) <= 9 + len(ids) for h in row)
+    free = search(model, source, lengths, **settings)
+    same([found[1], found[4]], [free[1], free[4]])
+    same(found[:1], search(model, source[:1, : lengths[0]], None, forced=forced[:1], **settings))
+
+
+def test_no_end_before_the_least_length(model, settings):
+    found = search(model, *sources(12), min_length=5, **settings)
+    assert all(5 <= len(h.ids) <= 9 for row in found for h in row)
+
+
+def test_a_banned_unknown_token_is_never_generated(model, settings):
+    with torch.no_grad():
+        model.output_bias[UNK] = 6.0
+    source, lengths = sources(12)
+    free = search(model, source, lengths, **{**settings, "unknown_penalty": 0.0})
+    banned = search(model, source, lengths, **{**settings, "unknown_penalty": float("inf")})
+    assert any(UNK in h.ids for row in free for h in row)
+    assert not any(UNK in h.ids for row in banned for h in row)
+
+
+# Beam search ranks with penalties, which the model's own probability does not know.
+@pytest.mark.parametrize("settings", [s for s in STRATEGIES.values() if "no_repeat_ngram" not in s])
+def test_a_score_is_the_log_probability_by_length(model, settings):
+    source, lengths = sources(4)
+    found = search(
+        model, source, lengths, length_penalty=0.7, forced=[[9], [], [5, 5], []], **settings
+    )
+    for row, hypotheses in enumerate(found):
+        for h in hypotheses:
+            ids = [*h.ids, EOS][: 9 + (1, 0, 2, 0)[row]]
+            target = torch.tensor([[BOS, 4, *ids]])
+            logits = model(source[row : row + 1, : lengths[row]], None, target[:, :-1])[0, 1:]
+            steps = logits.log_softmax(-1).gather(1, target[0, 2:, None])
+            assert h.score == pytest.approx(steps.sum().item() / len(ids) ** 0.7, abs=1e-4)
+
+
+def test_no_sequence_of_tokens_twice(make_model):
+    model = make_model(8, ends=-3.0)
+    source, lengths = torch.randint(4, 8, (24, 6)), None
+
+    def pairs(found):
+        return [list(itertools.pairwise([BOS, 4, *row[0].ids])) for row in found]
+
+    settings = {"max_length_b": 20}
+    free = pairs(search(model, source, lengths, **settings))
+    assert any(len(set(row)) < len(row) for row in free)
+    for beam_size in (1, 4):
+        settings["beam_size"] = beam_size
+        banned = pairs(search(model, source, lengths, no_repeat_ngram=2, **settings))
+        assert all(len(set(row)) == len(row) for row in banned)
+
+
+def test_draws_have_the_probabilities_of_the_model(make_model):
+    """All targets of up to 3 ids, enumerated, against 4,000 draws."""
+    model = make_model(5)
+    source = torch.tensor([[4, 3, 4]])
+    tokens = range(5)
+    limit, temperature, total = 3, 1.3, 4000
+    wanted = Counter()
+    for ids in itertools.product(tokens, repeat=limit):
+        target = torch.tensor([[BOS, 4, *ids]])
+        logits = model(source, None, target[:, :-1])[0, 1:] / temperature
+        steps = logits.log_softmax(-1).gather(1, target[0, 2:, None])
+        ends = ids.index(EOS) if EOS in ids else limit
+        wanted[ids[:ends]] += steps.sum().exp().item()
+    drawn = Counter()
+    for seed in range(4):
+        (found,) = search(
+            model,
+            source,
+            None,
+            sample=True,
+            n_best=1000,
+            seed=seed,
+            temperature=temperature,
+            max_length_b=limit,
+        )
+        drawn.update(tuple(h.ids) for h in found)
+    assert sum(wanted.values()) == pytest.approx(1, abs=1e-4)
+    likely = [ids for ids in wanted if wanted[ids] * total > 5]
+    assert len(likely) > 8
+    squares = [(drawn[ids] - total * wanted[ids]) ** 2 / (total * wanted[ids]) for ids in likely]
+    # Chi-square with at most len(likely) degrees of freedom: mean n, deviation (2n)**0.5.
+    assert sum(squares) < len(likely) + 4 * (2 * len(likely)) ** 0.5
+
+
+def test_a_seed_is_a_draw(model):
+    source, lengths = sources(8)
+    one, again, two = (search(model, source, lengths, sample=True, seed=seed) for seed in (0, 0, 1))
+    assert one == again
+    assert [row[0].ids for row in one] != [row[0].ids for row in two]
+
+
+def test_forced_ids_that_do_not_fit_are_refused(build):
+    model = build(size=SIZE, max_length=12)
+    source, lengths = sources(2)
+    with pytest.raises(UserError) as error:
+        search(model, source, lengths, forced=[[4]])
+    assert str(error.value) == "Forced ids must be given for each of the 2 sources, but are for 1."
+    search(model, source, lengths, forced=[[4] * 10, []])
+    with pytest.raises(UserError) as error:
+        search(model, source, lengths, forced=[[], [4] * 11])
+    assert str(error.value) == (
+        "Row 2 has 11 forced ids; the model has positions for 10 of a target and one more."
+    )

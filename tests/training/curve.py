@@ -1,17 +1,22 @@
-"""Prints the loss of 20 steps of the tiny translation: ``python -m tests.training.curve``."""
+"""Prints the loss of 20 steps of the tiny translation: ``python -m tests.training.curve fast``."""
 
+import platform
+import sys
 import tempfile
 from pathlib import Path
 
 import torch
 
 from tests.training.bench import Bench, metrics_of, sentences
+from weft.models.fast import Fast
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import train_sentencepiece
 from weft.training import Every
 
+PATHS = {"fast": Fast(linear="torch"), "plain": Fast(linear="torch", dropout=False, loss=False)}
 
-def main() -> None:
+
+def main(paths: Fast) -> None:
     """The first line says on what the digits depend."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
@@ -22,11 +27,22 @@ def main() -> None:
             folder / "tiny.model", source_langs=("eng",), target_langs=("fra",)
         )
         bench = Bench(tokenizer, folder / "run", valid_data=None, test_data=None)
-        bench.make(max_steps=20, report_every=Every(1)).fit()
-        print(torch.__version__, torch.backends.cpu.get_cpu_capability())
+        bench.make(max_steps=20, report_every=Every(1), fast=paths).fit()
+        print(torch.__version__, torch.backends.cpu.get_cpu_capability(), processor())
         for line in metrics_of(folder / "run"):
             print(line["step"], repr(line["loss"]))
 
 
+def processor() -> str:
+    """Maker, family and model: MKL has other kernels, and so other last digits, for each."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor()
+    facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    facts = {name.strip(): value.strip() for name, value in facts.items()}
+    return " ".join(facts.get(name, "?") for name in ("vendor_id", "cpu family", "model"))
+
+
 if __name__ == "__main__":
-    main()
+    main(PATHS[sys.argv[1]])

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from weft.errors import UserError
 from weft.models.decoding.hypothesis import Generator
 
-__all__ = ["HiddenStates", "generator_of", "label_logits", "longest_input"]
+__all__ = ["HiddenStates", "LinearOutput", "generator_of", "label_logits", "longest_input"]
 
 _GENERATES = {
     "max_length": "max_length",
@@ -28,6 +28,16 @@ class HiddenStates(Protocol):
     def project(self, hidden: Tensor, /) -> Tensor:
         """Logits of some of them. *Shape:* :math:`(N,D)` to :math:`(N,V)`."""
         ...
+
+
+@runtime_checkable
+class LinearOutput(HiddenStates, Protocol):
+    """One whose ``project`` is an affine map: its loss can be had without all scores at once."""
+
+    output_weight: Tensor
+    """*Shape:* :math:`(V,D)`."""
+    output_bias: Tensor | None
+    """*Shape:* :math:`(V)`."""
 
 
 def label_logits(

@@ -16,6 +16,9 @@ from weft.config.component import Component
 from weft.errors import CheckpointError, DataError, NonFiniteError, RunError, RunStoppedError
 from weft.metrics.metric import Direction
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
+from weft.models import fast
+from weft.models.fast import Fast
+from weft.runtime.allocator import keep_memory
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.ranks import Ranks
@@ -82,6 +85,7 @@ class Trainer(Component):
             Clock(config.until),
             TrainSums(),
         )
+        take_fast_paths(config.fast)
         task.module.to(env.device)
         self.reporters, self.callbacks, self.ranks = (
             Reporters(reporters),
@@ -363,6 +367,13 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
     selection: Selection = config.selection.build(directions=directions_of(task))
     return selection
+
+
+def take_fast_paths(paths: Fast) -> None:
+    """Chooses the faster paths of a step in this process."""
+    fast.use(paths)
+    if paths.keep_memory:
+        keep_memory()
 
 
 def directions_of(task: Task) -> dict[str, Direction]:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from weft.config.component import Config, setting
 from weft.errors import UserError
+from weft.models.fast import Fast
 from weft.training.progress import Every, Until
 from weft.training.selection import Selection
 
@@ -35,6 +36,8 @@ class TrainerConfig(Config):
     """Largest norm of a step's gradient; null leaves it as it is."""
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""
+    fast: Fast = Fast()
+    """Faster paths of a step, each to be switched off for a comparison."""
     seed: int = 1
     """Seed of all randomness: initial weights, order of the data, dropout."""
 

@@ -1,18 +1,99 @@
-"""Dropout."""
+"""Dropout (Srivastava et al. 2014), alone and together with the residual it is added to."""
 
-from typing import final
+from typing import Any, final
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+from typing_extensions import override
 
-__all__ = ["Dropout"]
+from weft.models import fast
+
+__all__ = ["Dropout", "dropout", "keep_mask"]
+
+STEPS = 2**16
+"""A feature is kept by 16 random bits: its probability is right to half of ``1 / STEPS``."""
 
 
 @final
 class Dropout(nn.Dropout):
-    """Drops features in training; a ``torch.nn.Dropout`` of the library's.
+    """Drops features in training and scales the others up, so that the expectation stays.
+
+    A ``torch.nn.Dropout`` whose masks cost less on a CPU, see :class:`weft.models.fast.Fast`.
 
     Example:
         >>> import torch
         >>> Dropout(0.5).eval()(torch.ones(2)).tolist()
         [1.0, 1.0]
     """
+
+    @override
+    def forward(self, x: Tensor) -> Tensor:
+        """*Shape:* :math:`(*)` to :math:`(*)`."""
+        return dropout(x, self.p) if self.training and self.p else x
+
+    def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """``residual`` plus what is left of ``x``, in one pass. *Shape:* :math:`(*)`."""
+        if not (self.training and self.p):
+            return residual + x
+        if not _suits(x, self.p):
+            return residual + F.dropout(x, self.p)
+        y: Tensor = _AddDropped.apply(residual, x, keep_mask(x, self.p))  # type: ignore[no-untyped-call]
+        return y
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Drops each element with probability ``p`` and divides the others by ``1 - p``.
+
+    Example:
+        >>> import torch
+        >>> sorted(set(dropout(torch.ones(100), 0.5).tolist()))
+        [0.0, 2.0]
+    """
+    return (x * keep_mask(x, p)).to(x.dtype) if _suits(x, p) else F.dropout(x, p)
+
+
+def keep_mask(like: Tensor, p: float) -> Tensor:
+    """A mask of zeros and of ``1 / (1 - p)``, drawn from torch's generator of the CPU.
+
+    Torch's own mask draws a number of 53 bits for every element, in a loop that takes 6 ns for
+    each. Here 64 bits are drawn for four elements.
+
+    Args:
+        like: A tensor on the CPU; the mask has its shape.
+        p: Probability of a zero, from 0 to below 1.
+
+    Returns:
+        *Shape:* that of ``like``, float32: a narrower type would round the scale.
+    """
+    dropped = min(round(p * STEPS), STEPS - 1)
+    count = like.numel()
+    bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
+    words = bits.view(torch.int16)[:count].view(like.shape)
+    mask = torch.empty(like.shape)
+    torch.ge(words, dropped - STEPS // 2, out=mask)
+    return mask.mul_(STEPS / (STEPS - dropped))
+
+
+def _suits(x: Tensor, p: float) -> bool:
+    on_cpu = x.device.type == "cpu" and not torch.compiler.is_compiling()
+    return on_cpu and p < 1 and fast.now().dropout
+
+
+class _AddDropped(torch.autograd.Function):
+    """The residual plus the masked ``x``: one pass over memory instead of two, both ways."""
+
+    @staticmethod
+    @override
+    def forward(ctx: Any, residual: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+        ctx.save_for_backward(mask)
+        ctx.dtype = x.dtype
+        return torch.addcmul(residual, x.to(residual.dtype), mask.to(residual.dtype))
+
+    @staticmethod
+    @override
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (mask,) = ctx.saved_tensors
+        return grad, (grad * mask).to(ctx.dtype), None

@@ -6,6 +6,8 @@ from typing import Literal, final
 from torch import Tensor, nn
 from typing_extensions import override
 
+from weft.models.layers.dropout import Dropout
+
 __all__ = ["NormOrder", "Residual"]
 
 NormOrder = Literal["pre", "post"]
@@ -34,13 +36,12 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = norm
         self.order = order
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @override
     def forward(self, x: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
         """*Shape:* :math:`(*,D)` to :math:`(*,D)`."""
         if self.order == "pre":
-            out: Tensor = x + self.dropout(block(self.norm(x)))
-        else:
-            out = self.norm(x + self.dropout(block(x)))
+            return self.dropout.add_to(x, block(self.norm(x)))
+        out: Tensor = self.norm(self.dropout.add_to(x, block(x)))
         return out

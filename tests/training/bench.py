@@ -87,6 +87,7 @@ class Bench:
     task_class: type = Translation
     task: dict[str, Any] = field(default_factory=dict)
     schedule: Any = None
+    optimizer: AdamW.Config | None = None
     train_data: Callable[[], Any] | None = None
     valid_data: Callable[[], Any] | None = lambda: Rows(sentences()[30:], batch_size=4)
     test_data: Callable[[], Any] | None = lambda: Rows(sentences()[28:32], batch_size=3)
@@ -118,9 +119,10 @@ class Bench:
             "save_every": Every(3), "report_every": Every(2),
         }  # fmt: skip
         data = self.train_data or (lambda: Rows(sentences()[:28], batch_size=4))
+        optimizer = self.optimizer or AdamW.Config(lr=self.lr, eps=self.eps)
         return Trainer.Config(**{**defaults, **self.trainer, **trainer}).build(
             task=task,
-            optimizer=AdamW.Config(lr=self.lr, eps=self.eps).build(module=module, task=task),
+            optimizer=optimizer.build(module=module, task=task),
             lr_scheduler=self.schedule or InverseSquareRoot.Config(warmup_steps=4).build(),
             train_data=data(),
             valid_data=self.valid_data and self.valid_data(),

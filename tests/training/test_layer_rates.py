@@ -1,0 +1,191 @@
+"""Frozen parameters, and learning rates by layer and by name."""
+
+import logging
+
+import pytest
+import torch
+from torch import nn
+
+from tests.training.bench import KillAt, Killed, differences, outcome
+from weft.errors import UserError
+from weft.models.transformer import Transformer
+from weft.training import SGD, AdamW, Muon
+from weft.training.layer_rates import rate_factors, split_by_rate
+from weft.training.module_layers import depths, hidden_matrices, input_parameters
+
+
+@pytest.fixture
+def module(tokenizer):
+    """An encoder of 2 layers, a decoder of 3, one table of embeddings for all."""
+    return Transformer.Config(
+        dim=8, ffn_dim=16, num_heads=2, num_encoder_layers=2, num_decoder_layers=3
+    ).build(tokenizer=tokenizer)  # fmt: skip
+
+
+def rates_of(optimizer, module):
+    """The rate of each parameter that learns, by name."""
+    rates = {p: group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    return {name: rates[p] for name, p in module.named_parameters() if p in rates}
+
+
+def test_depths_count_from_the_top_of_each_stack(module):
+    found = {name: depths(module).get(p) for name, p in module.named_parameters()}
+    tops = {key: {found[n] for n in found if n.startswith(key)} for key in (
+        "encoder.layers.0.", "encoder.layers.1.", "encoder.norm", "decoder.layers.0.",
+        "decoder.layers.2.", "decoder.norm",
+    )}  # fmt: skip
+    assert tops == {
+        "encoder.layers.0.": {2}, "encoder.layers.1.": {1}, "encoder.norm": {None},
+        "decoder.layers.0.": {3}, "decoder.layers.2.": {1}, "decoder.norm": {None},
+    }  # fmt: skip
+
+
+def test_a_list_in_a_layer_is_no_stack_of_its_own_and_an_empty_layer_no_layer():
+    layers = [nn.ModuleDict({"heads": nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])}),
+              nn.Dropout(), nn.ModuleDict({"heads": nn.ModuleList([nn.Linear(1, 1)])})]  # fmt: skip
+    module = nn.ModuleDict({"layers": nn.ModuleList(layers)})
+    assert list(depths(module).values()) == [2, 2, 2, 2, 1, 1]
+
+
+def test_inputs_are_the_embeddings_with_their_positions_and_not_what_is_in_layers(tokenizer):
+    module = Transformer.Config(
+        dim=8, ffn_dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
+        positions="learned", tie="none",
+    ).build(tokenizer=tokenizer)  # fmt: skip
+    inputs = input_parameters(module)
+    assert [name for name, p in module.named_parameters() if p in inputs] == [
+        "source.tokens.weight", "source.positions.table",
+        "target.tokens.weight", "target.positions.table",
+    ]  # fmt: skip
+    hidden = hidden_matrices(module)
+    assert module.output_weight not in hidden
+    assert not hidden & inputs
+    assert all(p.ndim == 2 for p in hidden)
+    assert len(hidden) == sum(
+        p.ndim == 2 for name, p in module.named_parameters() if ".layers." in name
+    )
+
+
+def test_layer_decay_lowers_the_rate_layer_by_layer(module):
+    optimizer = AdamW.Config(lr=1.0, layer_decay=0.5).build(module=module)
+    rates = rates_of(optimizer, module)
+    assert len(rates) == len(list(module.parameters()))
+    for name, rate in rates.items():
+        part, _, rest = name.partition(".layers.")
+        layers = {"encoder": 2, "decoder": 3}.get(part)
+        if layers:
+            assert rate == 0.5 ** (layers - int(rest.partition(".")[0])), name
+        else:
+            assert rate == (0.5**4 if name == "output_weight" else 1.0), name  # tied to the inputs
+
+
+def test_rates_by_name_multiply_the_decay_and_the_last_that_matches_counts(module):
+    by_name = {"decoder.*": 3.0, "decoder.layers.2.*": 10.0, "encoder.norm.*": 2.0}
+    optimizer = AdamW.Config(lr=1.0, layer_decay=0.5, rates=by_name).build(module=module)
+    rates = rates_of(optimizer, module)
+    wanted = {"decoder.layers.0.": 0.375, "decoder.layers.2.": 5.0, "decoder.norm.": 3.0,
+              "encoder.norm.": 2.0, "encoder.layers.1.": 0.5, "output_weight": 0.0625}  # fmt: skip
+    for start, rate in wanted.items():
+        assert {r for name, r in rates.items() if name.startswith(start)} == {rate}
+    assert optimizer.param_groups[0]["lr"] == max(rates.values())  # the one that is reported
+
+
+def test_without_rates_the_groups_are_the_tasks_own_in_their_order(module):
+    groups = [
+        {"params": list(module.parameters())[:3], "lr": 0.3},
+        {"params": [module.output_weight], "weight_decay": 0.0},
+    ]
+    assert split_by_rate(groups, {}, lr=0.1) == [{**groups[0], "lr": 0.3}, {**groups[1], "lr": 0.1}]
+    assert rate_factors(module, rates={}, layer_decay=1.0) == {}
+
+
+def test_a_rate_holds_in_the_step():
+    module = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
+    before = [p.detach().clone() for p in module.parameters()]
+    optimizer = SGD.Config(lr=0.5, rates={"1.*": 0.1}).build(module=module)
+    module(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    for parameter, start, rate in zip(module.parameters(), before, (0.5, 0.05), strict=True):
+        torch.testing.assert_close(parameter.detach(), start - rate * parameter.grad)
+
+
+def test_freezing_says_how_much_and_leaves_the_rest(module, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    optimizer = AdamW.Config(freeze=("encoder.*",)).build(module=module)
+    names = [name for name, p in module.named_parameters() if not p.requires_grad]
+    assert names == [name for name, _ in module.named_parameters() if name.startswith("encoder.")]
+    sizes = [sum(p.numel() for p in part.parameters()) for part in (module.encoder, module)]
+    tensors = len(list(module.parameters()))
+    assert caplog.messages == [
+        f"Frozen: {sizes[0]:,} of {sizes[1]:,} parameters, in {len(names)} of {tensors} tensors."
+    ]
+    assert len(rates_of(optimizer, module)) == tensors - len(names)
+
+
+def test_a_tied_parameter_is_known_by_each_of_its_names(module):
+    AdamW.Config(freeze=("target.tokens.*",)).build(module=module)
+    assert not module.source.tokens.weight.requires_grad
+
+
+WRONG = [
+    ({"freeze": ("encoder",)},
+     "optimizer.freeze names 'encoder', which no parameter of the module matches. "
+     "Did you mean 'encoder.*'"),
+    ({"rates": {"decodr.*": 2.0}},
+     "optimizer.rates names 'decodr.*', which no parameter of the module matches. "
+     "Did you mean 'decoder.*'"),
+    ({"freeze": ("zzz",)},
+     "optimizer.freeze names 'zzz', which no parameter of the module matches. "
+     "Names are: output_weight, source.tokens.weight, "),
+    ({"freeze": ("*",)},
+     "optimizer.freeze=['*'] freezes all {tensors} tensors of the module; nothing is left to "
+     "train."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "says"), WRONG)
+def test_names_that_fit_nothing_or_everything(module, settings, says):
+    with pytest.raises(UserError) as caught:
+        AdamW.Config(**settings).build(module=module)
+    tensors = len(list(module.parameters()))
+    assert str(caught.value).startswith(says.replace("{tensors}", str(tensors)))
+
+
+def test_layer_decay_needs_layers():
+    with pytest.raises(UserError) as caught:
+        AdamW.Config(layer_decay=0.8).build(module=nn.Linear(2, 2))
+    assert str(caught.value) == (
+        "optimizer.layer_decay=0.8 needs a stack of layers (an nn.ModuleList); Linear has none. "
+        "Write optimizer.rates by name instead."
+    )
+
+
+def test_muon_needs_a_matrix_to_train(module):
+    with pytest.raises(UserError) as caught:
+        Muon.Config(freeze=("*.layers.*",)).build(module=module)
+    assert str(caught.value) == (
+        "optimizer.type=muon finds no matrix to train in the layers of Transformer; "
+        "optimizer.type=adamw trains all else."
+    )
+
+
+CHOSEN = AdamW.Config(lr=5e-3, freeze=("encoder.*",), layer_decay=0.8, rates={"source.*": 0.5})
+
+
+def test_a_run_with_frozen_and_slower_layers_is_resumed_bitwise(bench, tmp_path):
+    whole = bench.but(optimizer=CHOSEN, folder=tmp_path / "whole")
+    trainer = whole.make()
+    start = {name: p.detach().clone() for name, p in trainer.task.module.named_parameters()}
+    trainer.fit()
+    moved = {
+        name
+        for name, p in trainer.task.module.named_parameters()
+        if not torch.equal(p, start[name])
+    }
+    assert moved == {name for name in start if not name.startswith("encoder.")}
+    cut = bench.but(optimizer=CHOSEN, folder=tmp_path / "cut")
+    with pytest.raises(Killed):
+        cut.make(KillAt(8)).fit()
+    again = cut.make()
+    again.fit()
+    assert differences(outcome(trainer), outcome(again)) == []

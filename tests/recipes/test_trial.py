@@ -3,8 +3,11 @@
 import re
 
 import pytest
+import torch
 
+from weft.data import Seq2SeqBatch
 from weft.errors import PlanError
+from weft.recipes.first_batch import describe_batch
 from weft.recipes.trial import try_ingredient
 
 DATA = """
@@ -55,7 +58,69 @@ def test_rows_of_a_whole_recipe_are_measured_as_batches(attempt):
     said = attempt(WHOLE, "train_data", "train_data.batch_size=10")
     assert re.fullmatch(r"train_data, one epoch: 3 batches, 25 examples in \d+\.\d\d s", said[1])
     assert re.fullmatch(r"[\d,]+ tokens/s, padding \d+\.\d %", said[2])
-    assert said[3].startswith("Success! train_data() = ")
+    assert re.fullmatch(
+        r"a batch has 8\.3 examples and \d+ tokens on average; the longest source has \d+ ids, "
+        r"target \d+",
+        said[3],
+    )
+    assert said[-1].startswith("Success! train_data() = ")
+
+
+def test_the_first_batch_is_shown_by_its_shapes_and_its_first_example_as_text_and_ids(attempt):
+    said = attempt(WHOLE, "train_data", "train_data.batch_size=10")
+    assert said[4] == "the first batch is a Seq2SeqBatch:"
+    shapes = [line.split(" ", 3)[2:] for line in said[5:9]]
+    assert [name for name, _ in shapes] == ["source", "source_lengths", "target", "target_lengths"]
+    assert [shape for _, shape in shapes[1::2]] == ["[10] int64", "[10] int64"]
+    assert re.fullmatch(r"\[10, \d+\] int64", shapes[0][1])
+    assert said[9] == "its first example:"
+    pattern = r"  (source|target), (\d+) ids: ([\d ]+) = '(\w+) (\w+)'"
+    source, target = (re.fullmatch(pattern, line).groups() for line in said[10:12])
+    assert [source[0], target[0]] == ["source", "target"]
+    assert source[3:] == target[:2:-1], "the targets of this data are the sources backwards"
+    for _, count, ids, *_ in (source, target):
+        assert int(count) == len(ids.split())
+
+
+def test_ready_batches_of_a_recipe_without_a_module_are_shown_as_text_too(attempt):
+    script = (
+        "from pathlib import Path\n\nimport torch\n\nfrom weft import data, text\n\n\n"
+        "def tokenizer():\n"
+        "    text.train_sentencepiece(['un deux trois'] * 9, Path('m.spm'), vocab_size=15)\n"
+        "    return text.MultilingualTokenizer.from_file(\n"
+        "        Path('m.spm'), source_langs=['a'], target_langs=['b']\n    )\n\n\n"
+        "def train_data(tokenizer, shift: int = 0):\n"
+        "    ids = torch.from_numpy(tokenizer.create_encoder()('deux un')).long()[None] + shift\n"
+        "    return [data.Seq2SeqBatch.from_padded(ids, pad_idx=tokenizer.vocab_info.pad_idx)]\n"
+    )
+    said = attempt(script, "train_data")
+    assert re.fullmatch(r"  source, \d+ ids: [\d ]+ = 'deux un'", said[-2])
+    assert "ids, target" not in said[2]
+    said = attempt(script, "train_data", "shift=90")
+    assert re.search(r" \(the tokenizer has \d+ ids, so \d+ is none of them\)$", said[-2])
+
+
+@pytest.mark.parametrize(
+    ("batch", "lines"),
+    [
+        (torch.zeros(2, 3), ["the first batch is a Tensor:", "  itself [2, 3] float32"]),
+        (
+            {"x": torch.zeros(4, dtype=torch.int32), "y": "a"},
+            ["the first batch is a dict:", "  x [4] int32"],
+        ),
+        ((1, torch.zeros(4)), ["the first batch is a tuple:", "  1 [4] float32"]),
+        ([1, 2], []),
+        (None, []),
+    ],
+)
+def test_any_batch_is_described_by_the_tensors_in_it(batch, lines):
+    assert describe_batch(batch) == lines
+
+
+def test_a_long_example_is_cut():
+    ids = torch.arange(1, 41)[None]
+    (line,) = describe_batch(Seq2SeqBatch.from_padded(ids, pad_idx=0))[4:]
+    assert line == f"  source, 40 ids: {' '.join(map(str, range(1, 31)))} ..."
 
 
 def test_batches_of_any_type_are_counted(attempt):

@@ -14,7 +14,8 @@ def add(subparsers: Any) -> None:
         "test",
         help="build one ingredient of a recipe and show it",
         description="Builds one ingredient with everything it needs. Data is read through and "
-        "measured: batches, examples, tokens a second and the share of padding.",
+        "measured: batches, examples, tokens a second and the share of padding; the first batch "
+        "is shown by its shapes, and its first example as text and ids.",
     )
     add_recipe(parser)
     parser.add_argument(

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
+from weft.recipes.first_batch import describe_batch
 from weft.recipes.planning import draft_recipe, plan_recipe
 from weft.recipes.reading import DATA, read_data
 from weft.recipes.run import seed_of
@@ -16,8 +17,11 @@ from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.row_batches import peek
 from weft.tasks.task import Task
+from weft.text.tokenizer import Tokenizer
 
 __all__ = ["try_ingredient"]
+
+Say = Callable[[str], None]
 
 SECONDS = 20.0
 """Data is read for at most so long: enough to time it, short enough to wait for."""
@@ -31,7 +35,7 @@ def try_ingredient(
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,
     device: str = "auto",
-    say: Callable[[str], None] = print,
+    say: Say = print,
 ) -> Any:
     """Builds one ingredient and what it needs; data is also iterated, and measured.
 
@@ -63,7 +67,10 @@ def try_ingredient(
             )
             complete = not whole.plan.problems
             session = whole.plan.start({**provided, name: made}) if complete else session
-            _measure(name, made, session.get("task") if complete else None, say)
+            task = session.get("task") if complete else None
+            tokenizer = session.get("tokenizer") if session.has("tokenizer") else None
+            known = tokenizer if isinstance(tokenizer, Tokenizer) else None
+            _measure(name, made, task, tokenizer=known, say=say)
     say(f"Success! {name}() = {_shown(made)}")
     return made
 
@@ -73,7 +80,9 @@ def _shown(made: object) -> str:
     return text if len(text) <= 2000 else f"{text[:2000]}…"
 
 
-def _measure(name: str, data: Iterable[Any], task: Task | None, say: Callable[[str], None]) -> None:
+def _measure(
+    name: str, data: Iterable[Any], task: Task | None, *, tokenizer: Tokenizer | None, say: Say
+) -> None:
     first = peek(data)
     if first is None:
         raise WeftError(f"{name} is empty.")
@@ -83,26 +92,48 @@ def _measure(name: str, data: Iterable[Any], task: Task | None, say: Callable[[s
             say("The recipe has no complete task yet; batches are shown once it has.")
             return
         data = task.batches(data, train=name == "train_data", seed=1)
-    _iterate(name, data, say)
+    _iterate(name, data, tokenizer, say)
 
 
-def _iterate(name: str, batches: Iterable[Any], say: Callable[[str], None]) -> None:
-    """Reads up to one epoch and says how much, how fast and how padded."""
-    start = time.perf_counter()
-    count = examples = tokens = 0
-    cells = 0.0
-    ended = True
-    for batch in batches:
-        count += 1
-        examples += len(batch) if hasattr(batch, "__len__") else 1
+class _Counts:
+    """What is counted of the batches of an epoch."""
+
+    def __init__(self) -> None:
+        self.batches = self.examples = self.tokens = self.source = self.target = 0
+        self.cells = 0.0
+        self.first: Any = None
+
+    def add(self, batch: Any) -> None:
+        """Counts a batch; tokens only where its type says how many are padding."""
+        self.first = batch if not self.batches else self.first
+        self.batches += 1
+        self.examples += len(batch) if hasattr(batch, "__len__") else 1
         if isinstance(batch, Seq2SeqBatch):
-            tokens += batch.num_tokens
-            cells += batch.num_tokens / (1 - batch.padding)
+            self.tokens += batch.num_tokens
+            self.cells += batch.num_tokens / (1 - batch.padding) if batch.num_tokens else 0
+            self.source = max(self.source, batch.source.shape[1])
+            self.target = max(self.target, 0 if batch.target is None else batch.target.shape[1])
+
+
+def _iterate(name: str, batches: Iterable[Any], tokenizer: Tokenizer | None, say: Say) -> None:
+    """Reads up to one epoch; says how much, how fast and how padded, and shows its first batch."""
+    start = time.perf_counter()
+    counts, ended = _Counts(), True
+    for batch in batches:
+        counts.add(batch)
         if time.perf_counter() - start > SECONDS:
             ended = False
             break
     seconds = time.perf_counter() - start
     what = "one epoch" if ended else f"the first {seconds:.0f} s of an epoch"
+    count, examples, tokens = counts.batches, counts.examples, counts.tokens
     say(f"{name}, {what}: {count:,} batches, {examples:,} examples in {seconds:.2f} s")
     if tokens:
-        say(f"{tokens / seconds:,.0f} tokens/s, padding {100 * (1 - tokens / cells):.1f} %")
+        say(f"{tokens / seconds:,.0f} tokens/s, padding {100 * (1 - tokens / counts.cells):.1f} %")
+        longest = f"{counts.source} ids" + (f", target {counts.target}" if counts.target else "")
+        say(
+            f"a batch has {examples / count:,.1f} examples and {tokens / count:,.0f} tokens on "
+            f"average; the longest source has {longest}"
+        )
+    for line in describe_batch(counts.first, tokenizer):
+        say(line)

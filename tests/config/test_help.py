@@ -2,11 +2,11 @@
 
 import pytest
 
-from weft.config.help import help_text
+from weft.config.help import recipe_help
 
 
 def test_the_whole_help(kitchen):
-    text = help_text(kitchen.table(), kitchen.defaults, usage={"train": "train it"})
+    text, _ = recipe_help(kitchen.table(), kitchen.defaults, usage={"train": "train it"})
     assert text == (
         """A tiny recipe.
 
@@ -44,7 +44,7 @@ def test_the_whole_help(kitchen):
 
 def test_a_docstring_alone_shows_what_is_missing(kitchen):
     table = kitchen.table('"""Train eng-fra translation model on Tatoeba dataset"""\n')
-    text = help_text(table, kitchen.defaults)
+    text, _ = recipe_help(table, kitchen.defaults)
     lines = text.splitlines()
     assert lines[0] == "Train eng-fra translation model on Tatoeba dataset"
     assert [line for line in lines if "!!!" in line] == [
@@ -67,11 +67,11 @@ def test_a_docstring_alone_shows_what_is_missing(kitchen):
     ],
 )
 def test_help_never_fails_for_what_is_missing(kitchen, script):
-    assert "!!!" in help_text(kitchen.table(script), kitchen.defaults)
+    assert "!!!" in recipe_help(kitchen.table(script), kitchen.defaults)[0]
 
 
 def test_problems_stand_below_the_help(kitchen):
-    text = help_text(kitchen.table(), kitchen.defaults, words=["vocab_size=x"])
+    text, _ = recipe_help(kitchen.table(), kitchen.defaults, words=["vocab_size=x"])
     assert text.endswith(
         "\n!!! command line: vocab_size=x: tokenizer.vocab_size: wanted int, found 'x'. !!!\n"
     )

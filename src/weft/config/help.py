@@ -16,12 +16,12 @@ from weft.config.ingredient import (
 )
 from weft.config.kinds import type_name
 from weft.config.nodes import Entries
-from weft.config.plan import Plan, draft_plan
+from weft.config.plan import Plan, make_plan
 from weft.config.tree import structure_of
 from weft.config.values import INVALID, plain
 from weft.errors import Problem
 
-__all__ = ["TARGETS", "USAGE", "help_text", "recipe_help"]
+__all__ = ["TARGETS", "USAGE", "recipe_help"]
 
 TARGETS = (
     "tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer",
@@ -35,23 +35,6 @@ USAGE: Mapping[str, str] = {
     "test": "build one ingredient and show it: -f NAME",
     "train": "train, or go on training",
 }
-
-
-def help_text(
-    table: Table,
-    defaults: Table,
-    *,
-    recipe: str = "",
-    layers: Sequence[Entries] = (),
-    words: Sequence[str] = (),
-    usage: Mapping[str, str] = USAGE,
-    targets: Iterable[str] = TARGETS,
-) -> str:
-    """The text of :func:`recipe_help`."""
-    text, _ = recipe_help(
-        table, defaults, recipe=recipe, layers=layers, words=words, usage=usage, targets=targets
-    )
-    return text
 
 
 def recipe_help(
@@ -80,7 +63,9 @@ def recipe_help(
     """
     known = {**defaults.ingredients, **table.ingredients}
     reached = [name for name in targets if name in known or name in WANTED]
-    plan = draft_plan(table, defaults=defaults, layers=layers, words=words, targets=reached)
+    plan = make_plan(
+        table, defaults=defaults, layers=layers, words=words, targets=reached, draft=True
+    )
     name = recipe or (str(table.path) if table.path else table.name)
     lines = [table.doc.strip() or table.name, ""]
     width = max((len(command) for command in usage), default=0)

@@ -22,7 +22,7 @@ from weft.config.values import INVALID, plain
 from weft.config.words import Names
 from weft.errors import PlanError, Problem
 
-__all__ = ["ALWAYS", "Plan", "draft_plan", "make_plan"]
+__all__ = ["ALWAYS", "Plan", "make_plan"]
 
 ALWAYS = ("env", "xp", "entry_point")
 
@@ -59,6 +59,7 @@ def make_plan(
     words: Sequence[str] = (),
     targets: Sequence[str] = (),
     always: Iterable[str] = ALWAYS,
+    draft: bool = False,
 ) -> Plan:
     """Plans what the targets reach.
 
@@ -69,28 +70,11 @@ def make_plan(
         words: ``name.setting=value`` of the command line, stronger than all files.
         targets: The ingredients an entry point asks for.
         always: Names that the run provides.
+        draft: The plan keeps its problems: help shows incomplete recipes too.
 
     Raises:
-        PlanError: With every problem found.
+        PlanError: With every problem found; not of a draft.
     """
-    plan = draft_plan(
-        table, defaults=defaults, layers=layers, words=words, targets=targets, always=always
-    )
-    if plan.problems:
-        raise PlanError(plan.problems)
-    return plan
-
-
-def draft_plan(
-    table: Table,
-    *,
-    defaults: Table,
-    layers: Sequence[Entries] = (),
-    words: Sequence[str] = (),
-    targets: Sequence[str] = (),
-    always: Iterable[str] = ALWAYS,
-) -> Plan:
-    """As :func:`make_plan`, but keeps the problems: help shows incomplete recipes too."""
     names = Names(table, defaults, layers, tuple(always))
     bare = names.read_words(words)
     if bare:
@@ -101,7 +85,10 @@ def draft_plan(
         names.place_bare_words(bare, first.dotted_settings(), whole.dotted_settings())
     planner = _Planner(names)
     planner.walk(targets)
-    return planner.finished(targets)
+    plan = planner.finished(targets)
+    if plan.problems and not draft:
+        raise PlanError(plan.problems)
+    return plan
 
 
 class _Planner:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.config.ingredient import Table
-from weft.config.plan import Plan, draft_plan
+from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.script import table_of_module
 from weft.config.source import Source, open_recipe
-from weft.errors import PlanError, UserError
+from weft.errors import UserError
 from weft.recipes import defaults
 from weft.recipes.run_folder import RunFolder, is_run_folder
 
-__all__ = ["Planned", "draft_recipe", "library_defaults", "open_named", "plan_recipe"]
+__all__ = ["Planned", "library_defaults", "open_named", "plan_recipe"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,9 @@ def plan_recipe(
     configs: Sequence[str | Path] = (),
     targets: Sequence[str],
     allow_code: bool = False,
+    draft: bool = False,
 ) -> Planned:
-    """Plans a recipe; raises a PlanError with every problem.
+    """Plans a recipe.
 
     Args:
         recipe: A script, an experiment, a YAML file, a Recipe, or the folder of a run.
@@ -65,29 +66,19 @@ def plan_recipe(
         configs: Further YAML files of settings.
         targets: The ingredients that are asked for.
         allow_code: Whether code that a run folder names may be executed.
+        draft: An incomplete recipe is no error: the plan has its problems.
+
+    Raises:
+        PlanError: With every problem found; not of a draft.
     """
-    planned = draft_recipe(recipe, words, configs=configs, targets=targets, allow_code=allow_code)
-    if planned.plan.problems:
-        raise PlanError(planned.plan.problems)
-    return planned
-
-
-def draft_recipe(
-    recipe: str | Path | Recipe,
-    words: Sequence[str] = (),
-    *,
-    configs: Sequence[str | Path] = (),
-    targets: Sequence[str],
-    allow_code: bool = False,
-) -> Planned:
-    """As :func:`plan_recipe`, but an incomplete recipe is no error: the plan has its problems."""
     source, run = open_named(recipe, configs, allow_code=allow_code)
-    plan = draft_plan(
+    plan = make_plan(
         source.table,
         defaults=library_defaults(),
         layers=source.layers,
         words=words,
         targets=targets,
+        draft=draft,
     )
     return Planned(source, plan, run)
 

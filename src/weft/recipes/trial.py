@@ -9,7 +9,7 @@ from typing import Any
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.recipes.first_batch import describe_batch
-from weft.recipes.planning import draft_recipe, plan_recipe
+from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import DATA, read_data
 from weft.recipes.run import seed_of
 from weft.runtime.devices import Env
@@ -62,8 +62,13 @@ def try_ingredient(
         made = session.get(name)
         if name in DATA:
             read_data(name, made)
-            whole = draft_recipe(
-                recipe, words, configs=configs, targets=[name, "task"], allow_code=allow_code
+            whole = plan_recipe(
+                recipe,
+                words,
+                configs=configs,
+                targets=[name, "task"],
+                allow_code=allow_code,
+                draft=True,
             )
             complete = not whole.plan.problems
             session = whole.plan.start({**provided, name: made}) if complete else session

@@ -1,9 +1,12 @@
 """The row source of the main job: what it gives, what it refuses and how it says so."""
 
+import csv
 import json
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from weft.config import registries
@@ -179,3 +182,63 @@ def test_a_row_cannot_be_lost():
 def test_python_may_give_a_path_as_text_and_columns_as_a_list(file):
     data = pairs(str(file(b"a\tb\n")), columns=["x", "y"])
     assert list(data) == [{"x": "a", "y": "b"}]
+
+
+PAIRS = [{"source": "Hi, you.", "target": "Salut."}, {"source": "Run!", "target": "Cours !"}]
+
+
+def written(path, rows):
+    """The rows in the format that the file's name says."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(row.values() for row in rows)
+    elif path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        table = pyarrow.Table.from_pylist(rows)
+        with pyarrow.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet", "a.arrow", "a.feather"])
+def test_a_files_name_says_its_format(tmp_path, name):
+    data = pairs(written(tmp_path / name, PAIRS))
+    assert (list(data), data.count) == (PAIRS, RowCount(2, 0, 2))
+    other = written(tmp_path / f"b{name}", PAIRS)
+    assert pairs(other, max_bad_rows=1).fingerprint() == data.fingerprint()
+    swapped = (
+        {"source": 1, "target": 0} if name == "a.csv" else {"source": "target", "target": "source"}
+    )
+    turned = pairs(other, columns=swapped)
+    assert turned.rows()[1] == {"source": "Cours !", "target": "Run!"}
+    assert turned.fingerprint() != data.fingerprint()
+
+
+def test_the_format_can_be_said_and_its_bad_rows_count(tmp_path):
+    path = tmp_path / "pairs.txt"
+    path.write_text('{"source": "a", "target": "b"}\n{"source": "a"}\n', encoding="utf-8")
+    with pytest.raises(BadRowsError) as error:
+        pairs(path, format="jsonl").read()
+    assert str(error.value) == (
+        "1 of 2 rows is bad, and 0 are allowed:\n"
+        f"  {path}:2 (byte 31): no key 'target'; the keys are 'source'\n"
+        "Correct the file, or leave such rows out with train_data.max_bad_rows=1."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "text"),
+    [
+        ("a.jsonl", {"header": True}, "header: a jsonl file names its columns itself; leave "),
+        ("a.parquet", {"extra_columns": "error"}, "extra_columns: in a parquet file columns are "),
+        ("a.arrow", {"max_line_bytes": 9}, "max_line_bytes: Parquet and Arrow have no lines; "),
+    ],
+)
+def test_a_setting_that_does_nothing_is_refused(tmp_path, name, settings, text):
+    path = written(tmp_path / name, PAIRS)
+    with pytest.raises(UserError) as error:
+        pairs(path, **settings)
+    assert str(error.value).startswith(text)

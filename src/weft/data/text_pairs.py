@@ -1,4 +1,4 @@
-"""Pairs of sentences from a tab-separated file: the row source of the main job."""
+"""Pairs of sentences from a file: the row source of the main job."""
 
 import difflib
 import hashlib
@@ -14,8 +14,10 @@ from weft.config import Component, registries
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batching
+from weft.data.formats.by_suffix import FileFormat, column_format, format_name
+from weft.data.formats.lines import LineFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
-from weft.data.readers import Table, read_table, tsv_format
+from weft.data.readers import Table, read_table
 from weft.data.rows import Rows
 from weft.errors import DataError, UserError
 
@@ -26,7 +28,7 @@ SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of 
 
 @registries.datasets.register("text_pairs")
 class TextPairs(Component, AccountedRows):
-    r"""Rows of a tab-separated file, usually a sentence and its translation.
+    r"""Rows of a file (TSV, CSV, JSON lines, ...), usually a sentence and its translation.
 
     The file is read in one pass when rows are first asked for; a missing file is an error at once.
 
@@ -43,12 +45,17 @@ class TextPairs(Component, AccountedRows):
         """Where the pairs are, how they are read, and how they are batched."""
 
         path: Path
-        """The file: UTF-8, a row a line, columns separated by tabs, no quoting."""
+        """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
+        format."""
+        format: FileFormat = "auto"
+        """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .parquet, .arrow,
+        .feather), else TSV."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
-        """Names of the first columns in their order; or each name with its position (from 0) or
-        its name in the header."""
+        """TSV and CSV: names of the first columns in their order; or each name with its position
+        (from 0) or its name in the header. Other formats: names of keys or columns; or each name
+        with the file's name for it, where a.b is the field b of a."""
         header: bool = False
-        """The first line names the columns and is no row."""
+        """The first line of a TSV or CSV file names the columns and is no row."""
         extra_columns: Literal["ignore", "error"] = "ignore"
         """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
         max_tokens: int | None = 2048
@@ -65,7 +72,8 @@ class TextPairs(Component, AccountedRows):
 
     def __init__(self, config: "TextPairs.Config") -> None:
         self.config = config
-        self._layout = tsv_format(
+        self._layout = column_format(
+            format_name(Path(config.path), config.format),
             config.columns,
             header=config.header,
             extra_columns=config.extra_columns,
@@ -148,7 +156,9 @@ class TextPairs(Component, AccountedRows):
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
-        facts = {"sha256": self._read().sha256, "layout": asdict(self._layout)}
+        facts: dict[str, object] = {"sha256": self._read().sha256, "layout": asdict(self._layout)}
+        if not isinstance(self._layout, LineFormat):
+            facts["format"] = type(self._layout).__name__
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def _read(self) -> Table:

@@ -1,0 +1,77 @@
+"""The format of a file of columns, by its name or as it is said."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from weft.data.formats.columnar import arrow_format, parquet_format
+from weft.data.formats.comma_separated import csv_format
+from weft.data.formats.json_lines import json_lines_format
+from weft.data.formats.lines import tsv_format
+from weft.data.formats.row_format import RowFormat
+from weft.data.line_blocks import MAX_LINE_BYTES
+from weft.errors import UserError
+
+__all__ = ["FileFormat", "column_format", "format_name"]
+
+FileFormat = Literal["auto", "tsv", "csv", "jsonl", "parquet", "arrow"]
+
+SUFFIXES: dict[str, FileFormat] = {
+    ".arrow": "arrow",
+    ".csv": "csv",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+
+
+def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
+    """The format that is said, or that of the file's name; TSV where the name says nothing.
+
+    >>> format_name(Path("pairs.JSONL")), format_name(Path("eng-fra.txt"))
+    ('jsonl', 'tsv')
+    """
+    return SUFFIXES.get(path.suffix.lower(), "tsv") if said == "auto" else said
+
+
+def column_format(
+    name: FileFormat,
+    columns: Sequence[str] | Mapping[str, int | str],
+    *,
+    header: bool = False,
+    extra_columns: Literal["ignore", "error"] = "ignore",
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> RowFormat:
+    """The layout of a file of that format.
+
+    Args:
+        name: From `format_name`.
+        columns: As for `tsv_format` and `csv_format`; keys of `json_lines_format` and names of
+            columns of `parquet_format` and `arrow_format`.
+        header: As for `csv_format`; the other three name their columns always.
+        extra_columns: Likewise.
+        max_line_bytes: The longest line; Parquet and Arrow have none.
+
+    Raises:
+        UserError: A setting does not go with the format.
+    """
+    if name in ("tsv", "csv"):
+        make = tsv_format if name == "tsv" else csv_format
+        return make(
+            columns, header=header, extra_columns=extra_columns, max_line_bytes=max_line_bytes
+        )
+    if header:
+        raise UserError(f"header: a {name} file names its columns itself; leave header out.")
+    if extra_columns != "ignore":
+        raise UserError(
+            f"extra_columns: in a {name} file columns are found by their names, and others do no "
+            "harm; leave extra_columns out."
+        )
+    if name == "jsonl":
+        return json_lines_format(columns, max_line_bytes=max_line_bytes)
+    if max_line_bytes != MAX_LINE_BYTES:
+        raise UserError(
+            "max_line_bytes: Parquet and Arrow have no lines; leave max_line_bytes out."
+        )
+    return parquet_format(columns) if name == "parquet" else arrow_format(columns)

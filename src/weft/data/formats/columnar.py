@@ -1,0 +1,236 @@
+"""Parquet and Arrow files, mapped into memory and read a row group or record batch at a time."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from typing_extensions import override
+
+from weft.data.bad_rows import BadRow
+from weft.data.formats.json_lines import named_places
+from weft.data.formats.row_format import Row, RowFormat, Scan
+from weft.data.line_blocks import FileNotes
+from weft.errors import DataError
+
+__all__ = ["ColumnarFormat", "arrow_format", "parquet_format"]
+
+BATCH_ROWS = 8192
+BLOCK_BYTES = 1 << 20
+SHOWN = 80  # characters of a bad row
+
+
+@dataclass(frozen=True)
+class ColumnarFormat(RowFormat):
+    """Columns by their names; made by `parquet_format` and `arrow_format`.
+
+    A row's line is its number from 1, its byte offset that of its row group (Parquet), else 0.
+
+    Attributes:
+        kind: The file's format; Arrow is its file format (Feather) or its stream format.
+    """
+
+    kind: Literal["parquet", "arrow"] = "parquet"
+
+    @override
+    def scan(self, stream: BinaryIO, name: str) -> Scan:
+        return _ColumnarScan(stream, name, self)
+
+
+def parquet_format(
+    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
+    *,
+    required: Sequence[str] | None = None,
+) -> ColumnarFormat:
+    """Parquet.
+
+    Args:
+        columns: Names of columns, or a name for each column of the file; ``translation.en`` is the
+            field ``en`` of the column ``translation``.
+        required: The columns that a row cannot be without; all by default.
+
+    Raises:
+        UserError: A column is named by a position.
+    """
+    return _format(columns, required, "parquet")
+
+
+def arrow_format(
+    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
+    *,
+    required: Sequence[str] | None = None,
+) -> ColumnarFormat:
+    """Arrow IPC: Feather files, and the files in which Hugging Face ``datasets`` keeps its data.
+
+    Args:
+        columns: As for `parquet_format`.
+        required: The columns that a row cannot be without; all by default.
+
+    Raises:
+        UserError: A column is named by a position.
+    """
+    return _format(columns, required, "arrow")
+
+
+def _format(
+    columns: Sequence[str] | Mapping[str, int | str],
+    required: Sequence[str] | None,
+    kind: Literal["parquet", "arrow"],
+) -> ColumnarFormat:
+    places = named_places(columns, "columns of Parquet and Arrow files")
+    return ColumnarFormat(places, tuple(places if required is None else required), kind)
+
+
+class _ColumnarScan(Scan):
+    def __init__(self, stream: BinaryIO, name: str, layout: ColumnarFormat) -> None:
+        self._stream, self.name, self._layout = stream, name, layout
+        self.notes = FileNotes()
+        self._total, self._digest = 0, ""
+
+    @property
+    @override
+    def total(self) -> int:
+        return self._total
+
+    @property
+    @override
+    def sha256(self) -> str:
+        return self._digest
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        import pyarrow
+
+        try:
+            if not self._stream.seekable():
+                raise DataError(
+                    f"{self.name}: a {self._layout.kind} file cannot be read from a pipe. Name "
+                    "the file."
+                )
+            digest = hashlib.sha256()
+            while block := self._stream.read(BLOCK_BYTES):
+                digest.update(block)
+            self._digest = digest.hexdigest()
+            self._stream.seek(0)
+            yield from self._rows()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataError(
+                f"{self.name}: no {self._layout.kind} file that can be read: "
+                f"{str(error).strip().splitlines()[0]:.300}"
+            ) from error
+
+    def _rows(self) -> Iterator[tuple[int, Row | BadRow]]:
+        is_parquet = self._layout.kind == "parquet"
+        batches = _parquet(self._source()) if is_parquet else _arrow(self._source())
+        number = 0
+        for offset, batch in batches:
+            columns = [self._column(batch, str(at)) for at in self._layout.columns.values()]
+            for values in zip(*columns, strict=True):
+                number += 1
+                row = self._pick(values)
+                if isinstance(row, str):
+                    shown = " | ".join(str(value) for value in values)[:SHOWN]
+                    yield number, BadRow(self.name, number, offset, row, shown)
+                else:
+                    yield number, row
+            self._total += batch.num_rows
+
+    def _source(self) -> Any:
+        """The file mapped into memory where it is one: pages that are read are not copied."""
+        import pyarrow
+
+        path = getattr(self._stream, "name", None)
+        is_file = isinstance(path, str) and Path(path).is_file()
+        return pyarrow.memory_map(path) if is_file else self._stream
+
+    def _column(self, batch: Any, key: str) -> list[str | bytes | None]:
+        """The texts of a column; those that are no UTF-8 as bytes."""
+        import pyarrow
+
+        found, wanted = _find(batch, key), set(self._layout.required)
+        names = [name for name, at in self._layout.columns.items() if at == key]
+        if found is None:
+            if wanted.isdisjoint(names):
+                return [None] * int(batch.num_rows)
+            known = ", ".join(map(repr, batch.schema.names)) or "none"
+            raise DataError(f"{self.name}: wanted the column {key!r}, found {known}.")
+        if pyarrow.types.is_dictionary(found.type):
+            found = found.dictionary_decode()
+        kinds = pyarrow.types
+        is_text = kinds.is_string(found.type) or kinds.is_large_string(found.type)
+        if not is_text and not kinds.is_null(found.type):
+            raise DataError(
+                f"{self.name}: column {key!r}: wanted text, found the type {found.type}."
+            )
+        try:
+            texts: list[str | bytes | None] = found.to_pylist()
+        except UnicodeDecodeError:
+            wide = kinds.is_large_string(found.type)
+            raw = found.view(pyarrow.large_binary() if wide else pyarrow.binary()).to_pylist()
+            texts = [_decoded(value) for value in raw]
+        return texts
+
+    def _pick(self, values: tuple[str | bytes | None, ...]) -> Row | str:
+        row = []
+        for name, value in zip(self._layout.columns, values, strict=True):
+            if value is None and name in self._layout.required:
+                return f"column {name!r} is null"
+            if isinstance(value, bytes):
+                return f"column {name!r}: bad UTF-8"
+            if value and "\0" in value:
+                return f"column {name!r}: NUL at character {value.index(chr(0))}"
+            row.append(value or "")
+        return self._layout.blank(tuple(row)) or tuple(row)
+
+
+def _decoded(raw: bytes | None) -> str | bytes | None:
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _find(batch: Any, key: str) -> Any:
+    """A column by name, or a field of a column that is a struct; None where there is none."""
+    import pyarrow
+    import pyarrow.compute
+
+    if key in batch.schema.names:
+        return batch.column(batch.schema.names.index(key))
+    first, *inner = key.split(".")
+    if not inner or first not in batch.schema.names:
+        return None
+    column = batch.column(batch.schema.names.index(first))
+    for name in inner:
+        kind = column.type
+        if not pyarrow.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        column = pyarrow.compute.struct_field(column, name)
+    return column
+
+
+def _parquet(source: Any) -> Iterator[tuple[int, Any]]:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(source) as file:
+        for group in range(file.num_row_groups):
+            about = file.metadata.row_group(group)
+            pages = [about.column(i) for i in range(about.num_columns)]
+            starts = [p.dictionary_page_offset or p.data_page_offset for p in pages]
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
+                yield min(starts, default=0), batch
+
+
+def _arrow(source: Any) -> Iterator[tuple[int, Any]]:
+    import pyarrow
+
+    try:
+        file = pyarrow.ipc.open_file(source)
+    except pyarrow.ArrowInvalid:  # the stream format has no magic bytes at its start
+        source.seek(0)
+        for batch in pyarrow.ipc.open_stream(source):
+            yield 0, batch
+        return
+    for number in range(file.num_record_batches):
+        yield 0, file.get_batch(number)

@@ -1,0 +1,147 @@
+"""JSON lines: one object a line."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from typing_extensions import override
+
+from weft.data.bad_rows import BadRow
+from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
+from weft.data.line_blocks import MAX_LINE_BYTES
+from weft.errors import UserError
+
+__all__ = ["JsonLinesFormat", "json_lines_format"]
+
+KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+@dataclass(frozen=True)
+class JsonLinesFormat(RowFormat):
+    """Objects of which some keys are columns; made by `json_lines_format`.
+
+    Attributes:
+        max_line_bytes: A longer line is a bad row, and is not held in memory.
+    """
+
+    max_line_bytes: int = MAX_LINE_BYTES
+
+    @override
+    def scan(self, stream: BinaryIO, name: str) -> Scan:
+        return _JsonScan(stream, name, self)
+
+
+def json_lines_format(
+    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
+    *,
+    required: Sequence[str] | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> JsonLinesFormat:
+    """JSON lines.
+
+    Args:
+        columns: Names of keys, or a name for each key; ``translation.en`` is the key ``en`` of the
+            object ``translation`` where there is no key of that whole name.
+        required: The columns that a row cannot be without; all by default.
+        max_line_bytes: The longest line that is read, in bytes.
+
+    Raises:
+        UserError: A column is named by a position.
+    """
+    places = named_places(columns, "JSON lines")
+    wanted = tuple(places) if required is None else tuple(required)
+    return JsonLinesFormat(places, wanted, max_line_bytes)
+
+
+def named_places(
+    columns: Sequence[str] | Mapping[str, int | str], what: str
+) -> dict[str, int | str]:
+    """Columns by the name they have in the file.
+
+    Raises:
+        UserError: A column is named by a position.
+    """
+    places: dict[str, int | str] = {}
+    places.update(columns if isinstance(columns, Mapping) else {name: name for name in columns})
+    for name, at in places.items():
+        if not isinstance(at, str):
+            raise UserError(
+                f"columns: {what} have names, no positions; wanted the name of {name!r} in the "
+                f"file, found {at}."
+            )
+    return places
+
+
+class _JsonScan(LineScan):
+    def __init__(self, stream: BinaryIO, name: str, layout: JsonLinesFormat) -> None:
+        super().__init__(stream, name, layout.max_line_bytes)
+        self._layout = layout
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for line in self.lines():
+            row = line.problem or self._row(line.raw, first=line.number == 1)
+            yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
+
+    @property
+    @override
+    def total(self) -> int:
+        return self.num_lines
+
+    def _row(self, raw: bytes, *, first: bool) -> Row | str:
+        text, problem = text_of(raw, first=first)
+        if problem is not None:
+            return problem
+        if not text.strip():
+            return "the line is blank"
+        try:
+            found = json.loads(text)
+        except RecursionError:
+            return "not JSON: nested too deeply"
+        except ValueError as error:  # also of a number of more than 4,300 digits
+            return f"not JSON: {error}"
+        if not isinstance(found, dict):
+            return f"wanted an object, found {KINDS[type(found)]}"
+        layout, row = self._layout, list[str]()
+        for name, key in layout.columns.items():
+            value = _value(found, str(key))
+            if value is None and name not in layout.required:
+                value = ""
+            problem = _problem(found, str(key), value)
+            if problem is not None:
+                return problem
+            row.append(value)
+        return layout.blank(tuple(row)) or tuple(row)
+
+
+def _value(found: Mapping[str, Any], key: str) -> Any:
+    """What is at the key, or at a path of keys; None where there is nothing."""
+    if key in found or "." not in key:
+        return found.get(key)
+    first, _, rest = key.partition(".")
+    inner = found.get(first)
+    return _value(inner, rest) if isinstance(inner, Mapping) else None
+
+
+def _problem(found: Mapping[str, Any], key: str, value: Any) -> str | None:
+    if value is None and key not in found:
+        return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]
+    if not isinstance(value, str):
+        return f"{key!r}: wanted text, found {KINDS[type(value)]}"
+    if "\0" in value:
+        return f"{key!r}: NUL at character {value.index(chr(0))}"
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            return f"{key!r}: half of a surrogate pair at character {error.start}"
+    return None

@@ -1,0 +1,373 @@
+"""What every format must do: nothing is lost, place and reason are exact. A format is an entry."""
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.data.bad_rows import BadRow
+from weft.data.formats.columnar import arrow_format, parquet_format
+from weft.data.formats.comma_separated import csv_format
+from weft.data.formats.conll import conll_format
+from weft.data.formats.json_lines import json_lines_format
+from weft.data.formats.row_format import RowFormat
+from weft.data.readers import read_rows, read_table, tsv_format
+from weft.errors import DataError, UserError
+
+ROWS = [("Hi.", "Salut."), ("Où", "là-bas"), ("🙂", "é"), ("a", "b"), ("x", "y")]
+
+
+@dataclass
+class Case:
+    """A format, how its rows are written, and rows that are wrong with their reasons."""
+
+    layout: RowFormat
+    write: Callable[[list], bytes]
+    faults: dict[str, tuple[object, str]]
+    text: st.SearchStrategy = field(
+        default_factory=lambda: st.text(
+            st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9
+        ).filter(str.strip)
+    )
+
+
+def lines_of(write_row):
+    def write(rows):
+        return b"\n".join(row if isinstance(row, bytes) else write_row(row) for row in rows) + b"\n"
+
+    return write
+
+
+def as_json(row):
+    return json.dumps(dict(zip(("source", "target"), row, strict=True))).encode()
+
+
+def as_csv(row):
+    out = io.StringIO()
+    csv.writer(out).writerow(row)
+    return out.getvalue().removesuffix("\r\n").encode()
+
+
+def columnar(kind):
+    def write(rows):
+        table = pa.table(
+            {
+                name: pa.array([row[at] for row in rows], pa.binary()).view(pa.string())
+                for at, name in enumerate(("source", "target"))
+            }
+        )
+        out = io.BytesIO()
+        if kind == "parquet":
+            pq.write_table(table, out, row_group_size=2)
+        else:
+            make = pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file
+            with make(out, table.schema) as writer:
+                writer.write_table(table, max_chunksize=2)
+        return out.getvalue()
+
+    return lambda rows: write(
+        [tuple(v.encode() if isinstance(v, str) else v for v in row) for row in rows]
+    )
+
+
+def as_conll(row):
+    words, tags = (text.split(" ") for text in row)
+    return "\n".join(map("\t".join, zip(words, tags, strict=True))).encode() + b"\n"
+
+
+IN_COLUMNS = {
+    "null": ((None, "b"), "column 'source' is null"),
+    "blank": (("a", " "), "column 'target' is empty"),
+    "bad UTF-8": (("a", b"caf\xe9"), "column 'target': bad UTF-8"),
+    "NUL": (("a\0", "b"), "column 'source': NUL at character 1"),
+}
+BAD_BYTES = "bad UTF-8: 0xe9 at byte {} of the line (invalid continuation byte)"
+CASES = {
+    "tsv": Case(
+        tsv_format(),
+        lines_of(lambda row: "\t".join(row).encode()),
+        {"one column": (b"a", "wanted 2 columns, found 1")},
+        st.text("aé🙂 \u2028\x85\"',", max_size=9).filter(str.strip),
+    ),
+    "csv": Case(
+        csv_format(max_line_bytes=500),
+        lines_of(as_csv),
+        {
+            "bad UTF-8": (b"caf\xe9 au,lait", BAD_BYTES.format(3)),
+            "bad UTF-8 in quotes": (b'"caf\xe9 au",lait', BAD_BYTES.format(4)),
+            "NUL": (b"a,b\0", "NUL at byte 3 of the line"),
+            "one column": (b"a", "wanted 2 columns, found 1"),
+            "blank line": (b"", "wanted 2 columns, found 1"),
+            "blank": (b'a,""', "column 'target' is empty"),
+            "quote inside": (
+                b'5" disk,b',
+                "a quote at byte 1 of the record, in a field that does not begin with one "
+                "(RFC 4180: quote the field and double its quotes)",
+            ),
+            "after the quote": (
+                b'a,"b"c',
+                "something follows the closing quote at byte 4 of the record "
+                "(RFC 4180: double a quote inside a field)",
+            ),
+            "never closed": (b'a,"b', "the quote at byte 2 of the line is never closed"),
+            "long": (
+                b"a," + b"x" * 600,
+                "the line has 602 bytes, and max_line_bytes is 500",
+            ),
+        },
+    ),
+    "jsonl": Case(
+        json_lines_format(max_line_bytes=3000),
+        lines_of(as_json),
+        {
+            "bad UTF-8": (b'{"source": "caf\xe9 "}', BAD_BYTES.format(15)),
+            "blank": (b"  ", "the line is blank"),
+            "half": (
+                b'{"source": "a"',
+                "not JSON: Expecting ',' delimiter: line 1 column 15 (char 14)",
+            ),
+            "deep": (b"[" * 2900, "not JSON: nested too deeply"),
+            "list": (b'["a", "b"]', "wanted an object, found a list"),
+            "text": (b'"a"', "wanted an object, found text"),
+            "lacking": (b'{"source": "a"}', "no key 'target'; the keys are 'source'"),
+            "number": (b'{"source": 1, "target": "b"}', "'source': wanted text, found a number"),
+            "null": (b'{"source": "a", "target": null}', "'target': wanted text, found null"),
+            "empty": (b'{"source": "", "target": "b"}', "column 'source' is empty"),
+            "NUL": (
+                b'{"source": "a\\u0000", "target": "b"}',
+                "'source': NUL at character 1",
+            ),
+            "surrogate": (
+                b'{"source": "a", "target": "b\\ud800"}',
+                "'target': half of a surrogate pair at character 1",
+            ),
+            "long": (
+                b'"' + b"x" * 4000,
+                "the line has 4001 bytes, and max_line_bytes is 3000",
+            ),
+        },
+    ),
+    "conll": Case(
+        conll_format({"source": 0, "target": -1}),
+        lines_of(as_conll),
+        {
+            "bad UTF-8": (b"caf\xe9 O\n", BAD_BYTES.format(3)),
+            "one column": (b"a\n", "wanted 1 column, found 0"),
+            "NUL": (b"a\0 O\n", "NUL at byte 1 of the line"),
+        },
+        st.text("aé🙂#\"'", min_size=1, max_size=9),
+    ),
+    "parquet": Case(parquet_format(), columnar("parquet"), IN_COLUMNS),
+    "arrow": Case(arrow_format(), columnar("file"), IN_COLUMNS),
+    "arrow stream": Case(arrow_format(), columnar("stream"), IN_COLUMNS),
+}
+CASES["conll"].layout = conll_format({"source": 0, "target": 1})
+CASES["conll"].faults["one column"] = (b"a\n", "wanted 2 columns, found 1")
+FAULTS = [(name, fault) for name, case in CASES.items() for fault in case.faults]
+
+
+def texts(table):
+    return list(zip(*table.columns.values(), strict=True))
+
+
+@pytest.mark.parametrize("at", [0, 2, 5], ids=["first", "middle", "last"])
+@pytest.mark.parametrize(("name", "fault"), FAULTS)
+def test_a_fault_is_one_bad_row_with_its_place_and_reason(name, fault, at):
+    case = CASES[name]
+    bad, reason = case.faults[fault]
+    rows = [*ROWS[:at], bad, *ROWS[at:]]
+    data = case.write(rows)
+    table = read_table(io.BytesIO(data), case.layout)
+    (row,) = table.bad_rows
+    assert row.reason == reason
+    assert texts(table) == ROWS
+    assert (table.count.good, table.count.bad, table.count.total) == (5, 1, 6)
+    assert table.sha256 == hashlib.sha256(data).hexdigest()
+    if isinstance(bad, bytes):
+        assert row.line == data[: row.byte_offset].count(b"\n") + 1
+        assert data[row.byte_offset :].startswith(bad.split(b"\n")[0])
+    else:
+        assert row.line == at + 1
+    found = list(read_rows(io.BytesIO(data), case.layout))
+    assert [isinstance(each, BadRow) for each in found] == [i == at for i in range(6)]
+    assert found[at] == row
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_last_line_needs_no_end_and_a_byte_order_mark_is_stripped(name):
+    data = CASES[name].write(ROWS)
+    if name not in ("parquet", "arrow", "arrow stream"):
+        data = b"\xef\xbb\xbf" + data.rstrip(b"\n")
+    assert texts(read_table(io.BytesIO(data), CASES[name].layout)) == ROWS
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_rows_are_no_rows(name):
+    table = read_table(io.BytesIO(CASES[name].write([]).strip(b"\n")), CASES[name].layout)
+    assert (texts(table), table.count.total) == ([], 0)
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(data=st.data())
+def test_what_is_written_comes_back(name, data):
+    case = CASES[name]
+    rows = data.draw(st.lists(st.tuples(case.text, case.text), max_size=6))
+    assert texts(read_table(io.BytesIO(case.write(rows)), case.layout)) == rows
+
+
+@pytest.mark.parametrize("name", CASES)
+@given(junk=st.binary(max_size=60))
+def test_junk_is_bad_rows_or_an_error_with_the_name(name, junk):
+    whole = pytest.raises(DataError, match=r"^<stream>: no (parquet|arrow) file that can be read: ")
+    is_lines = name not in ("parquet", "arrow", "arrow stream")
+    with contextlib.nullcontext() if is_lines else whole:
+        table = read_table(io.BytesIO(junk), CASES[name].layout)
+        assert table.count.good + table.count.bad == table.count.total
+
+
+# -- one by one
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_quoted_field_holds_separators_quotes_and_line_ends(end):
+    data = b'"a,1","b' + end + b'""c"""' + end + b"d,e" + end
+    table = read_table(io.BytesIO(data), csv_format())
+    assert texts(table) == [("a,1", "b" + end.decode() + '"c"'), ("d", "e")]
+    assert table.lines == [1, 3]
+
+
+def test_an_open_quote_swallows_nothing():
+    data = b'a,b\n"open,b\nc,d\ne,"f"\n"open,again\ng,h\n'
+    table = read_table(io.BytesIO(data), csv_format())
+    assert texts(table) == [("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")]
+    assert [row.line for row in table.bad_rows] == [2, 5]
+
+
+@given(st.text('a",\n\r', max_size=30))
+def test_csv_that_pythons_reader_takes_strictly_is_taken_alike(text):
+    data = text.replace("\r", "").encode()
+    layout = csv_format({"source": 0}, required=())
+    try:
+        wanted = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+    except csv.Error:
+        return
+    table = read_table(io.BytesIO(data), layout)
+    if not table.bad_rows:  # Python takes a quote inside an unquoted field
+        assert [row[0] for row in texts(table)] == [row[0] if row else "" for row in wanted]
+
+
+def test_csv_has_headers_and_other_separators():
+    layout = csv_format({"source": "en", "target": "fr"}, header=True, separator=";")
+    data = b'id;"fr";en\n1;b;"a;a"\nx\n'
+    table = read_table(io.BytesIO(data), layout)
+    assert texts(table) == [("a;a", "b")]
+    assert [row.reason for row in table.bad_rows] == ["wanted 3 columns, found 1"]
+    with pytest.raises(DataError) as error:
+        read_table(io.BytesIO(b"id;fr\n"), layout)
+    assert str(error.value) == "<stream>:1: wanted the column 'en', found the header 'id', 'fr'."
+
+
+@pytest.mark.parametrize("layout", [json_lines_format, parquet_format, arrow_format])
+def test_keys_can_be_paths(layout):
+    layout = layout({"source": "translation.en", "target": "translation.fr"})
+    pair = {"translation": {"en": "Hi.", "fr": "Salut."}}
+    out = io.BytesIO()
+    if layout == json_lines_format({"source": "translation.en", "target": "translation.fr"}):
+        out.write(json.dumps(pair).encode())
+    elif layout.kind == "parquet":
+        pq.write_table(pa.Table.from_pylist([pair]), out)
+    else:
+        table = pa.Table.from_pylist([pair])
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+    assert texts(read_table(io.BytesIO(out.getvalue()), layout)) == [("Hi.", "Salut.")]
+
+
+def test_optional_columns_may_be_absent():
+    only = {"required": ("source",)}
+    assert texts(read_table(io.BytesIO(b'{"source": "a"}'), json_lines_format(**only))) == [
+        ("a", "")
+    ]
+    assert texts(read_table(io.BytesIO(b'"a"\n'), csv_format(**only))) == [("a", "")]
+    out = io.BytesIO()
+    pq.write_table(pa.table({"source": ["a"]}), out)
+    assert texts(read_table(io.BytesIO(out.getvalue()), parquet_format(**only))) == [("a", "")]
+
+
+def test_columns_of_other_types_and_names_are_errors(tmp_path):
+    path = tmp_path / "n.parquet"
+    pq.write_table(pa.table({"source": ["a"], "target": [1]}), path)
+    for columns, text in (
+        (("source", "target"), "column 'target': wanted text, found the type int64."),
+        (("source", "fr"), "wanted the column 'fr', found 'source', 'target'."),
+    ):
+        with pytest.raises(DataError) as error:
+            read_table(path, parquet_format(columns))
+        assert str(error.value) == f"{path}: {text}"
+
+
+def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
+    data = b"# text = a\na\tX\n#b\tY\n \n\n\n# c\nc\tZ\n"
+    table = read_table(io.BytesIO(data), conll_format(comment="#"))
+    assert texts(table) == [("a #b", "X Y"), ("c", "Z")]
+    assert table.lines == [2, 8]
+    spaced = read_table(io.BytesIO(b"a b\tX\n"), conll_format(separator="\t"))
+    assert [row.reason for row in spaced.bad_rows] == [
+        "column 'words': wanted one word, found 'a b'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: csv_format(separator="\n"),
+            "separator: wanted one ASCII character, no quote or line end, found '\\n'.",
+        ),
+        (
+            lambda: csv_format({"a": "en"}),
+            "columns: 'a' is to be found by the name 'en', which needs header=true.",
+        ),
+        (
+            lambda: csv_format({"a": -1}),
+            "columns: wanted a position from 0 for 'a', found -1.",
+        ),
+        (
+            lambda: json_lines_format({"a": 0}),
+            "columns: JSON lines have names, no positions; wanted the name of 'a' in the file, "
+            "found 0.",
+        ),
+        (
+            lambda: parquet_format({"a": 0}),
+            "columns: columns of Parquet and Arrow files have names, no positions; wanted the name "
+            "of 'a' in the file, found 0.",
+        ),
+        (
+            lambda: conll_format({"a": "x"}),
+            "columns: CoNLL has positions, no names; wanted a number for 'a', found 'x'.",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(make, text):
+    with pytest.raises(UserError) as error:
+        make()
+    assert str(error.value) == text
+
+
+def test_real_conll_is_read(shared_data):
+    table = read_table(shared_data / "wnut17" / "dev.conll", conll_format(separator="\t"))
+    assert table.bad_rows == []
+    assert all(
+        len(words.split(" ")) == len(tags.split(" "))
+        for words, tags in zip(table.columns["words"], table.columns["tags"], strict=True)
+    )
+    assert len(table.lines) == 1009  # the data set's own number of sentences

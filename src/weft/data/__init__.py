@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from weft.data.bad_rows import BadRowsError as BadRowsError
     from weft.data.bad_rows import RowCount as RowCount
     from weft.data.bad_rows import write_bad_rows as write_bad_rows
+    from weft.data.batched import BatchedRows as BatchedRows
     from weft.data.batches import EpochBatches as EpochBatches
     from weft.data.batching import Batching as Batching
     from weft.data.pipeline import DataPipeline as DataPipeline
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "weft.data.bad_rows": ["BadRow", "BadRowsError", "RowCount", "write_bad_rows"],
+    "weft.data.batched": ["BatchedRows"],
     "weft.data.batches": ["EpochBatches"],
     "weft.data.batching": ["Batching"],
     "weft.data.pipeline": [

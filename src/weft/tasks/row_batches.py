@@ -3,22 +3,45 @@
 import itertools
 import logging
 import random
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from torch import Tensor
 from typing_extensions import override
 
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.errors import DataError
 from weft.runtime.seeds import HostRandom
-from weft.tasks.task import Row
+from weft.tasks.task import Row, Task
 
-__all__ = ["ReadyBatches", "RowBatches", "RowSource", "look", "peek", "ready_batches"]
+__all__ = [
+    "ReadyBatches",
+    "RowBatches",
+    "RowSource",
+    "check_batch",
+    "is_row",
+    "look",
+    "peek",
+    "ready_batches",
+    "rows_of",
+]
 
 LOG = logging.getLogger("weft")
+
+MOST_ROWS = 5_000_000
+"""Most rows of data without a length: some 2 GB as dictionaries, and seconds to read."""
 
 
 @runtime_checkable
@@ -245,6 +268,68 @@ def ready_batches(
     except (TypeError, NotImplementedError):  # a DataLoader has __len__, whatever it loads from
         return ReadyBatches(batches, read)
     return SizedReadyBatches(batches, read)
+
+
+def is_row(item: Any, columns: Collection[str] = ()) -> bool:
+    """Whether an item is a row, and not a ready batch that is a dictionary.
+
+    A row has text in one of ``columns``. Other dictionaries are rows, if bad ones, where no value
+    is a tensor, an array or a list.
+
+    Example:
+        >>> is_row({"source": "Go.", "tags": ["short"]}, ["source", "target"])
+        True
+        >>> is_row({"source": [[5, 3]], "name": "Go."}, ["source", "target"])
+        False
+    """
+    if not isinstance(item, Mapping):
+        return False
+    if any(isinstance(item.get(name), str) for name in columns):
+        return True
+    return not any(isinstance(v, Sized) and not isinstance(v, str | bytes) for v in item.values())
+
+
+def check_batch(task: Task, batch: Any, kind: type, *, train: bool) -> None:
+    """Refuses, before step 1, a batch that only a recipe's own task could work with.
+
+    Raises:
+        DataError: It cannot be taken for one of ``kind``, and the task's step is the library's.
+    """
+    if hasattr(batch, "to") and not isinstance(batch, Tensor | Mapping):
+        return
+    step = "training_step" if train else "validation_step"
+    methods = [getattr(type(task), name, task.batches) for name in (step, "logits")]
+    if not all(method.__module__.startswith("weft.") for method in methods):
+        return
+    raise DataError(
+        f"The data gives batches of type {type(batch).__name__}, but {type(task).__name__} takes "
+        f"a {kind.__name__}. Make one of them, or override {step}. For rows, give dictionaries "
+        f"that have the text of {' and '.join(map(repr, task.text.columns))}."
+    )
+
+
+def rows_of(data: Iterable[Row], *, train: bool) -> tuple[Sequence[Row], Batching]:
+    """All rows of data, in memory, and how they become batches.
+
+    Raises:
+        DataError: The data has no length and gives more than ``MOST_ROWS`` rows.
+
+    Example:
+        >>> rows, batching = rows_of([{"source": "Go."}], train=True)
+        >>> batching
+        Batching(max_tokens=2048, batch_size=None, shuffle=True, seed_offset=0)
+    """
+    if isinstance(data, RowSource):
+        return data.rows(), data.batching
+    rows = list(data if isinstance(data, Sized) else itertools.islice(data, MOST_ROWS + 1))
+    if len(rows) > MOST_ROWS and not isinstance(data, Sized):
+        raise DataError(
+            f"The data, a {type(data).__name__} without a length, gives more than {MOST_ROWS:,} "
+            "rows; rows are all read before step 1. If it has no end, end an epoch with take(n), "
+            "or yield ready batches, which are read one by one. If it is only long, read it by "
+            "TextPairs, or give a list of its rows."
+        )
+    return rows, Batching(shuffle=train)
 
 
 def look(data: Iterable[Any]) -> tuple[Any, Iterable[Any]]:

@@ -21,7 +21,7 @@ from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.models.decoding import Decoding, Hypothesis, decode
 from weft.models.losses import cross_entropy, num_correct
 from weft.tasks.modules import generator_of, label_logits, longest_input
-from weft.tasks.row_batches import RowBatches, RowSource, look, ready_batches
+from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, ready_batches, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.paths import Seq2SeqText, TextPath
 from weft.text.ragged import Ragged
@@ -121,17 +121,21 @@ class Seq2Seq(Task):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Batches of rows (encoded here) or of ready batches."""
+        """Batches of rows (encoded here) or of ready batches.
+
+        Rows that have no ``batching`` of their own, as in a list, get the defaults of
+        :class:`~weft.data.batching.Batching`; ``BatchedRows`` sets another.
+        """
         if isinstance(data, Batches):
             return data
         first, data = look(data)
-        if isinstance(first, Mapping):
+        if is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)
+        check_batch(self, first, Seq2SeqBatch, train=train)
         return ready_batches(data, self._read_batch)
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
-        rows: Sequence[Row] = data.rows() if isinstance(data, RowSource) else list(data)
-        batching = data.batching if isinstance(data, RowSource) else Batching(shuffle=train)
+        rows, batching = rows_of(data, train=train)
         encoded = self.text.encode(rows, with_targets=True)
         columns, numbers = dict(encoded.columns), None
         over, details = encoded.over_length, dict[str, str]()
@@ -207,7 +211,9 @@ class Seq2Seq(Task):
         LOG.warning(note)
         return np.delete(np.arange(count), too_long).tolist()
 
-    def _read_batch(self, batch: Seq2SeqBatch) -> list[dict[str, Any]]:
+    def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        if not isinstance(batch, Seq2SeqBatch):  # a type of the recipe's own
+            return [{} for _ in range(self.batch_size(batch))]
         sources = self.text.decode(batch.source.tolist())
         if batch.target is None:
             return [{"source": source} for source in sources]

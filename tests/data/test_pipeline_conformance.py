@@ -5,6 +5,8 @@ from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -13,7 +15,11 @@ from weft.data.pipeline import (
     PipelineBuilder,
     concat_pipelines,
     from_sequence,
+    read_csv,
+    read_jsonl,
+    read_parquet,
     read_text,
+    read_tsv,
     round_robin_pipelines,
     sample_pipelines,
     zip_pipelines,
@@ -28,11 +34,15 @@ def lines_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("lines") / "lines.txt"
     path.write_bytes(b"\xef\xbb\xbfhead\n" + "\r\n".join(WORDS).encode())
     Chains.path = path
+    Chains.jsonl = path.with_name("rows.jsonl")
+    Chains.jsonl.write_text("".join(f'{{"word": "{word}"}}\n' for word in WORDS))
+    Chains.parquet = path.with_name("rows.parquet")
+    pq.write_table(pa.table({"word": WORDS}), Chains.parquet, row_group_size=5)
     return path
 
 
 class Chains:
-    path = None
+    path = jsonl = parquet = None
 
 
 def numbers(n: int = 13) -> PipelineBuilder[int]:
@@ -59,6 +69,10 @@ def tutorial() -> PipelineBuilder[torch.Tensor]:
 BUILDS: dict[str, Callable[[], PipelineBuilder]] = {
     "from_sequence": numbers,
     "read_text": lines,
+    "read_tsv": lambda: read_tsv(Chains.path, ["word"]).shuffle(4),
+    "read_csv": lambda: read_csv(Chains.path, {"word": "head"}, header=True),
+    "read_jsonl": lambda: read_jsonl(Chains.jsonl, ["word"]),
+    "read_parquet": lambda: read_parquet(Chains.parquet, ["word"]),
     "map": lambda: numbers().map(lambda n: n * n),
     "filter": lambda: numbers().filter(lambda n: n % 3),
     "filter nothing left": lambda: numbers().filter(lambda n: False),

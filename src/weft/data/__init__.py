@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from weft.data.pipeline import PipelineBuilder as PipelineBuilder
     from weft.data.pipeline import concat_pipelines as concat_pipelines
     from weft.data.pipeline import from_sequence as from_sequence
+    from weft.data.pipeline import read_arrow as read_arrow
+    from weft.data.pipeline import read_conll as read_conll
+    from weft.data.pipeline import read_csv as read_csv
+    from weft.data.pipeline import read_jsonl as read_jsonl
+    from weft.data.pipeline import read_parquet as read_parquet
     from weft.data.pipeline import read_text as read_text
+    from weft.data.pipeline import read_tsv as read_tsv
     from weft.data.pipeline import round_robin_pipelines as round_robin_pipelines
     from weft.data.pipeline import sample_pipelines as sample_pipelines
     from weft.data.pipeline import zip_pipelines as zip_pipelines
@@ -40,7 +46,13 @@ _WHERE = {
         "PipelineBuilder",
         "concat_pipelines",
         "from_sequence",
+        "read_arrow",
+        "read_conll",
+        "read_csv",
+        "read_jsonl",
+        "read_parquet",
         "read_text",
+        "read_tsv",
         "round_robin_pipelines",
         "sample_pipelines",
         "zip_pipelines",

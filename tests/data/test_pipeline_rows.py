@@ -1,0 +1,63 @@
+"""Pipelines that begin with files of rows; that they resume is tested with all other verbs."""
+
+import pyarrow as pa
+import pytest
+
+from weft import data
+from weft.errors import DataError, UserError
+
+
+def test_every_reader_gives_its_rows(tmp_path):
+    path = tmp_path / "rows"
+    path.write_text("en\tfr\na\tb\n", encoding="utf-8")
+    chain = data.read_tsv(path, {"source": "en"}, header=True)
+    assert list(chain.and_return()) == [{"source": "a"}]
+    path.write_text('"a;1";b\n', encoding="utf-8")
+    pair = data.read_csv(path, separator=";").map(lambda row: (row["source"], row["target"]))
+    assert list(pair.and_return()) == [("a;1", "b")]
+    path.write_text("# c\na X\nb Y\n\n", encoding="utf-8")
+    assert list(data.read_conll(path, comment="#").and_return()) == [
+        {"words": "a b", "tags": "X Y"}
+    ]
+    table = pa.table({"text": ["a", "b"]})
+    with pa.ipc.new_stream(str(path), table.schema) as writer:
+        writer.write_table(table)
+    assert list(data.read_arrow(path, ["text"]).take(1).and_return()) == [{"text": "a"}]
+
+
+def test_a_bad_row_is_an_error_with_its_place(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "a"}\n[]\n', encoding="utf-8")
+    rows = iter(data.read_jsonl(path, ["text"]).and_return())
+    assert next(rows) == {"text": "a"}
+    with pytest.raises(DataError) as error:
+        next(rows)
+    wanted = f"read_jsonl: {path}:2 (byte 14): wanted an object, found a list."
+    assert str(error.value) == wanted
+
+
+def test_a_function_that_fails_names_the_line(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "1"}\n{"text": "x"}\n', encoding="utf-8")
+    numbers = data.read_jsonl(path, ["text"]).map(lambda row: int(row["text"])).and_return()
+    with pytest.raises(Exception, match=rf"{path}:2"):
+        list(numbers)
+
+
+def test_a_missing_file_and_another_file_are_errors(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    with pytest.raises(UserError) as missing:
+        list(data.read_jsonl(path).and_return())
+    assert str(missing.value) == f"read_jsonl: {path} cannot be read: No such file or directory."
+    path.write_text('{"text": "a"}\n' * 3, encoding="utf-8")
+    pipeline = data.read_jsonl(path, ["text"]).and_return()
+    next(iter(pipeline))
+    state = pipeline.state_dict()
+    path.write_text('{"text": "a"}\n' * 2, encoding="utf-8")
+    other = data.read_jsonl(path, ["text"]).and_return()
+    with pytest.raises(DataError) as changed:
+        other.load_state_dict(state)
+    assert str(changed.value) == (
+        f"read_jsonl: {path} has 28 bytes, and had 42 when the state was saved. Start anew, or put "
+        "the old file back."
+    )

@@ -6,12 +6,31 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.layers.gated import Gated
+from weft.models.layers.heads import MultiHead
+from weft.models.layers.norms import RMSNorm
+from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.losses import cross_entropy
 from weft.models.presets import preset
 from weft.models.transformer import Transformer
 
 SIZE, PAD = 40, 1
 TINY = preset("tiny")
+
+
+def with_blocks(*, cross_attention=None, **blocks):
+    """The tiny model with these blocks on both sides."""
+    decoder = blocks if cross_attention is None else {**blocks, "cross_attention": cross_attention}
+    return dataclasses.replace(
+        TINY,
+        encoder=TransformerEncoder.Config(layer=TransformerEncoderLayer.Config(**blocks)),
+        decoder=TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**decoder)),
+    )
+
+
 VARIANTS = {
     "tiny": TINY,
     "post": dataclasses.replace(TINY, norm_order="post"),
@@ -22,6 +41,29 @@ VARIANTS = {
     "output_bias": dataclasses.replace(TINY, output_bias=True, activation="silu"),
     "one_layer": dataclasses.replace(TINY, num_encoder_layers=1, num_decoder_layers=3),
     "attention_dropout": dataclasses.replace(TINY, attention_dropout=0.1),
+    "rotary": dataclasses.replace(TINY, positions="rotary"),
+    "grouped": with_blocks(attention=MultiHead.Config(num_kv_heads=1)),
+    "talking_gated": with_blocks(
+        attention=TalkingHeads.Config(),
+        cross_attention=TalkingHeads.Config(),
+        feed_forward=Gated.Config(ffn_dim=20),
+    ),
+    "llama": dataclasses.replace(
+        with_blocks(
+            attention=MultiHead.Config(num_heads=4, num_kv_heads=2),
+            feed_forward=Gated.Config(),
+            norm=RMSNorm.Config(),
+        ),
+        positions="rotary",
+    ),
+    "uneven_sides": dataclasses.replace(
+        TINY,
+        encoder=TransformerEncoder.Config(
+            positions=RotaryPositions.Config(),
+            layer=TransformerEncoderLayer.Config(norm_order="post"),
+        ),
+    ),
+    "activation_checkpointing": dataclasses.replace(TINY, activation_checkpointing=True),
     "small": preset("small"),
     "nllb": dataclasses.replace(
         preset("nllb/dense_600m"),

@@ -16,8 +16,37 @@ experiments: Registry[Any] = Registry(
 )
 tasks: Registry[Any] = Registry("task", {"translation": "weft.tasks.translation"})
 models: Registry[Any] = Registry("model", {"transformer": "weft.models.transformer"})
+attentions: Registry[Any] = Registry(
+    "attention",
+    {
+        "multi_head": "weft.models.layers.heads",
+        "talking_heads": "weft.models.layers.talking_heads",
+    },
+)
+feed_forwards: Registry[Any] = Registry(
+    "feed_forward",
+    {"gated": "weft.models.layers.gated", "mlp": "weft.models.layers.feed_forward"},
+)
+norms: Registry[Any] = Registry(
+    "norm", dict.fromkeys(("layer_norm", "rms_norm"), "weft.models.layers.norms")
+)
+positions: Registry[Any] = Registry(
+    "positions",
+    {
+        "learned": "weft.models.layers.positions",
+        "rotary": "weft.models.layers.rotary",
+        "sinusoidal": "weft.models.layers.positions",
+    },
+)
 tokenizers: Registry[Any] = Registry(
-    "tokenizer", {"fitted": "weft.text.fitted", "multilingual": "weft.text.multilingual"}
+    "tokenizer",
+    {
+        "bytes": "weft.text.symbols",
+        "characters": "weft.text.symbols",
+        "fitted": "weft.text.fitted",
+        "huggingface": "weft.text.huggingface",
+        "multilingual": "weft.text.multilingual",
+    },
 )
 datasets: Registry[Any] = Registry(
     "data", {"corpus_pairs": "weft.recipes.corpus.data", "text_pairs": "weft.data.text_pairs"}
@@ -31,9 +60,20 @@ optimizers: Registry[Any] = Registry(
 )
 schedules: Registry[Any] = Registry(
     "lr_scheduler",
-    dict.fromkeys(
-        ("constant", "linear", "cosine", "inverse_square_root"), "weft.training.schedules"
-    ),
+    {
+        name: f"weft.training.schedules.{name}"
+        for name in (
+            "constant",
+            "cosine",
+            "exponential",
+            "inverse_square_root",
+            "linear",
+            "one_cycle",
+            "plateau",
+            "polynomial",
+            "step",
+        )
+    },
 )
 metrics: Registry[Any] = Registry(
     "metric", dict.fromkeys(("bleu", "chrf"), "weft.metrics.translation")
@@ -42,6 +82,7 @@ reporters: Registry[Any] = Registry(
     "reporter",
     {
         "console": "weft.metrics.reporters.console",
+        "html": "weft.recipes.html_reporter",
         "jsonl": "weft.metrics.reporters.jsonl",
         "predictions": "weft.metrics.reporters.predictions",
     },

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from weft.config.ingredient import BuiltFrom, Ingredient, Table, is_ingredient
@@ -118,8 +118,8 @@ class Names:
             further: Those of the whole recipe, where a word means none of the former.
         """
         for word in bare:
-            ends = [name for name in dotted if name.endswith(f".{word.dotted}")]
-            ends = ends or [name for name in further if name.endswith(f".{word.dotted}")]
+            ends = _outermost(name for name in dotted if name.endswith(f".{word.dotted}"))
+            ends = ends or _outermost(name for name in further if name.endswith(f".{word.dotted}"))
             if len(ends) == 1:
                 self.notes.append(f"{word.place.source.partition(': ')[2]} sets {ends[0]}")
                 self.type_word(word.tree(tuple(ends[0].split("."))))
@@ -143,3 +143,18 @@ class Names:
             text = f"'{word.path[0]}' is no ingredient of this recipe. {guess}"
             text += f"Known: {', '.join(sorted(self.all()))}." if not guess else ""
         self.problems.append(Problem(text.strip(), word.place))
+
+
+def _outermost(names: Iterable[str]) -> list[str]:
+    """Without the settings of a part where the whole has one of the same name.
+
+    >>> _outermost(["model.dropout", "model.encoder.dropout", "task.dropout"])
+    ['model.dropout', 'task.dropout']
+    """
+    found = list(names)
+    owners = {name: f"{name.rpartition('.')[0]}." for name in found}
+    return [
+        name
+        for name in found
+        if not any(name.startswith(owners[other]) for other in found if other != name)
+    ]

@@ -30,17 +30,33 @@ class State:
     Args:
         memory_keys_values: The memory, projected by each layer. *Shape:* each :math:`(2,B,H,S,K)`.
         memory_mask: As in :class:`Memory`.
+        heads: Heads of the keys and values of self-attention; None: as many as the memory's.
+        head_dim: Features of each; None: as many as the memory's.
     """
 
-    def __init__(self, memory_keys_values: Sequence[Tensor], memory_mask: Tensor | None) -> None:
+    def __init__(
+        self,
+        memory_keys_values: Sequence[Tensor],
+        memory_mask: Tensor | None,
+        *,
+        heads: int | None = None,
+        head_dim: int | None = None,
+    ) -> None:
         self.memory_keys_values = list(memory_keys_values)
         self.memory_mask = memory_mask
         self.position = 0
         """Number of tokens read."""
-        _, rows, heads, _, features = memory_keys_values[0].shape
+        _, rows, memory_heads, _, memory_dim = memory_keys_values[0].shape
         # One tensor for all layers: reordering rows is one copy instead of two a layer.
         self._cache = memory_keys_values[0].new_zeros(
-            (len(memory_keys_values), 2, rows, heads, FIRST_CAPACITY, features)
+            (
+                len(memory_keys_values),
+                2,
+                rows,
+                heads or memory_heads,
+                FIRST_CAPACITY,
+                head_dim or memory_dim,
+            )
         )
 
     def __len__(self) -> int:

@@ -9,16 +9,16 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component
+from weft.config.component import Component, config_fields, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
-from weft.models.layers.attention import CrossAttention, SelfAttention
+from weft.models.decoders.transformer import TransformerDecoder
+from weft.models.encoders.transformer import TransformerEncoder
+from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
-from weft.models.layers.feed_forward import FeedForward
+from weft.models.layers.layer import LayerStack
 from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
-from weft.models.layers.residual import NormOrder
+from weft.models.layers.rotary import RotaryPositions
 from weft.models.memory import Memory, State
 
 __all__ = ["HasVocabInfo", "Transformer", "VocabInfo"]
@@ -95,9 +95,12 @@ class Transformer(Component, nn.Module):
         norm_order: Literal["pre", "post"] = "pre"
         """Layer norm before each block and after the last layer (``pre``; stable at high learning
         rates, Xiong et al. 2020), or after each block (``post``; the original)."""
-        positions: Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned"] = "sinusoidal"
+        positions: Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned", "rotary"] = (
+            "sinusoidal"
+        )
         """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the
-        frequencies of tensor2tensor (fairseq, M2M-100, NLLB), or a trained table (BART)."""
+        frequencies of tensor2tensor (fairseq, M2M-100, NLLB), a trained table (BART), or a turn of
+        queries and keys in self-attention (RoFormer, Su et al. 2021)."""
         position_offset: int = 0
         """Row of the first position; fairseq's models keep 2 rows, so theirs is 2."""
         max_length: int = 512
@@ -109,6 +112,13 @@ class Transformer(Component, nn.Module):
         """Whether token vectors are multiplied by ``dim ** 0.5`` (Vaswani et al. 2017, 3.4)."""
         output_bias: bool = False
         """Whether each token's score has a bias (Marian)."""
+        encoder: TransformerEncoder.Config = TransformerEncoder.Config()
+        """Blocks of the encoder; what they leave None is as the settings above say."""
+        decoder: TransformerDecoder.Config = TransformerDecoder.Config()
+        """Blocks of the decoder; what they leave None is as the settings above say."""
+        activation_checkpointing: bool = setting(False, in_key=False)
+        """Whether a layer keeps its input only in training and computes the rest again in the
+        backward pass: less memory for more time, the same gradients (Chen et al. 2016)."""
 
         def __post_init__(self) -> None:
             sizes = (
@@ -134,22 +144,27 @@ class Transformer(Component, nn.Module):
                     f"model.dim must be divisible by model.num_heads, "
                     f"but dim is {self.dim} and num_heads {self.num_heads}."
                 )
+            _filled_blocks(self)
 
     config: Config
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         self.config = config = _filled(config, tokenizer.vocab_info)
-        blocks = _Blocks(config)
-        self.source = blocks.embedding()
-        self.target = blocks.embedding(self.source.tokens if config.tie == "all" else None)
-        self.encoder = TransformerEncoder(
-            [blocks.encoder_layer() for _ in range(config.num_encoder_layers)],
-            norm=blocks.last_norm(),
+        tied = config.tie == "all"
+        self.source = _embedding(config, config.encoder)
+        self.target = _embedding(config, config.decoder, self.source.tokens if tied else None)
+        self.encoder: TransformerEncoder = config.encoder.build(
+            dim=config.dim,
+            num_layers=config.num_encoder_layers,
+            positions=self.source.positions,
+            activation_checkpointing=config.activation_checkpointing,
         )
-        self.decoder = TransformerDecoder(
-            [blocks.decoder_layer() for _ in range(config.num_decoder_layers)],
-            norm=blocks.last_norm(),
+        self.decoder: TransformerDecoder = config.decoder.build(
+            dim=config.dim,
+            num_layers=config.num_decoder_layers,
+            positions=self.target.positions,
+            activation_checkpointing=config.activation_checkpointing,
         )
         self.output_weight = self.target.tokens.weight
         if config.tie == "none":
@@ -206,7 +221,10 @@ class Transformer(Component, nn.Module):
             layer.cross_attention.project_memory(memory.states)
             for layer in self.decoder.each_layer()
         ]
-        return State(projected, memory.mask)
+        attention = next(iter(self.decoder.each_layer())).attention
+        return State(
+            projected, memory.mask, heads=attention.num_kv_heads, head_dim=attention.head_dim
+        )
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """Reads one token of each row and scores the next.
@@ -232,7 +250,7 @@ class Transformer(Component, nn.Module):
 
 
 def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
-    """The config with its vocabulary's size and padding, which must agree with those written."""
+    """With the vocabulary's size and padding, which must agree with those written, and blocks."""
     for name, written, found in (
         ("vocabulary_size", config.vocabulary_size, vocab.size),
         ("pad_idx", config.pad_idx, vocab.pad_idx),
@@ -243,7 +261,10 @@ def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
                 f"Leave model.{name} out to take the tokenizer's, "
                 "or use the tokenizer that the model was made for."
             )
-    return dataclasses.replace(config, vocabulary_size=vocab.size, pad_idx=vocab.pad_idx)
+    encoder, decoder = _filled_blocks(config)
+    return dataclasses.replace(
+        config, vocabulary_size=vocab.size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder
+    )
 
 
 def _length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
@@ -262,64 +283,53 @@ def _length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
     return (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[:, None, None]
 
 
-class _Blocks:
-    """Makes what the model is made of: the one place that chooses blocks and their sizes."""
+def _position_encoding(config: Transformer.Config) -> PositionEncoding.Config:
+    """What the word ``model.positions`` stands for."""
+    offset = config.position_offset
+    if config.positions == "learned":
+        return LearnedPositions.Config(offset=offset)
+    if config.positions == "rotary":
+        return RotaryPositions.Config()
+    original = config.positions == "sinusoidal"
+    return SinusoidalPositions.Config(
+        offset=offset, variant="vaswani" if original else "tensor2tensor"
+    )
 
-    def __init__(self, config: Transformer.Config) -> None:
-        self.config = config
-        self.norm_order: NormOrder = config.norm_order
 
-    def embedding(self, tokens: nn.Embedding | None = None) -> Embedding:
-        c = self.config
-        assert c.vocabulary_size is not None
-        assert c.pad_idx is not None
-        tokens = (
-            tokens
-            if tokens is not None
-            else token_table(c.vocabulary_size, c.dim, pad_idx=c.pad_idx)
-        )
-        scale = c.dim**0.5 if c.scale_embedding else 1.0
-        return Embedding(tokens, self.positions(), scale=scale, dropout=c.dropout)
+def _filled_blocks(
+    config: Transformer.Config,
+) -> tuple[TransformerEncoder.Config, TransformerDecoder.Config]:
+    """The settings of both stacks, with the model's where they have none, if heads fit ``dim``."""
+    shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
+    shared["positions"] = _position_encoding(config)
+    encoder, decoder = inherit(config.encoder, shared), inherit(config.decoder, shared)
+    for name, attention in (
+        ("encoder.layer.attention", encoder.layer.attention),
+        ("decoder.layer.attention", decoder.layer.attention),
+        ("decoder.layer.cross_attention", decoder.layer.cross_attention),
+    ):
+        assert attention.num_heads is not None
+        if config.dim % attention.num_heads:
+            raise UserError(
+                f"model.dim must be divisible by model.{name}.num_heads, "
+                f"but dim is {config.dim} and num_heads {attention.num_heads}."
+            )
+    return encoder, decoder
 
-    def positions(self) -> PositionEncoding:
-        c = self.config
-        if c.positions == "learned":
-            return LearnedPositions(dim=c.dim, max_length=c.max_length, offset=c.position_offset)
-        return SinusoidalPositions(
-            dim=c.dim,
-            max_length=c.max_length,
-            offset=c.position_offset,
-            variant="vaswani" if c.positions == "sinusoidal" else "tensor2tensor",
-        )
 
-    def attention(self) -> SelfAttention:
-        c = self.config
-        return SelfAttention(dim=c.dim, num_heads=c.num_heads, dropout=c.attention_dropout)
-
-    def cross_attention(self) -> CrossAttention:
-        c = self.config
-        return CrossAttention(dim=c.dim, num_heads=c.num_heads, dropout=c.attention_dropout)
-
-    def feed_forward(self) -> FeedForward:
-        c = self.config
-        return FeedForward(dim=c.dim, ffn_dim=c.ffn_dim, activation=c.activation)
-
-    def encoder_layer(self) -> TransformerEncoderLayer:
-        return TransformerEncoderLayer(
-            attention=self.attention(),
-            feed_forward=self.feed_forward(),
-            norm_order=self.norm_order,
-            dropout=self.config.dropout,
-        )
-
-    def decoder_layer(self) -> TransformerDecoderLayer:
-        return TransformerDecoderLayer(
-            attention=self.attention(),
-            cross_attention=self.cross_attention(),
-            feed_forward=self.feed_forward(),
-            norm_order=self.norm_order,
-            dropout=self.config.dropout,
-        )
-
-    def last_norm(self) -> nn.Module | None:
-        return nn.LayerNorm(self.config.dim) if self.norm_order == "pre" else None
+def _embedding(
+    config: Transformer.Config, stack: LayerStack.Config, tokens: nn.Embedding | None = None
+) -> Embedding:
+    """The front of a stack; of its own token table, if it gets none."""
+    assert config.vocabulary_size is not None
+    assert config.pad_idx is not None
+    assert stack.positions is not None
+    assert stack.layer.attention.num_heads is not None
+    if tokens is None:
+        tokens = token_table(config.vocabulary_size, config.dim, pad_idx=config.pad_idx)
+    head_dim = config.dim // stack.layer.attention.num_heads
+    positions = stack.positions.build(
+        dim=config.dim, head_dim=head_dim, max_length=config.max_length
+    )
+    scale = config.dim**0.5 if config.scale_embedding else 1.0
+    return Embedding(tokens, positions, scale=scale, dropout=config.dropout)

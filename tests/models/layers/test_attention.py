@@ -1,11 +1,190 @@
-"""Attention against torch's own module."""
+"""Every kind of attention against the formula in float64, and torch's own module."""
+
+import dataclasses
+import math
 
 import pytest
 import torch
 from torch import nn
 
+from weft.config import registries
 from weft.errors import UserError
 from weft.models.layers.attention import CrossAttention, SelfAttention
+from weft.models.layers.heads import MultiHead
+from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.talking_heads import TalkingHeads
+
+DIM, HEADS, LENGTH = 24, 4, 7
+KINDS = {
+    "multi_head": MultiHead.Config(num_heads=HEADS, dropout=0.0),
+    "grouped": MultiHead.Config(num_heads=HEADS, num_kv_heads=2, dropout=0.0),
+    "multi_query": MultiHead.Config(num_heads=HEADS, num_kv_heads=1, dropout=0.0),
+    "one_head": MultiHead.Config(num_heads=1, dropout=0.0),
+    "talking_heads": TalkingHeads.Config(num_heads=HEADS, dropout=0.0),
+}
+SEEN = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])[:, None, None]
+
+
+def settled(module):
+    """With every parameter off its start, so that swapped or missing ones show."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return module.eval()
+
+
+@pytest.fixture(params=KINDS)
+def config(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(params=[False, True], ids=["", "rotary"])
+def positions(request, config):
+    if not request.param:
+        return None
+    return RotaryPositions.Config().build(dim=DIM, head_dim=DIM // config.num_heads, max_length=9)
+
+
+@pytest.fixture
+def attention(config, positions):
+    return settled(SelfAttention(config.build(), dim=DIM, positions=positions))
+
+
+def brute_force(module, x, memory, allowed):
+    """One pair of positions and one head at a time, in float64; ``allowed(b, t, s)``."""
+    x, memory = x.double(), memory.double()
+    state = {name: value.double() for name, value in module.state_dict().items()}
+    heads, groups, size = module.num_heads, module.num_kv_heads, module.head_dim
+    if "qkv.weight" in state:
+        weight, bias = state["qkv.weight"], state["qkv.bias"]
+    else:
+        weight = torch.cat([state["q.weight"], state["kv.weight"]])
+        bias = torch.cat([state["q.bias"], state["kv.bias"]])
+    ends = [heads * size, groups * size, groups * size]
+    (wq, wk, wv), (bq, bk, bv) = weight.split(ends), bias.split(ends)
+    rotary = getattr(module, "positions", None)
+    out = torch.zeros(*x.shape[:2], heads * size, dtype=torch.float64)
+    one = torch.eye(heads, dtype=torch.float64)
+    before = state.get("heads.scores_mix", one)
+    after = state.get("heads.weights_mix", one)
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            scores = torch.full((heads, memory.shape[1]), -math.inf, dtype=torch.float64)
+            for s in range(memory.shape[1]):
+                if not allowed(b, t, s):
+                    continue
+                for h in range(heads):
+                    g = h // (heads // groups)
+                    q = (wq @ x[b, t] + bq)[h * size : (h + 1) * size]
+                    k = (wk @ memory[b, s] + bk)[g * size : (g + 1) * size]
+                    if rotary is not None:
+                        q, k = turned(q, t), turned(k, s)
+                    scores[h, s] = q @ k / math.sqrt(size)
+            seen = scores.isfinite().all(0)
+            mixed = torch.full_like(scores, -math.inf)
+            mixed[:, seen] = before @ scores[:, seen]
+            weights = after @ mixed.softmax(-1)
+            for h in range(heads):
+                g = h // (heads // groups)
+                values = (memory[b] @ wv.T + bv)[:, g * size : (g + 1) * size]
+                out[b, t, h * size : (h + 1) * size] = weights[h] @ values
+    return (out @ state["out.weight"].T + state["out.bias"]).float()
+
+
+def turned(x, position):
+    """The turn of rotary positions, pair by pair."""
+    half = len(x) // 2
+    y = torch.empty_like(x)
+    for i in range(half):
+        angle = position * 10000.0 ** (-2 * i / len(x))
+        cos, sin = math.cos(angle), math.sin(angle)
+        y[i] = x[i] * cos - x[i + half] * sin
+        y[i + half] = x[i + half] * cos + x[i] * sin
+    return y
+
+
+def close(found, wanted):
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_the_formula(attention):
+    x = torch.randn(2, LENGTH, DIM)
+    close(attention(x), brute_force(attention, x, x, lambda b, t, s: True))
+
+
+def test_masked_positions_are_not_seen(attention):
+    x = torch.randn(2, LENGTH, DIM)
+    wanted = brute_force(attention, x, x, lambda b, t, s: bool(SEEN[b, 0, 0, s]))
+    close(attention(x, SEEN), wanted)
+    changed = x.clone()
+    changed[1, 4:] = 9.0
+    close(attention(changed, SEEN)[1, :4], wanted[1, :4])
+
+
+def test_causal_is_the_formula(attention):
+    x = torch.randn(2, LENGTH, DIM)
+    wanted = brute_force(attention, x, x, lambda b, t, s: s <= t)
+    close(attention(x, is_causal=True), wanted)
+
+
+def test_one_step_at_a_time_equals_the_whole(attention):
+    x = torch.randn(3, LENGTH, DIM)
+    cache = torch.zeros(2, 3, attention.num_kv_heads, LENGTH, attention.head_dim)
+    with torch.inference_mode():
+        found = [attention.step(x[:, t : t + 1], cache, t) for t in range(LENGTH)]
+        close(torch.cat(found, 1), attention(x, is_causal=True))
+
+
+def test_cross_attention_is_the_formula(config):
+    attention = settled(CrossAttention(config.build(), dim=DIM))
+    x, memory = torch.randn(2, 3, DIM), torch.randn(2, LENGTH, DIM)
+    found = attention(x, attention.project_memory(memory), SEEN)
+    close(found, brute_force(attention, x, memory, lambda b, t, s: bool(SEEN[b, 0, 0, s])))
+
+
+def test_a_row_of_padding_alone_is_finite_and_has_finite_gradients(attention):
+    x = torch.randn(2, LENGTH, DIM, requires_grad=True)
+    mask = SEEN & torch.tensor([True, False])[:, None, None, None]
+    out = attention(x, mask)
+    out.sum().backward()
+    assert out.isfinite().all()
+    assert x.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in attention.parameters())
+    close(out[:1], attention(x[:1], SEEN[:1]))
+
+
+def test_dropout_is_for_training_only(config):
+    attention = settled(SelfAttention(dataclasses.replace(config, dropout=0.5).build(), dim=DIM))
+    x = torch.randn(2, LENGTH, DIM)
+    assert torch.equal(attention(x), attention(x))
+    without = SelfAttention(config.build(), dim=DIM)
+    without.load_state_dict(attention.state_dict())
+    assert torch.equal(attention(x), without.train()(x))
+    attention.train()
+    drawn = torch.stack([attention(x) for _ in range(1000)])
+    assert drawn.std(0).min() > 0.01
+    error = (drawn.mean(0) - without(x)) / (drawn.std(0) / 1000**0.5)
+    assert error.abs().max() < 6  # standard deviations of a mean
+
+
+def test_every_parameter_learns(attention):
+    attention(torch.randn(2, LENGTH, DIM), is_causal=True).square().sum().backward()
+    for name, parameter in attention.named_parameters():
+        assert parameter.grad.any(), name
+
+
+def test_it_runs_in_half_precision(attention):
+    x = torch.randn(2, LENGTH, DIM)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = attention(x, is_causal=True)
+    torch.testing.assert_close(found.float(), attention(x, is_causal=True), rtol=0.1, atol=0.3)
+
+
+def test_every_registered_kind_is_in_this_suite():
+    tested = {registries.attentions.name_of(config.owner) for config in KINDS.values()}
+    assert tested == set(registries.attentions.names())
+
+
+# --- against torch ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -17,7 +196,7 @@ def theirs():
 
 
 def test_self_attention_is_torch_s(theirs):
-    ours = SelfAttention(dim=12, num_heads=3)
+    ours = SelfAttention(MultiHead.Config(num_heads=3, dropout=0.0).build(), dim=12)
     ours.qkv.weight, ours.qkv.bias = theirs.in_proj_weight, theirs.in_proj_bias
     ours.out = theirs.out_proj
     x, padding = torch.randn(2, 5, 12), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
@@ -29,7 +208,7 @@ def test_self_attention_is_torch_s(theirs):
 
 
 def test_cross_attention_is_torch_s(theirs):
-    ours = CrossAttention(dim=12, num_heads=3)
+    ours = CrossAttention(MultiHead.Config(num_heads=3, dropout=0.0).build(), dim=12)
     weights, biases = theirs.in_proj_weight.split(12), theirs.in_proj_bias.split(12)
     ours.q.weight, ours.q.bias = nn.Parameter(weights[0]), nn.Parameter(biases[0])
     ours.kv.weight = nn.Parameter(torch.cat(weights[1:]))
@@ -42,10 +221,58 @@ def test_cross_attention_is_torch_s(theirs):
     torch.testing.assert_close(found, wanted)
 
 
+def test_grouped_heads_are_multi_head_attention_with_copied_keys_and_values():
+    grouped = settled(SelfAttention(KINDS["grouped"].build(), dim=DIM))
+    full = SelfAttention(KINDS["multi_head"].build(), dim=DIM)
+    copied = {}
+    for name in ("qkv.weight", "qkv.bias"):
+        q, *keys_values = grouped.state_dict()[name].split([24, 12, 12])
+        heads = [part.unflatten(0, (2, 6)).repeat_interleave(2, 0) for part in keys_values]
+        copied[name] = torch.cat([q, *(part.flatten(0, 1) for part in heads)])
+    full.load_state_dict({**grouped.state_dict(), **copied})
+    x = torch.randn(2, LENGTH, DIM)
+    close(grouped(x, is_causal=True), full.eval()(x, is_causal=True))
+
+
+def test_talking_heads_start_as_multi_head_attention():
+    talking = SelfAttention(KINDS["talking_heads"].build(), dim=DIM)
+    full = SelfAttention(KINDS["multi_head"].build(), dim=DIM)
+    state = {k: v for k, v in talking.state_dict().items() if not k.startswith("heads.")}
+    full.load_state_dict(state)
+    x = torch.randn(2, LENGTH, DIM)
+    close(talking(x, SEEN), full(x, SEEN))
+
+
+# --- refused ------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])
 def test_heads_must_divide_the_dim(kind):
     with pytest.raises(UserError) as error:
-        kind(dim=10, num_heads=3)
+        kind(MultiHead.Config(num_heads=3, dropout=0.0).build(), dim=10)
     assert str(error.value) == (
         "dim must be divisible by num_heads, but dim is 10 and num_heads 3."
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_heads": 0}, "num_heads must be at least 1, but is 0."),
+        ({"num_kv_heads": 0}, "num_kv_heads must be at least 1, but is 0."),
+        ({"dropout": 1.0}, "dropout must be from 0 to below 1, but is 1.0."),
+        (
+            {"num_heads": 4, "num_kv_heads": 3},
+            "num_heads must be divisible by num_kv_heads, but is 4, and num_kv_heads 3.",
+        ),
+        (
+            {"num_heads": 4, "dropout": None},
+            "MultiHead.Config.dropout is None, which takes the attention_dropout of a model, but "
+            "the block is built alone. Give dropout.",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, message):
+    with pytest.raises(UserError) as error:
+        MultiHead.Config(**{"dropout": 0.0, **settings}).build()
+    assert str(error.value) == message

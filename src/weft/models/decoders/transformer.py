@@ -1,49 +1,45 @@
 """The Transformer decoder (Vaswani et al. 2017): over whole targets, or one position at a time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import cast, final
 
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from weft.models.layers.attention import CrossAttention, SelfAttention
-from weft.models.layers.feed_forward import FeedForward
-from weft.models.layers.residual import NormOrder, Residual
+from weft.models.layers.heads import Attention, MultiHead
+from weft.models.layers.layer import Layer, LayerStack
+from weft.models.layers.rotary import RotaryPositions
 
 __all__ = ["TransformerDecoder", "TransformerDecoderLayer"]
 
 
 @final
-class TransformerDecoderLayer(nn.Module):
+class TransformerDecoderLayer(Layer):
     """Causal self-attention, attention to the memory, and a feed-forward block, each with residual.
 
     Args:
-        attention: The self-attention.
-        cross_attention: The attention to the memory; of the same ``dim``.
-        feed_forward: The feed-forward block; of the same ``dim``.
-        norm_order: Whether normalization comes before (``pre``) or after (``post``) a block.
-        dropout: Probability of dropping a feature of a block's output in training.
+        config: The settings; none of them None.
+        dim: Features in and out, :math:`D`.
+        positions: Turns the queries and keys of self-attention; None does not.
     """
 
+    class Config(Layer.Config):
+        """Blocks of a decoder's layer."""
+
+        cross_attention: Attention.Config = MultiHead.Config()
+        """The attention to the encoder's output."""
+
     def __init__(
-        self,
-        *,
-        attention: SelfAttention,
-        cross_attention: CrossAttention,
-        feed_forward: FeedForward,
-        norm_order: NormOrder,
-        dropout: float = 0.0,
+        self, config: Config, *, dim: int, positions: RotaryPositions | None = None
     ) -> None:
-        super().__init__()
-        dim = attention.dim
-        self.attention = attention
-        self.attention_residual = Residual(nn.LayerNorm(dim), order=norm_order, dropout=dropout)
-        self.cross_attention = cross_attention
-        self.cross_attention_residual = Residual(
-            nn.LayerNorm(dim), order=norm_order, dropout=dropout
-        )
-        self.feed_forward = feed_forward
-        self.feed_forward_residual = Residual(nn.LayerNorm(dim), order=norm_order, dropout=dropout)
+        super().__init__(config, dim=dim)
+        self.attention = SelfAttention(config.attention.build(), dim=dim, positions=positions)
+        self.attention_residual = self.residual()
+        self.cross_attention = CrossAttention(config.cross_attention.build(), dim=dim)
+        self.cross_attention_residual = self.residual()
+        self.feed_forward = config.feed_forward.build(dim=dim)
+        self.feed_forward_residual = self.residual()
 
     @override
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
@@ -86,20 +82,14 @@ class TransformerDecoderLayer(nn.Module):
 
 
 @final
-class TransformerDecoder(nn.Module):
-    """A stack of layers, with a last normalization if their order is ``pre``.
+class TransformerDecoder(LayerStack):
+    """A stack of decoder layers, see :class:`~weft.models.layers.layer.LayerStack`."""
 
-    Args:
-        layers: The layers, at least one.
-        norm: The last normalization; None for post-norm layers, which end in one already.
-    """
+    class Config(LayerStack.Config):
+        """Settings of the decoder."""
 
-    def __init__(
-        self, layers: Sequence[TransformerDecoderLayer], *, norm: nn.Module | None
-    ) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-        self.norm = norm if norm is not None else nn.Identity()
+        layer: TransformerDecoderLayer.Config = TransformerDecoderLayer.Config()
+        """Settings of each layer."""
 
     def each_layer(self) -> Iterable[TransformerDecoderLayer]:
         """The layers, typed."""
@@ -112,7 +102,4 @@ class TransformerDecoder(nn.Module):
         *Shape:* :math:`(B,T,D)` and ``memory`` :math:`(B,S,D)` to :math:`(B,T,D)`; ``memory_mask``
         as in :class:`CrossAttention`.
         """
-        for layer in self.each_layer():
-            x = layer(x, memory, memory_mask)
-        out: Tensor = self.norm(x)
-        return out
+        return self.run(x, memory, memory_mask)

@@ -1,43 +1,38 @@
 """The Transformer encoder (Vaswani et al. 2017)."""
 
-from collections.abc import Sequence
 from typing import final
 
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from weft.models.layers.attention import SelfAttention
-from weft.models.layers.feed_forward import FeedForward
-from weft.models.layers.residual import NormOrder, Residual
+from weft.models.layers.layer import Layer, LayerStack
+from weft.models.layers.rotary import RotaryPositions
 
 __all__ = ["TransformerEncoder", "TransformerEncoderLayer"]
 
 
 @final
-class TransformerEncoderLayer(nn.Module):
+class TransformerEncoderLayer(Layer):
     """Self-attention and a feed-forward block, each in a residual connection.
 
     Args:
-        attention: The self-attention.
-        feed_forward: The feed-forward block; of the same ``dim``.
-        norm_order: Whether normalization comes before (``pre``) or after (``post``) a block.
-        dropout: Probability of dropping a feature of a block's output in training.
+        config: The settings; none of them None.
+        dim: Features in and out, :math:`D`.
+        positions: Turns the queries and keys of self-attention; None does not.
     """
 
+    class Config(Layer.Config):
+        """Blocks of an encoder's layer."""
+
     def __init__(
-        self,
-        *,
-        attention: SelfAttention,
-        feed_forward: FeedForward,
-        norm_order: NormOrder,
-        dropout: float = 0.0,
+        self, config: Config, *, dim: int, positions: RotaryPositions | None = None
     ) -> None:
-        super().__init__()
-        dim = attention.dim
-        self.attention = attention
-        self.attention_residual = Residual(nn.LayerNorm(dim), order=norm_order, dropout=dropout)
-        self.feed_forward = feed_forward
-        self.feed_forward_residual = Residual(nn.LayerNorm(dim), order=norm_order, dropout=dropout)
+        super().__init__(config, dim=dim)
+        self.attention = SelfAttention(config.attention.build(), dim=dim, positions=positions)
+        self.attention_residual = self.residual()
+        self.feed_forward = config.feed_forward.build(dim=dim)
+        self.feed_forward_residual = self.residual()
 
     @override
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -48,25 +43,16 @@ class TransformerEncoderLayer(nn.Module):
 
 
 @final
-class TransformerEncoder(nn.Module):
-    """A stack of layers, with a last normalization if their order is ``pre``.
+class TransformerEncoder(LayerStack):
+    """A stack of encoder layers, see :class:`~weft.models.layers.layer.LayerStack`."""
 
-    Args:
-        layers: The layers, at least one.
-        norm: The last normalization; None for post-norm layers, which end in one already.
-    """
+    class Config(LayerStack.Config):
+        """Settings of the encoder."""
 
-    def __init__(
-        self, layers: Sequence[TransformerEncoderLayer], *, norm: nn.Module | None
-    ) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-        self.norm = norm if norm is not None else nn.Identity()
+        layer: TransformerEncoderLayer.Config = TransformerEncoderLayer.Config()
+        """Settings of each layer."""
 
     @override
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """*Shape:* :math:`(B,S,D)` to :math:`(B,S,D)`; ``mask`` as in :class:`SelfAttention`."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        out: Tensor = self.norm(x)
-        return out
+        return self.run(x, mask)

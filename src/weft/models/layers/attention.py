@@ -1,33 +1,28 @@
-"""Multi-head attention: over a sequence itself, and from a sequence to a memory.
+"""Attention of a sequence to itself, and to a memory, whatever the kind of attention.
 
 The projections that read the same input are one matrix (queries, keys and values of self-attention;
-keys and values of cross-attention): one large product is faster than three small ones. The product
-of queries, keys and values is ``torch.nn.functional.scaled_dot_product_attention``.
+keys and values of cross-attention): one large product is faster than three small ones. What the
+heads do with them is an :class:`~weft.models.layers.heads.Attention`.
 """
 
+from collections.abc import Sequence
 from typing import final
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.models.layers.heads import Attention
+from weft.models.layers.linear import Linear
+from weft.models.layers.rotary import RotaryPositions
 
 __all__ = ["CrossAttention", "SelfAttention"]
 
 
-def _head_dim(dim: int, num_heads: int) -> int:
-    if dim % num_heads:
-        raise UserError(
-            f"dim must be divisible by num_heads, but dim is {dim} and num_heads {num_heads}."
-        )
-    return dim // num_heads
-
-
-def _fused_projection(dim: int, parts: int) -> nn.Linear:
-    """``parts`` projections of ``dim`` to ``dim`` as one matrix, each initialized as if alone."""
-    linear = nn.Linear(dim, parts * dim)
-    for block in linear.weight.split(dim):
+def _fused_projection(dim: int, sizes: Sequence[int]) -> Linear:
+    """Projections of ``dim`` to each size as one matrix, each initialized as if alone."""
+    linear = Linear(dim, sum(sizes))
+    for block in linear.weight.split(list(sizes)):
         # Gain 1/sqrt(2) is fairseq's for fused query, key and value: the scale of one Xavier (3D,
         # D) matrix.
         nn.init.xavier_uniform_(block, gain=2**-0.5)
@@ -35,43 +30,74 @@ def _fused_projection(dim: int, parts: int) -> nn.Linear:
     return linear
 
 
-def _output_projection(dim: int) -> nn.Linear:
-    linear = nn.Linear(dim, dim)
+def _output_projection(dim: int) -> Linear:
+    linear = Linear(dim, dim)
     nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)
     return linear
 
 
+class _Heads(nn.Module):
+    """What both directions of attention have: the sizes of heads, and shapes by them.
+
+    Args:
+        heads: The kind of attention.
+        dim: Features in and out, :math:`D`; divisible by the number of heads :math:`H`.
+    """
+
+    def __init__(self, heads: Attention, *, dim: int) -> None:
+        super().__init__()
+        self.dim, self.heads = dim, heads
+        self.num_heads, self.num_kv_heads = heads.num_heads, heads.num_kv_heads
+        if dim % self.num_heads:
+            raise UserError(
+                "dim must be divisible by num_heads, "
+                f"but dim is {dim} and num_heads {self.num_heads}."
+            )
+        self.head_dim = dim // self.num_heads
+        self.kv_dim = self.num_kv_heads * self.head_dim
+
+    def split(self, x: Tensor) -> Tensor:
+        """One head a row. *Shape:* :math:`(B,T,HK)` to :math:`(B,H,T,K)`."""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+
 @final
-class SelfAttention(nn.Module):
+class SelfAttention(_Heads):
     r"""Every position attends to its own sequence (Vaswani et al. 2017, section 3.2).
 
     Args:
-        dim: Features in and out, :math:`D`.
-        num_heads: Heads :math:`H`; ``dim`` must be divisible by it, a head has :math:`D/H`
-            features.
-        dropout: Probability of dropping an attention weight in training. On CPU a value over 0
-            leaves the fused kernel, which is slower.
+        heads: The kind of attention.
+        dim: Features in and out, :math:`D`; divisible by the number of heads :math:`H`.
+        positions: Turns queries and keys by their positions; None does not.
 
     Example:
         >>> import torch
-        >>> attention = SelfAttention(dim=8, num_heads=2)
+        >>> from weft.models.layers.heads import MultiHead
+        >>> attention = SelfAttention(MultiHead.Config(num_heads=2, dropout=0.0).build(), dim=8)
         >>> attention(torch.zeros(2, 3, 8), is_causal=True).shape
         torch.Size([2, 3, 8])
     """
 
-    def __init__(self, *, dim: int, num_heads: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.dim, self.num_heads, self.dropout = dim, num_heads, dropout
-        self.head_dim = _head_dim(dim, num_heads)
-        self.qkv = _fused_projection(dim, 3)
+    def __init__(
+        self, heads: Attention, *, dim: int, positions: RotaryPositions | None = None
+    ) -> None:
+        super().__init__(heads, dim=dim)
+        self.positions = positions
+        self.qkv = _fused_projection(dim, self._sizes)
         self.out = _output_projection(dim)
 
-    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def _sizes(self) -> list[int]:
+        """Features of queries, keys and values."""
+        return [self.dim, self.kv_dim, self.kv_dim]
+
+    def _project(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys, values. *Shape:* each :math:`(B,H,T,D/H)`."""
-        batch, length, _ = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.num_heads, self.head_dim).unbind(2)
-        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        q, k, v = (self.split(part) for part in self.qkv(x).split(self._sizes, dim=-1))
+        if self.positions is not None:
+            q, k = self.positions.turned(q, start), self.positions.turned(k, start)
+        return q, k, v
 
     @override
     def forward(self, x: Tensor, mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
@@ -86,9 +112,7 @@ class SelfAttention(nn.Module):
         Returns:
             *Shape:* :math:`(B,T,D)`.
         """
-        q, k, v = self._project(x)
-        dropout = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(q, k, v, mask, dropout_p=dropout, is_causal=is_causal)
+        y = self.heads(*self._project(x), mask, is_causal=is_causal)
         out: Tensor = self.out(y.transpose(1, 2).flatten(2))
         return out
 
@@ -97,49 +121,47 @@ class SelfAttention(nn.Module):
 
         Args:
             x: *Shape:* :math:`(B,1,D)`.
-            cache: Keys and values; row ``position`` is written. *Shape:* :math:`(2,B,H,T,D/H)`.
+            cache: Keys and values; row ``position`` is written. *Shape:* :math:`(2,B,G,T,D/H)`,
+                :math:`G` = ``num_kv_heads``.
             position: Position of ``x``, from 0.
 
         Returns:
             *Shape:* :math:`(B,1,D)`.
         """
-        q, k, v = self._project(x)
+        q, k, v = self._project(x, position)
         cache[0, :, :, position] = k[:, :, 0]
         cache[1, :, :, position] = v[:, :, 0]
         keys, values = cache[:, :, :, : position + 1].unbind(0)
-        y = F.scaled_dot_product_attention(q, keys, values)
+        y = self.heads(q, keys, values)
         out: Tensor = self.out(y.transpose(1, 2).flatten(2))
         return out
 
 
 @final
-class CrossAttention(nn.Module):
+class CrossAttention(_Heads):
     """Every position of one sequence attends to a memory (the encoder's output).
 
     Args:
-        dim: Features in and out, :math:`D`.
-        num_heads: Heads :math:`H`; ``dim`` must be divisible by it.
-        dropout: As in :class:`SelfAttention`.
+        heads: The kind of attention.
+        dim: Features in and out, :math:`D`; divisible by the number of heads :math:`H`.
 
     Example:
         >>> import torch
-        >>> attention = CrossAttention(dim=8, num_heads=2)
+        >>> from weft.models.layers.heads import MultiHead
+        >>> attention = CrossAttention(MultiHead.Config(num_heads=2, dropout=0.0).build(), dim=8)
         >>> attention(torch.zeros(2, 3, 8), attention.project_memory(torch.zeros(2, 5, 8))).shape
         torch.Size([2, 3, 8])
     """
 
-    def __init__(self, *, dim: int, num_heads: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.dim, self.num_heads, self.dropout = dim, num_heads, dropout
-        self.head_dim = _head_dim(dim, num_heads)
-        self.q = _fused_projection(dim, 1)
-        self.kv = _fused_projection(dim, 2)
+    def __init__(self, heads: Attention, *, dim: int) -> None:
+        super().__init__(heads, dim=dim)
+        self.q = _fused_projection(dim, [dim])
+        self.kv = _fused_projection(dim, [self.kv_dim, self.kv_dim])
         self.out = _output_projection(dim)
 
     def project_memory(self, memory: Tensor) -> Tensor:
-        """Keys and values of a memory. *Shape:* :math:`(B,S,D)` to :math:`(2,B,H,S,D/H)`."""
-        batch, length, _ = memory.shape
-        keys_values: Tensor = self.kv(memory).view(batch, length, 2, self.num_heads, self.head_dim)
+        """Keys and values of a memory. *Shape:* :math:`(B,S,D)` to :math:`(2,B,G,S,D/H)`."""
+        keys_values: Tensor = self.kv(memory).unflatten(-1, (2, self.num_kv_heads, self.head_dim))
         return keys_values.permute(2, 0, 3, 1, 4)
 
     @override
@@ -148,17 +170,13 @@ class CrossAttention(nn.Module):
 
         Args:
             x: *Shape:* :math:`(B,T,D)`.
-            keys_values: What :meth:`project_memory` gave. *Shape:* :math:`(2,B,H,S,D/H)`.
+            keys_values: What :meth:`project_memory` gave. *Shape:* :math:`(2,B,G,S,D/H)`.
             mask: True where a memory position may be attended to; None attends everywhere.
                 *Shape:* broadcast to :math:`(B,H,T,S)`.
 
         Returns:
             *Shape:* :math:`(B,T,D)`.
         """
-        batch, length, _ = x.shape
-        q = self.q(x).view(batch, length, self.num_heads, self.head_dim).transpose(1, 2)
-        keys, values = keys_values.unbind(0)
-        dropout = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(q, keys, values, mask, dropout_p=dropout)
+        y = self.heads(self.split(self.q(x)), *keys_values.unbind(0), mask)
         out: Tensor = self.out(y.transpose(1, 2).flatten(2))
         return out

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from weft.models.layers.dropout import Dropout
 from weft.models.layers.positions import PositionEncoding
 
 __all__ = ["Embedding", "token_table"]
@@ -46,7 +47,7 @@ class Embedding(nn.Module):
         self.tokens = tokens
         self.positions = positions
         self.scale = scale
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @override
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
@@ -55,5 +56,5 @@ class Embedding(nn.Module):
         x = self.tokens(ids)
         if self.scale != 1.0:
             x = x * self.scale
-        out: Tensor = self.dropout(x + rows)
+        out: Tensor = self.dropout(x if rows is None else x + rows)
         return out

@@ -1,4 +1,4 @@
-"""The position-wise feed-forward block."""
+"""The position-wise feed-forward block: the base of all kinds and the usual one."""
 
 from collections.abc import Callable
 from typing import Final, Literal, final
@@ -7,7 +7,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-__all__ = ["ACTIVATIONS", "Activation", "FeedForward"]
+from weft.config import registries
+from weft.config.component import Component
+from weft.errors import UserError
+from weft.models.layers.blocks import BlockConfig, needed
+from weft.models.layers.linear import Linear
+
+__all__ = ["ACTIVATIONS", "Activation", "FeedForward", "Mlp", "start"]
 
 Activation = Literal["relu", "gelu", "silu"]
 ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
@@ -17,32 +23,68 @@ ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 }
 
 
+class FeedForward(Component, nn.Module):
+    """Base of the feed-forward blocks: modules from :math:`(*,D)` to :math:`(*,D)`.
+
+    One of your own is a subclass with a ``forward``, registered in
+    ``weft.config.registries.feed_forwards``; it is built with ``dim``.
+    """
+
+    class Config(BlockConfig):
+        """Settings that every feed-forward block has."""
+
+        ffn_dim: int | None = None
+        """Features between the projections; None takes ``model.ffn_dim``."""
+
+        inherits = {"ffn_dim": "ffn_dim"}  # noqa: RUF012
+
+        def __post_init__(self) -> None:
+            """Refuses a block without features."""
+            if self.ffn_dim is not None and self.ffn_dim < 1:
+                raise UserError(f"ffn_dim must be at least 1, but is {self.ffn_dim}.")
+
+
+def start(*projections: nn.Linear) -> None:
+    """Gives the projections of a block the weights it starts with: Xavier-uniform, biases zero."""
+    for linear in projections:
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
+
+
+@registries.feed_forwards.register("mlp")
 @final
-class FeedForward(nn.Module):
+class Mlp(FeedForward):
     r"""Two projections around an activation (Vaswani et al. 2017, section 3.3).
 
     :math:`W_2 f(W_1 x + b_1) + b_2`.
 
     Args:
+        config: The settings.
         dim: Features in and out, :math:`D`.
-        ffn_dim: Features between the projections.
-        activation: ``relu``, ``gelu`` (exact, by erf) or ``silu``.
 
     Example:
         >>> import torch
-        >>> FeedForward(dim=8, ffn_dim=32)(torch.zeros(2, 3, 8)).shape
+        >>> block = Mlp.Config(ffn_dim=32, activation="relu").build(dim=8)
+        >>> block(torch.zeros(2, 3, 8)).shape
         torch.Size([2, 3, 8])
     """
 
-    def __init__(self, *, dim: int, ffn_dim: int, activation: Activation = "relu") -> None:
-        super().__init__()
-        self.dim = dim
-        self.inner = nn.Linear(dim, ffn_dim)
-        self.activation = ACTIVATIONS[activation]
-        self.outer = nn.Linear(ffn_dim, dim)
-        for linear in (self.inner, self.outer):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+    class Config(FeedForward.Config):
+        """Settings of the two projections."""
+
+        activation: Activation | None = None
+        """What stands between them: relu, gelu (exact, by erf) or silu; None takes
+        ``model.activation``."""
+
+        inherits = {"ffn_dim": "ffn_dim", "activation": "activation"}  # noqa: RUF012
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        ffn_dim = needed(config, "ffn_dim")
+        self.activation = ACTIVATIONS[needed(config, "activation")]
+        self.inner = Linear(dim, ffn_dim)
+        self.outer = Linear(ffn_dim, dim)
+        start(self.inner, self.outer)
 
     @override
     def forward(self, x: Tensor) -> Tensor:

@@ -1,14 +1,25 @@
-"""Position encodings: what is added to token embeddings so that order matters."""
+"""Position encodings: what is done so that order matters. Here, what is added to embeddings."""
 
 import math
+from abc import abstractmethod
 from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
+from weft.config import registries
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 
-__all__ = ["LearnedPositions", "PositionEncoding", "SinusoidalPositions", "sinusoids"]
+__all__ = [
+    "LearnedPositions",
+    "PositionEncoding",
+    "PositionTable",
+    "SinusoidalPositions",
+    "sinusoids",
+]
 
 
 def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tensor"]) -> Tensor:
@@ -36,65 +47,125 @@ def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tenso
     return torch.cat([angles.sin(), angles.cos()], dim=1).float()
 
 
-class PositionEncoding(nn.Module):
-    """A table with one row a position; subclasses say where it comes from."""
+class PositionEncoding(Component, nn.Module):
+    """Base of the position encodings.
 
-    table: Tensor
+    Args:
+        max_length: Longest sequence.
+    """
 
-    def __init__(self, *, max_length: int, offset: int) -> None:
-        super().__init__()
+    class Config(BaseConfig):
+        """Settings of a position encoding; it is built with dim, head_dim and max_length."""
+
+    def __init__(self, *, max_length: int) -> None:
+        nn.Module.__init__(self)
         self.max_length = max_length
-        self.offset = offset
 
-    def rows(self, start: int, stop: int) -> Tensor:
-        """The encodings of positions ``start`` to ``stop`` (not included). *Shape:* :math:`(T,D)`.
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Tensor | None:
+        """What is added to the embeddings of positions ``start`` to ``stop`` (not included).
+
+        Returns:
+            None if nothing is. *Shape:* :math:`(T,D)`.
 
         Raises:
             UserError: If ``stop`` is over the longest sequence the model has positions for.
         """
-        if stop > self.max_length:
+
+    def check(self, length: int) -> None:
+        """Refuses a sequence that is longer than the model has positions for."""
+        if length > self.max_length:
             raise UserError(
-                f"A sequence of {stop} tokens is longer than the model's max_length of "
+                f"A sequence of {length} tokens is longer than the model's max_length of "
                 f"{self.max_length}. Shorten it, or build the model with a larger max_length."
             )
+
+
+class PositionTable(PositionEncoding):
+    """A table with one row a position; subclasses say where it comes from.
+
+    Args:
+        config: The settings.
+        max_length: Longest sequence.
+    """
+
+    class Config(PositionEncoding.Config):
+        """Settings of a table of positions."""
+
+        offset: int = 0
+        """Row of the first position (2 in fairseq's and BART's models, whose row 1 is the
+        padding's)."""
+
+        def __post_init__(self) -> None:
+            """Refuses a row before the first."""
+            if self.offset < 0:
+                raise UserError(f"offset must be at least 0, but is {self.offset}.")
+
+    table: Tensor
+
+    def __init__(self, config: Config, *, max_length: int) -> None:
+        super().__init__(max_length=max_length)
+        self.offset = config.offset
+
+    @override
+    def rows(self, start: int, stop: int) -> Tensor:
+        """The rows of the table for these positions. *Shape:* :math:`(T,D)`."""
+        self.check(stop)
         return self.table[self.offset + start : self.offset + stop]
 
 
+@registries.positions.register("sinusoidal")
 @final
-class SinusoidalPositions(PositionEncoding):
+class SinusoidalPositions(PositionTable):
     """Fixed sines and cosines, see :func:`sinusoids`; not part of the ``state_dict``.
 
     Args:
+        config: The settings.
         dim: Features of an encoding; even.
+        head_dim: Not used.
         max_length: Longest sequence.
-        offset: Row of the first position (2 in fairseq's models, whose row 1 is the padding's).
-        variant: Frequencies, see :func:`sinusoids`.
+
+    Example:
+        >>> positions = SinusoidalPositions.Config().build(dim=4, head_dim=4, max_length=9)
+        >>> positions.rows(0, 3).shape
+        torch.Size([3, 4])
     """
 
-    def __init__(
-        self,
-        *,
-        dim: int,
-        max_length: int,
-        offset: int = 0,
-        variant: Literal["vaswani", "tensor2tensor"] = "vaswani",
-    ) -> None:
-        super().__init__(max_length=max_length, offset=offset)
-        table = sinusoids(max_length + offset, dim, variant=variant)
+    class Config(PositionTable.Config):
+        """Settings of sinusoidal positions."""
+
+        variant: Literal["vaswani", "tensor2tensor"] = "vaswani"
+        """Frequencies: of the paper (also Marian's), or of tensor2tensor (fairseq, NLLB)."""
+
+    def __init__(self, config: Config, *, dim: int, head_dim: int, max_length: int) -> None:
+        del head_dim
+        super().__init__(config, max_length=max_length)
+        table = sinusoids(max_length + config.offset, dim, variant=config.variant)
         self.register_buffer("table", table, persistent=False)
 
 
+@registries.positions.register("learned")
 @final
-class LearnedPositions(PositionEncoding):
+class LearnedPositions(PositionTable):
     """One trained vector a position (Gehring et al. 2017; BERT, GPT).
 
     Args:
+        config: The settings.
         dim: Features of an encoding.
+        head_dim: Not used.
         max_length: Longest sequence.
-        offset: Row of the first position (2 in BART's models).
+
+    Example:
+        >>> positions = LearnedPositions.Config(offset=2).build(dim=4, head_dim=4, max_length=9)
+        >>> positions.table.shape
+        torch.Size([11, 4])
     """
 
-    def __init__(self, *, dim: int, max_length: int, offset: int = 0) -> None:
-        super().__init__(max_length=max_length, offset=offset)
-        self.table = nn.Parameter(torch.empty(max_length + offset, dim))
+    class Config(PositionTable.Config):
+        """Settings of trained positions."""
+
+    def __init__(self, config: Config, *, dim: int, head_dim: int, max_length: int) -> None:
+        del head_dim
+        super().__init__(config, max_length=max_length)
+        self.table = nn.Parameter(torch.empty(max_length + config.offset, dim))
         nn.init.normal_(self.table, std=dim**-0.5)

@@ -1,0 +1,114 @@
+"""What the layers of an encoder and of a decoder have in common, and a stack of them."""
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from weft.config.component import Component
+from weft.errors import UserError
+from weft.models.layers.blocks import BlockConfig, needed
+from weft.models.layers.feed_forward import FeedForward, Mlp
+from weft.models.layers.heads import Attention, MultiHead
+from weft.models.layers.norms import LayerNorm, Norm
+from weft.models.layers.positions import PositionEncoding
+from weft.models.layers.residual import NormOrder, Residual
+from weft.models.layers.rotary import RotaryPositions
+
+__all__ = ["Layer", "LayerStack"]
+
+
+class Layer(Component, nn.Module):
+    """Base of a Transformer's layers: blocks, each in a residual connection.
+
+    Args:
+        config: The settings; none of them None, see :func:`weft.models.layers.blocks.inherit`.
+        dim: Features in and out, :math:`D`.
+    """
+
+    class Config(BlockConfig):
+        """Which blocks a layer has, and their settings."""
+
+        attention: Attention.Config = MultiHead.Config()
+        """The self-attention."""
+        feed_forward: FeedForward.Config = Mlp.Config()
+        """The feed-forward block."""
+        norm: Norm.Config = LayerNorm.Config()
+        """The normalization of every block, and of the stack's end."""
+        norm_order: NormOrder | None = None
+        """Whether it stands before or after a block; None takes ``model.norm_order``."""
+        dropout: float | None = None
+        """Probability of dropping a feature of a block's output in training; None takes
+        ``model.dropout``."""
+
+        inherits = {"norm_order": "norm_order", "dropout": "dropout"}  # noqa: RUF012
+
+        def __post_init__(self) -> None:
+            """Refuses what is no probability."""
+            if self.dropout is not None and not 0 <= self.dropout < 1:
+                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.dim = config, dim
+
+    def residual(self) -> Residual:
+        """The connection around a block, with a normalization of its own."""
+        return Residual(
+            self.config.norm.build(dim=self.dim),
+            order=needed(self.config, "norm_order"),
+            dropout=needed(self.config, "dropout"),
+        )
+
+
+class LayerStack(Component, nn.Module):
+    """Base of an encoder and a decoder: layers, with a last normalization if their order is pre.
+
+    Args:
+        config: The settings; none of them None.
+        dim: Features of a token.
+        num_layers: Number of layers, at least one.
+        positions: How the stack's input knows of positions: rotary ones turn in every layer.
+        activation_checkpointing: Whether a layer keeps its input only and computes the rest again
+            in the backward pass, with the same dropout (Chen et al. 2016).
+    """
+
+    class Config(BlockConfig):
+        """Settings of a stack of layers."""
+
+        positions: PositionEncoding.Config | None = None
+        """Position encoding: sinusoidal, learned or rotary; None takes ``model.positions``."""
+        layer: Layer.Config = Layer.Config()
+        """Settings of each layer."""
+
+        inherits = {"positions": "positions"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        dim: int,
+        num_layers: int,
+        positions: PositionEncoding,
+        activation_checkpointing: bool = False,
+    ) -> None:
+        nn.Module.__init__(self)
+        self.activation_checkpointing = activation_checkpointing
+        rotary = positions if isinstance(positions, RotaryPositions) else None
+        self.layers = nn.ModuleList(
+            [config.layer.build(dim=dim, positions=rotary) for _ in range(num_layers)]
+        )
+        post = config.layer.norm_order == "post"
+        self.norm = nn.Identity() if post else config.layer.norm.build(dim=dim)
+
+    def run(self, x: Tensor, *rest: Tensor | None) -> Tensor:
+        """All layers and the last normalization. *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
+
+        Args:
+            x: What the first layer reads.
+            rest: What every layer reads besides.
+        """
+        again = self.activation_checkpointing and self.training and torch.is_grad_enabled()
+        for layer in self.layers:
+            x = checkpoint(layer, x, *rest, use_reentrant=False) if again else layer(x, *rest)
+        out: Tensor = self.norm(x)
+        return out

@@ -14,7 +14,12 @@ from weft.training.progress import Progress as Progress
 from weft.training.progress import Until as Until
 from weft.training.schedules import Constant as Constant
 from weft.training.schedules import Cosine as Cosine
+from weft.training.schedules import Exponential as Exponential
 from weft.training.schedules import InverseSquareRoot as InverseSquareRoot
 from weft.training.schedules import Linear as Linear
+from weft.training.schedules import OneCycle as OneCycle
+from weft.training.schedules import Plateau as Plateau
+from weft.training.schedules import Polynomial as Polynomial
 from weft.training.schedules import Schedule as Schedule
+from weft.training.schedules import Step as Step
 from weft.training.selection import Selection as Selection

@@ -96,7 +96,7 @@ class Trainer(Component):
         self.data = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
         if isinstance(lr_scheduler, Schedule):
-            lr_scheduler.check(self.total)
+            lr_scheduler.check(self.total, measured=valid_data is not None)
         held_out = partial(task.batches, train=False, seed=config.seed)
         self.valid = None if valid_data is None else held_out(valid_data)
         self.test = None if test_data is None else held_out(test_data)
@@ -146,7 +146,7 @@ class Trainer(Component):
         if clip is not None and norm > clip:
             factor = factor * clip / norm
         torch._foreach_mul_([p.grad for p in self.parameters if p.grad is not None], factor)
-        history = self.selection.values if self.selection else ()
+        history = self.selection.losses if self.selection else ()
         rate = self.schedule(before.steps + 1, self.total, history)
         for param_group, peak in zip(self.optimizer.param_groups, self.rates, strict=True):
             param_group["lr"] = peak * rate

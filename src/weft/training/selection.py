@@ -73,9 +73,9 @@ class Selection(Component):
         return before is None or self.sign * (value - before[1]) > self.config.min_delta
 
     @property
-    def values(self) -> list[float]:
-        """The selected value of every evaluation, oldest first."""
-        return [value for _, value in self.history]
+    def losses(self) -> list[float]:
+        """The selected value of every evaluation, oldest first; negated where higher is better."""
+        return [-self.sign * value for _, value in self.history]
 
     @property
     def best(self) -> tuple[int, float] | None:

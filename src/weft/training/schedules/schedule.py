@@ -1,0 +1,87 @@
+"""The base of the schedules: a linear warm-up, then the shape of the subclass.
+
+A schedule gives the factor on each parameter group's own rate for the next step. Any callable with
+the signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+
+__all__ = ["Schedule"]
+
+
+class Schedule(Component):
+    """Base of the schedules: a linear warm-up, then the shape of the subclass."""
+
+    class Config(BaseConfig):
+        """Settings every schedule has."""
+
+        warmup_steps: int = 0
+        """Steps over which the rate grows linearly from near 0 to its peak."""
+
+        def __post_init__(self) -> None:
+            """Refuses a warm-up of fewer steps than none."""
+            if self.warmup_steps < 0:
+                raise UserError(
+                    f"lr_scheduler.warmup_steps must be at least 0, but is {self.warmup_steps}."
+                )
+
+    length_free: ClassVar[str] = "choose lr_scheduler.type=inverse_square_root"
+    """What to do where the schedule needs a length and the run has none."""
+
+    config: Config
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def __call__(self, step: int, total: int | None, history: Sequence[float] = ()) -> float:
+        """The factor for one step.
+
+        Args:
+            step: The step about to be taken, from 1.
+            total: Steps of the whole run; None where its length is not known in steps.
+            history: Values of the selected metric so far, oldest first; negated where higher is
+                better, so lower is better for any.
+
+        Returns:
+            The factor, in [0, 1].
+        """
+        if step <= self.config.warmup_steps:
+            return step / self.config.warmup_steps
+        return self.after_warmup(step, total, history)
+
+    @abstractmethod
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """The factor for a step after the warm-up."""
+
+    def check(self, total: int | None, *, measured: bool) -> None:
+        """Refuses a run that has not what the shape after the warm-up needs.
+
+        Args:
+            total: Steps of the whole run; None where its length is not known in steps.
+            measured: Whether the run has ``valid_data``, and so a history of the selected metric.
+        """
+        if total is None:
+            self.after_warmup(self.config.warmup_steps + 1, None, ())
+
+    def _left(self, step: int, total: int | None) -> float:
+        """Share of the run after the warm-up that is still to come, the step at hand included."""
+        length = self._length(total)
+        span = max(1, length - self.config.warmup_steps)
+        return min(1.0, max(0.0, (length - step + 1) / span))
+
+    def _length(self, total: int | None) -> int:
+        """Steps of the whole run; refuses one whose length is not known."""
+        if total is not None:
+            return total
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
+        raise UserError(
+            f"The {name} schedule needs the length of the run in steps; it is not known. "
+            f"Set trainer.max_steps or trainer.max_epochs, or {self.length_free}."
+        )

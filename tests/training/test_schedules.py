@@ -1,0 +1,209 @@
+"""The schedules against torch's, the plateau against torch's own bookkeeping, and in a run."""
+
+import math
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from weft.config import registries
+from weft.errors import UserError
+from weft.training import (
+    Constant,
+    Every,
+    Exponential,
+    OneCycle,
+    Plateau,
+    Polynomial,
+    Schedule,
+    Selection,
+    Step,
+)
+
+LRS = torch.optim.lr_scheduler
+
+
+def rates_of_torch(make, steps):
+    """What a scheduler of torch gives for each step, from a rate of 1."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler, rates = make(optimizer), []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return rates
+
+
+SAME = [
+    (Polynomial.Config(power=2.0), lambda o: LRS.PolynomialLR(o, 20, power=2.0)),
+    (Polynomial.Config(power=0.5), lambda o: LRS.PolynomialLR(o, 20, power=0.5)),
+    (Exponential.Config(decay=0.5, every=4), lambda o: LRS.ExponentialLR(o, 0.5 ** (1 / 4))),
+    (Exponential.Config(decay=0.3, every=4, staircase=True), lambda o: LRS.StepLR(o, 4, gamma=0.3)),
+    (Step.Config(milestones=(3, 9), decay=0.2), lambda o: LRS.MultiStepLR(o, [3, 9], gamma=0.2)),
+    (OneCycle.Config(), lambda o: LRS.OneCycleLR(o, 1.0, 20, cycle_momentum=False)),
+    (
+        OneCycle.Config(rise=0.55, start=0.1, end=0.01),
+        lambda o: LRS.OneCycleLR(
+            o, 1.0, 20, pct_start=0.55, cycle_momentum=False, div_factor=10, final_div_factor=10
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "torchs"), SAME)
+def test_it_is_torchs(config, torchs):
+    schedule = config.build()
+    mine = [schedule(step, 20) for step in range(1, 21)]
+    assert mine == pytest.approx(rates_of_torch(torchs, 20), abs=1e-12)
+
+
+@given(
+    st.lists(st.one_of(st.floats(0, 4).map(lambda x: round(x, 1)), st.just(math.nan)), max_size=40),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_the_plateau_is_torchs(losses, patience, cooldown, min_delta):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    theirs = LRS.ReduceLROnPlateau(
+        optimizer, factor=0.5, patience=patience - 1, cooldown=cooldown,
+        threshold=min_delta, threshold_mode="abs", eps=0.0, min_lr=0.1,
+    )  # fmt: skip
+    mine = Plateau.Config(
+        decay=0.5, patience=patience, cooldown=cooldown, min_delta=min_delta, end=0.1
+    ).build()
+    for count in range(1, len(losses) + 1):
+        theirs.step(losses[count - 1])
+        assert mine(1, None, losses[:count]) == pytest.approx(optimizer.param_groups[0]["lr"])
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_plateau_goes_the_selections_way(higher):
+    way = "higher" if higher else "lower"
+    selection = Selection.Config(metric="m").build(directions={"m": way})
+    rising = [1.0, 2.0, 3.0, 4.0]
+    for step, value in enumerate(rising):
+        selection.see(step, {"m": value})
+    factor = Plateau.Config(patience=1, decay=0.5).build()(9, None, selection.losses)
+    assert factor == (1.0 if higher else 0.125)
+
+
+MILESTONES = {"step": {"milestones": (7, 15)}}
+NAMES = sorted(registries.schedules._modules)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_schedule_warms_up_and_stays_between_0_and_1(name):
+    kind = registries.schedules.get(name)
+    schedule = kind.Config(warmup_steps=5, **MILESTONES.get(name, {})).build()
+    assert isinstance(schedule, Schedule)
+    factors = [schedule(step, 20, [1.0, 2.0, 3.0]) for step in range(1, 31)]
+    assert all(0 <= factor <= 1 for factor in factors)
+    if name != "one_cycle":
+        assert factors[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    else:
+        assert factors[0] == pytest.approx(0.04)
+    assert factors[3] < factors[4] == 1.0
+    assert factors[4:] == sorted(factors[4:], reverse=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_schedule_is_a_function_of_its_arguments(name):
+    kind = registries.schedules.get(name)
+    schedule = kind.Config(**MILESTONES.get(name, {})).build()
+    calls = [(step, 20, [1.0, 2.0, 3.0, 0.5][: step // 4]) for step in range(1, 21)]
+    forwards = [schedule(*call) for call in calls]
+    random.Random(1).shuffle(calls)
+    for step, total, history in calls:
+        assert schedule(step, total, history) == forwards[step - 1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_of_unknown_length_is_refused_before_it_starts_where_it_matters(name):
+    schedule = registries.schedules.get(name).Config(**MILESTONES.get(name, {})).build()
+    if name in ("constant", "exponential", "inverse_square_root", "plateau", "step"):
+        schedule.check(None, measured=True)
+        return
+    with pytest.raises(UserError) as caught:
+        schedule.check(None, measured=True)
+    assert str(caught.value) == (
+        f"The {name} schedule needs the length of the run in steps; it is not known. Set "
+        "trainer.max_steps or trainer.max_epochs, or choose lr_scheduler.type=inverse_square_root."
+    )
+
+
+def test_the_rise_of_one_cycle_can_be_given_in_steps():
+    schedule = OneCycle.Config(warmup_steps=4).build()
+    assert [schedule(step, 20) for step in (1, 4)] == pytest.approx([0.04, 1.0])
+    assert schedule(20, 20) == pytest.approx(4e-6)
+    assert OneCycle.Config(warmup_steps=50).build()(20, 20) == 1.0  # a run shorter than its rise
+    assert OneCycle.Config(rise=0.0).build()(1, 20) == 1.0
+    assert OneCycle.Config().build()(1, 1) == 1.0
+
+
+REFUSED = [
+    (lambda: Polynomial.Config(power=0.0), "lr_scheduler.power must be positive, but is 0.0."),
+    (
+        lambda: Exponential.Config(decay=1.5),
+        "lr_scheduler.decay must be above 0 and at most 1, but is 1.5.",
+    ),
+    (lambda: Exponential.Config(every=0), "lr_scheduler.every must be at least 1, but is 0."),
+    (
+        lambda: Step.Config(milestones=(5, 5)),
+        "lr_scheduler.milestones must be steps that grow, the first at least 1, but is [5, 5].",
+    ),
+    (
+        lambda: Step.Config(milestones=()),
+        "lr_scheduler.milestones must be steps that grow, the first at least 1, but is [].",
+    ),
+    (
+        lambda: Step.Config(milestones=(1,), decay=0.0),
+        "lr_scheduler.decay must be above 0 and at most 1, but is 0.0.",
+    ),
+    (lambda: OneCycle.Config(rise=1.2), "lr_scheduler.rise must be from 0 to 1, but is 1.2."),
+    (
+        lambda: Plateau.Config(decay=1.0),
+        "lr_scheduler.decay must be above 0 and below 1, but is 1.0.",
+    ),
+    (lambda: Plateau.Config(patience=0), "lr_scheduler.patience must be at least 1, but is 0."),
+    (
+        lambda: Constant.Config(warmup_steps=-1),
+        "lr_scheduler.warmup_steps must be at least 0, but is -1.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "says"), REFUSED)
+def test_a_number_that_makes_no_schedule_is_refused(make, says):
+    with pytest.raises(UserError) as caught:
+        make()
+    assert str(caught.value) == says
+
+
+def test_a_plateau_without_valid_data_is_refused_before_training(bench):
+    with pytest.raises(UserError) as caught:
+        bench.but(schedule=Plateau.Config().build(), valid_data=None).make()
+    assert str(caught.value) == (
+        "The plateau schedule follows the selected metric on valid_data, and there is no "
+        "valid_data. Define valid_data, or choose lr_scheduler.type=inverse_square_root."
+    )
+
+
+def test_a_plateau_is_resumed_with_the_rates_of_the_undisturbed_run(bench, tmp_path):
+    """No loss is 9 lower than the first, so each evaluation halves the rate."""
+    plateau = Plateau.Config(patience=1, min_delta=9.0, warmup_steps=2).build()
+    told = bench.but(schedule=plateau, trainer={"evaluate_every": Every(2)})
+    whole = told.but(folder=tmp_path / "whole").make()
+    whole.fit()
+    rates = [line["lr"] for line in metrics_of(whole.xp.folder) if line["split"] == "train"]
+    assert rates == [5e-3, *(5e-3 / 2**n for n in range(5))]
+    for step in (5, 9):
+        cut = told.but(folder=tmp_path / f"cut-{step}")
+        with pytest.raises(Killed):
+            cut.make(KillAt(step)).fit()
+        again = cut.make()
+        again.fit()
+        assert differences(outcome(whole), outcome(again)) == []

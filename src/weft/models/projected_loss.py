@@ -68,7 +68,9 @@ class _Gradients:
         """Adds those of a part's scores."""
         if self.hidden is not None:
             self.hidden[part] = linear(grad, weight.t())
-        if self.weight is not None:
+        if self.weight is not None and grad.dtype == torch.float32:
+            self.weight.addmm_(grad.t(), hidden)
+        elif self.weight is not None:
             self.weight += linear(grad.t(), hidden.t())
         if self.bias is not None:
             self.bias += grad.sum(0)

@@ -15,12 +15,15 @@ from weft.config.component import Config as BaseConfig
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
+from weft.data.store.tokens import encoded_rows
 from weft.errors import CheckpointError, DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
+from weft.models import fast
 from weft.models.decoding import Decoding, Hypothesis, decode
-from weft.models.losses import cross_entropy, num_correct
-from weft.tasks.modules import generator_of, label_logits, longest_input
+from weft.models.losses import CrossEntropy, cross_entropy, num_correct
+from weft.models.projected_loss import projected_cross_entropy
+from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest_input
 from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, ready_batches, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.paths import Seq2SeqText, TextPath
@@ -136,7 +139,8 @@ class Seq2Seq(Task):
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)
-        encoded = self.text.encode(rows, with_targets=True)
+        made = getattr(data, "fingerprint", None)
+        encoded = encoded_rows(self.text, rows, made() if callable(made) else None)
         columns, numbers = dict(encoded.columns), None
         over, details = encoded.over_length, dict[str, str]()
         if len(over) and not train and self.config.over_length == "skip":
@@ -225,9 +229,25 @@ class Seq2Seq(Task):
 
     @override
     def training_step(self, batch: Seq2SeqBatch) -> Loss:
-        """Loss of one batch, over its real label positions only."""
-        logits, targets = self.logits(batch.to(self.device))
-        return self.loss(logits, targets)
+        """Loss of one batch, over its real label positions only.
+
+        Where :meth:`loss` is the library's and the module projects its states by a matrix, the
+        scores of the labels are made and forgotten a few hundred at a time.
+        """
+        batch, module = batch.to(self.device), self.module
+        own_loss = type(self).loss is not Seq2Seq.loss or type(self).logits is not Seq2Seq.logits
+        if own_loss or not fast.now().loss or not isinstance(module, LinearOutput):
+            return self.loss(*self.logits(batch))
+        target_in, labels, real = _shifted(batch)
+        states = module.hidden(batch.source, batch.source_lengths, target_in)[real]
+        sums = projected_cross_entropy(
+            states,
+            module.output_weight,
+            module.output_bias,
+            labels[real],
+            label_smoothing=self.config.label_smoothing,
+        )
+        return _loss_of(sums, len(states))
 
     def logits(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
         """Scores and labels of the real label positions.
@@ -236,16 +256,9 @@ class Seq2Seq(Task):
             Logits, shape ``[N, V]``, and labels, shape ``[N]``, where N counts the labels without
             padding.
         """
-        if batch.target is None or batch.target_lengths is None:
-            raise DataError("This batch has no target; training and evaluation need one.")
-        labels = batch.target[:, 1:]
-        real = torch.arange(labels.shape[1], device=labels.device) < batch.target_lengths[:, None]
+        target_in, labels, real = _shifted(batch)
         logits = label_logits(
-            self.module,
-            batch.source,
-            batch.source_lengths,
-            target_in=batch.target[:, :-1],
-            real=real,
+            self.module, batch.source, batch.source_lengths, target_in=target_in, real=real
         )
         return logits, labels[real]
 
@@ -261,7 +274,7 @@ class Seq2Seq(Task):
             the sum without smoothing.
         """
         sums = cross_entropy(logits, targets, label_smoothing=self.config.label_smoothing)
-        return Loss(sums.total, torch.tensor(float(len(targets))), {"nll": sums.nll.detach()})
+        return _loss_of(sums, len(targets))
 
     # -- evaluation
 
@@ -360,6 +373,20 @@ class Seq2Seq(Task):
                 {"prediction": a.text, "score": round(a.score, 6)} for a in answer.alternatives
             ]
         return row
+
+
+def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """What the decoder reads, what it is scored on, and where that is no padding: ``[B, T]``."""
+    if batch.target is None or batch.target_lengths is None:
+        raise DataError("This batch has no target; training and evaluation need one.")
+    labels = batch.target[:, 1:]
+    real = torch.arange(labels.shape[1], device=labels.device) < batch.target_lengths[:, None]
+    return batch.target[:, :-1], labels, real
+
+
+def _loss_of(sums: CrossEntropy, count: int) -> Loss:
+    """The count comes from a shape: reading the one in ``sums`` would wait for the device."""
+    return Loss(sums.total, torch.tensor(float(count)), {"nll": sums.nll.detach()})
 
 
 def _rows_of(batch: Seq2SeqBatch) -> list[int]:

@@ -125,16 +125,8 @@ def campaign(trainings, undisturbed, tmp_path, kills):
     return counts
 
 
-def test_three_kills(trainings, undisturbed, tmp_path):
-    counts = campaign(trainings, undisturbed, tmp_path, kills=3)
-    assert counts == {"inside_a_save": 1, "in_mid_epoch": 1, "any_moment": 1}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_twenty_five_kills(trainings, undisturbed, tmp_path):
     counts = campaign(trainings, undisturbed, tmp_path, kills=25)
-    print(counts)
     assert min(counts.values()) >= 8
 
 

@@ -147,17 +147,41 @@ def test_changed_data_is_refused(trainings, tmp_path):
     ) in ended.log
 
 
+WAITS = """
+import time
+from weft.training import Callback
+
+
+class Waits(Callback):
+    def step(self, progress):
+        deadline = time.monotonic() + 60
+        while progress.steps == 3 and not Path("go").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def callbacks():
+    return [Waits()]
+"""
+
+
 def test_one_process_at_a_time(trainings, tmp_path):
+    """The first is held at its third step until the second was answered."""
     folder = write_recipe(tmp_path)
-    with Trainings() as second:
-        inside = []
+    with (folder / "tiny.py").open("a") as recipe:
+        recipe.write(WAITS)
+    answers = []
 
-        def meanwhile():
-            after(folder, 3)()
-            inside.append(second.run(folder))
+    def meanwhile():
+        try:
+            after(folder, 2)()
+            with Trainings() as others:
+                answers.append(others.run(folder))
+        finally:
+            (folder / "go").touch()
 
-        first = trainings.run(folder, when=meanwhile)
+    first = trainings.run(folder, when=meanwhile)
     assert first.code == 0, first.log
-    assert inside[0].code in (0, 1)
-    if inside[0].code == 1:  # it came while the first was at work
-        assert "is in use by " in inside[0].log
+    (second,) = answers
+    assert second.code == 1
+    assert f"{run_folder(folder)}".removeprefix(f"{folder}/") in second.log
+    assert " is in use by " in second.log

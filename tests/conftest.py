@@ -77,3 +77,11 @@ def quiet_logger() -> None:
     logger = logging.getLogger("weft")
     logger.handlers[:] = [handler for handler in logger.handlers if handler.name != "weft-stderr"]
     logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the stores of the person who runs it; programs it starts neither."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -49,7 +49,7 @@ def made_run(path: Path, *, steps=(10, 20, 30), best=20, finished=True, lr=0.001
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (path / "metrics.jsonl").write_text(text)
-    store = Checkpoints(path / "checkpoints", keep=len(steps))
+    store = Checkpoints(path / "checkpoints", keep=max(1, len(steps)))
     for step in steps:
         store.save(step, {"model": nn.Linear(2, 1)})
     if best in steps:

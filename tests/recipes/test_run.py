@@ -50,7 +50,7 @@ def test_the_folder_holds_what_the_run_is(done):
     run = run_folder(done)
     names = {path.name for path in run.iterdir()}
     wanted = {"recipe.py", "config.yaml", "run.json", "metrics.jsonl", "predictions", "lock"}
-    assert names == wanted | {"log.txt", "checkpoints"}
+    assert names == wanted | {"log.txt", "checkpoints", "report.html"}
     info = json.loads((run / "run.json").read_text())
     assert info["key"] == run.name
     assert info["finished"] is True

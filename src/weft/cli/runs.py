@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from weft.cli import runs_diff, runs_prune
+from weft.cli import runs_diff, runs_prune, runs_report
 
 __all__ = ["add", "run"]
 
@@ -20,7 +20,7 @@ def add(subparsers: Any) -> None:
     verified.add_argument("run", help="the folder of a run")
     listed.set_defaults(perform=lambda args: _list(Path(args.root)))
     verified.set_defaults(perform=lambda args: _verify(Path(args.run)))
-    for action in (runs_diff, runs_prune):
+    for action in (runs_diff, runs_report, runs_prune):
         action.add(actions)
 
 

@@ -68,7 +68,9 @@ class EpochBatches(Generic[B]):
         if not self.num_rows:
             raise DataError("There are no rows to make batches of.")
         self.batching, self.epoch, self.position = batching, 0, 0
-        self._lengths = [column.lengths for column in columns.values()]
+        self.lengths = {name: column.lengths for name, column in columns.items()}
+        """Ids of every row, by column."""
+        self._lengths = list(self.lengths.values())
         self._collate, self._seed = collate, seed
         self._rank, self._world_size = rank, world_size
         self._planned: tuple[int, list[NDArray[np.int64]]] | None = None

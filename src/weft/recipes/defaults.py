@@ -5,6 +5,7 @@ A default added later never changes an old script: what is here follows from wha
 
 from collections.abc import Sequence
 
+from weft.config import registries
 from weft.config.ingredient import BuiltFrom
 from weft.metrics.reporters import Reporter
 from weft.metrics.reporters.console import Console
@@ -24,15 +25,19 @@ lr_scheduler = InverseSquareRoot.Config()
 trainer = Trainer.Config()
 
 
-def reporters(xp: Experiment, console: bool = True) -> Sequence[Reporter]:
-    """Where values and examples go: the console, metrics.jsonl and the predictions files.
+def reporters(xp: Experiment, console: bool = True, html: bool = True) -> Sequence[Reporter]:
+    """Where values and examples go: the console, metrics.jsonl, predictions and report.html.
 
     Args:
         xp: The run, in whose folder they write.
         console: Whether the console shows progress and values.
+        html: Whether report.html is written, after evaluations and at the end.
     """
+    shown: list[Reporter] = [Console.Config().build()] if console else []
     files: list[Reporter] = [JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)]
-    return [Console.Config().build(), *files] if console else files
+    if html:  # by its name, since it shows what differs from the defaults: it imports this module
+        files.append(registries.reporters.get("html").Config().build(xp=xp))
+    return [*shown, *files]
 
 
 def callbacks() -> Sequence[Callback]:

@@ -9,7 +9,7 @@ from typing import Any
 from weft.metrics.formats import format_value
 from weft.recipes.record import Record
 
-__all__ = ["Difference", "compare", "previous_run"]
+__all__ = ["Difference", "compare", "mapping", "plain_text", "previous_run"]
 
 ABSENT = "-"
 """What stands where a run does not have something."""
@@ -43,9 +43,9 @@ def compare(first: Record, second: Record) -> list[Difference]:
     pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
         ("setting", first.flat_settings, second.flat_settings),
         ("code", _short(first.code), _short(second.code)),
-        ("version", _mapping(first.start, "versions"), _mapping(second.start, "versions")),
-        ("git", _mapping(first.start, "git"), _mapping(second.start, "git")),
-        ("data", _short(_mapping(first.info, "data")), _short(_mapping(second.info, "data"))),
+        ("version", mapping(first.start, "versions"), mapping(second.start, "versions")),
+        ("git", mapping(first.start, "git"), mapping(second.start, "git")),
+        ("data", _short(mapping(first.info, "data")), _short(mapping(second.info, "data"))),
     ]
     found = [line for kind, one, other in pairs for line in _differing(kind, one, other)]
     return found + _results(first.last_values(), second.last_values())
@@ -54,7 +54,8 @@ def compare(first: Record, second: Record) -> list[Difference]:
 def _differing(kind: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
     names = [n for n in {**one, **other} if one.get(n, ABSENT) != other.get(n, ABSENT)]
     return [
-        Difference(kind, n, _text(one.get(n, ABSENT)), _text(other.get(n, ABSENT))) for n in names
+        Difference(kind, n, plain_text(one.get(n, ABSENT)), plain_text(other.get(n, ABSENT)))
+        for n in names
     ]
 
 
@@ -62,9 +63,7 @@ def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Diffe
     found = []
     for name in {**one, **other}:
         first, second = one.get(name), other.get(name)
-        texts = [
-            ABSENT if value is None else format_value(name, value) for value in (first, second)
-        ]
+        texts = [_number(name, value) for value in (first, second)]
         change = ""
         if (
             first is not None
@@ -77,11 +76,18 @@ def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Diffe
     return found
 
 
+def _number(name: str, value: float | None) -> str:
+    if value is None:
+        return ABSENT
+    return format_value(name, int(value) if name.endswith("step") else value)
+
+
 def _signed(name: str, value: float) -> str:
-    return "=" if not value else ("+" if value > 0 else "") + format_value(name, value)
+    return "=" if not value else ("+" if value > 0 else "") + _number(name, value)
 
 
-def _mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The mapping of that name; where something else stands there, an empty one."""
     found = of.get(name)
     return found if isinstance(found, Mapping) else {}
 
@@ -91,8 +97,17 @@ def _short(hashes: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value)[:12] for name, value in hashes.items()}
 
 
-def _text(value: object) -> str:
-    return "null" if value is None else str(value)
+def plain_text(value: object) -> str:
+    """A setting as it is written in YAML, on one line.
+
+    >>> plain_text(None), plain_text(True), plain_text(["eng", "fra"])
+    ('null', 'true', '[eng, fra]')
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(plain_text, value))}]"
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 def previous_run(path: Path) -> Path | None:

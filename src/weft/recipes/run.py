@@ -16,6 +16,8 @@ from weft.config.plan import Plan
 from weft.config.recipe import Recipe
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.recipes.changes import allowed_changes, record_changes
+from weft.recipes.data_summary import data_summary
+from weft.recipes.machine import machine
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, fingerprint_of, read_all
 from weft.recipes.run_folder import (
@@ -166,7 +168,8 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         compare_built(folder, built)
         if session.has("task"):
             compare_text(folder, session.get("task").text)
-        write(folder, planned, built, data)
+        summary = folder.info.get("data_summary") or data_summary(session, trainer)
+        write(folder, planned, built, {"data": data, "data_summary": summary})
         trainer.fit()
         result = dict(getattr(trainer, "summary", {}))
         folder.write_info(finished=True, result=result)
@@ -212,7 +215,7 @@ def seed_everything(seed: int) -> None:
 
 
 def write(
-    folder: RunFolder, planned: Planned, built: Mapping[str, Any], data: Mapping[str, str]
+    folder: RunFolder, planned: Planned, built: Mapping[str, Any], data: Mapping[str, Any]
 ) -> None:
     """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
@@ -222,13 +225,18 @@ def write(
     recipe = SCRIPT if script is not None else named
     folder.write_config(recipe, plan.settings, built, swaps=plan.swaps)
     home = script.resolve().parent if script else Path.cwd()
-    start = {"command": command_line(), "versions": versions(), "git": git_state(home)}
+    start = {
+        "command": command_line(),
+        "versions": versions(),
+        "git": git_state(home),
+        "machine": machine(),
+    }
     folder.write_info(
         recipe=planned.name,
         key=run_key(plan),
         length=length_of(plan),
         starts=[*(folder.info.get("starts") or []), start],
-        data=dict(data),
+        **data,
         finished=False,
         stopped=None,
         failed=None,

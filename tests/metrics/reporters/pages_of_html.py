@@ -1,0 +1,122 @@
+"""An HTML page as a browser takes it: its elements, checked against what a report may hold."""
+
+from html.parser import HTMLParser
+
+EMPTY = {"meta", "line", "path"}
+ALLOWED = {
+    *[
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "main",
+        "header",
+        "h1",
+        "h2",
+        "p",
+        "span",
+        "section",
+        "dl",
+        "div",
+        "dt",
+        "dd",
+    ],
+    *[
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+        "figure",
+        "figcaption",
+        "b",
+        "i",
+        "svg",
+        "g",
+        "path",
+    ],
+    *["line", "text", "circle", "bdi"],
+}
+ATTRIBUTES = {
+    *[
+        "lang",
+        "charset",
+        "http-equiv",
+        "content",
+        "name",
+        "class",
+        "viewbox",
+        "role",
+        "aria-label",
+        "d",
+        "open",
+    ],
+    *["cx", "cy", "r", "x", "y", "x1", "x2", "y1", "y2", "text-anchor"],
+}
+
+
+class Page(HTMLParser):
+    """Reads a page; an element, an attribute or an order that is not allowed is an assertion."""
+
+    def __init__(self, text: str, *, empty: frozenset[str] | set[str] = frozenset(EMPTY)) -> None:
+        super().__init__(convert_charrefs=True)
+        self.empty = empty
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in ALLOWED, tag
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        for name, value in attrs:
+            assert name in ATTRIBUTES, (tag, name)
+            assert "javascript:" not in (value or "")
+        if tag not in self.empty:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        assert tag in self.empty
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def handle_comment(self, data):
+        raise AssertionError(f"a comment: {data}")
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+
+HOSTILE = [
+    "<script>document.title='owned'</script>",
+    "</title><script>document.title='owned'</script>",
+    "</style><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    '" onmouseover="document.title=\'owned\'" x="',
+    "' autofocus onfocus='document.title=1' '",
+    "<svg onload=document.title='owned'>",
+    "</svg></figure><iframe src=http://example.org></iframe>",
+    "<!-- comment",
+    "]]><b>&lt;b&gt;&#60;script&#62;",
+    "a\x00<\x00script>b\x1b[31m\x7f\x9b",
+    "\u202ereversed\u202c \ufeff\u2066x",
+    "\ud800 a lone surrogate",
+    "<" * 5_000,
+    "wide " * 20_000,
+    "x" * 100_000,
+    "`${document.title='owned'}`",
+    "{{7*7}} {% raw %}",
+]

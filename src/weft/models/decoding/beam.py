@@ -5,7 +5,7 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from weft.models.decoding.best import best_successors
+from weft.models.decoding.best import best_successors, log_sums
 from weft.models.decoding.hypothesis import Generator, Hypothesis
 from weft.models.decoding.request import Request
 
@@ -38,12 +38,14 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
     state.repeat(beam_size)
     logits = logits.repeat_interleave(beam_size, dim=0)
     while True:
-        scores, normalizers = logits.float(), logits.float().logsumexp(dim=1)
+        scores = logits.float()
+        totals = log_sums(scores)
         if begun.scores.change(beams.length):
-            scores, normalizers = scores - normalizers[:, None], torch.zeros_like(normalizers)
+            if not begun.scores.only_ban:  # a penalty is one of log-probabilities
+                scores, totals = scores - totals[:, None], torch.zeros_like(totals)
             rows = beams.rows.repeat_interleave(beam_size)
             scores = begun.scores(scores, beams.so_far(), beams.start, rows=rows)
-        parents = beams.extend(scores, normalizers)
+        parents = beams.extend(scores, totals)
         open_ = beams.close()
         num_open = int(open_.sum())
         if not num_open:
@@ -81,12 +83,12 @@ class _Beams:
         self.done_lengths = limits.new_zeros((groups, beams))
         self.done_scores = torch.full((groups, beams), -torch.inf, device=limits.device)
 
-    def extend(self, scores: Tensor, normalizers: Tensor) -> Tensor:
+    def extend(self, scores: Tensor, totals: Tensor) -> Tensor:
         """Moves every group on by one token.
 
         Args:
             scores: Of the next token. *Shape:* :math:`(GK,V)`.
-            normalizers: What is taken from a beam's scores to have log-probabilities. *Shape:*
+            totals: What is taken from a beam's scores to have log-probabilities. *Shape:*
                 :math:`(GK)`.
 
         Returns:
@@ -95,7 +97,7 @@ class _Beams:
         groups, beams = self.log_probs.shape
         # At most one successor of a beam is the end mark, so 2K candidates hold K that go on.
         candidates = min(2 * beams, beams * scores.shape[1])
-        offsets = self.log_probs - normalizers.view(groups, beams)
+        offsets = self.log_probs - totals.view(groups, beams)
         best, parents, tokens = best_successors(scores, offsets, candidates)
         ids = _gather(self.ids, parents)
         ids[:, :, self.start + self.length] = tokens

@@ -10,10 +10,27 @@ us and the one here 330.
 import torch
 from torch import Tensor
 
-__all__ = ["argmax", "best_successors"]
+__all__ = ["argmax", "best_successors", "log_sums"]
 
 BLOCK = 50
 """Elements of a block; of 25 to 100 the fastest at 5,000 scores a row."""
+
+ROWS = 32
+"""Rows whose exponentials are summed at once: they stay in the processor's cache."""
+
+
+def log_sums(scores: Tensor) -> Tensor:
+    """The logarithm of each row's sum of exponentials. *Shape:* :math:`(N,V)` to :math:`(N)`.
+
+    For 160 rows of 5,000 scores on one thread ``logsumexp`` takes 590 us, in pieces 380.
+
+    Example:
+        >>> log_sums(torch.tensor([[0.5, 0.5]]).log()).abs().tolist()
+        [0.0]
+    """
+    if scores.device.type != "cpu" or len(scores) <= ROWS:
+        return scores.logsumexp(dim=1)
+    return torch.cat([part.logsumexp(dim=1) for part in scores.split(ROWS)])
 
 
 def argmax(scores: Tensor) -> Tensor:

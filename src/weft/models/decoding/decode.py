@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from weft.models.decoding.beam import beam_search
+from weft.models.decoding.fast import fastest
 from weft.models.decoding.greedy import greedy
 from weft.models.decoding.hypothesis import Generator, Hypothesis
 from weft.models.decoding.request import Request
@@ -70,7 +71,8 @@ def decode(
     if training:
         model.train(False)
     try:
-        return search(model, request)
+        rows = len(source) * max(decoding.beam_size, decoding.n_best)
+        return search(fastest(model, rows=rows), request)
     finally:
         if training:
             model.train()

@@ -1,6 +1,7 @@
 """Ids that a target has to begin with, of each row its own."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from weft.errors import UserError
 
-__all__ = ["Forced"]
+__all__ = ["Forced", "Held"]
 
 
 @final
@@ -49,21 +50,38 @@ class Forced:
                 f"but are for {len(self.lengths)}."
             )
 
-    def __call__(self, scores: Tensor, before: Tensor, rows: Tensor, length: int) -> Tensor:
-        """Leaves the forced id of each row that still has one as its only choice.
+    def at(self, length: int, rows: Tensor, scores: Tensor) -> "Held | None":
+        """The ids of a position, with the scores that they have before any is banned.
 
         Args:
-            scores: Changed in place. *Shape:* :math:`(N,V)`.
-            before: Scores without bans and penalties, which forced ids keep. *Shape:*
-                :math:`(N,V)`.
-            rows: Numbers of the rows of ``scores`` among those of ``ids``. *Shape:* :math:`(N)`.
             length: Ids generated so far.
+            rows: Numbers of the rows of ``scores`` among those of ``ids``. *Shape:* :math:`(N)`.
+            scores: *Shape:* :math:`(N,V)`.
+
+        Returns:
+            None if no row has a forced id there.
         """
         if length >= self.longest:
-            return scores
+            return None
         still = (self.lengths[rows] > length).nonzero()[:, 0]
         wanted = self.ids[rows[still], length]
-        kept = before[still, wanted]
-        scores[still] = -torch.inf
-        scores[still, wanted] = kept
+        return Held(still, wanted, scores[still, wanted])
+
+
+@final
+@dataclass(frozen=True)
+class Held:
+    """The forced ids of one position."""
+
+    rows: Tensor
+    """Rows that have one. *Shape:* :math:`(M)`."""
+    ids: Tensor
+    """*Shape:* :math:`(M)`."""
+    scores: Tensor
+    """*Shape:* :math:`(M)`."""
+
+    def hold(self, scores: Tensor) -> Tensor:
+        """Leaves a forced id as the only choice of its row, in place. *Shape:* :math:`(N,V)`."""
+        scores[self.rows] = -torch.inf
+        scores[self.rows, self.ids] = self.scores
         return scores

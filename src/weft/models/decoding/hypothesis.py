@@ -68,5 +68,5 @@ class Generator(Protocol):
         ...
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
-        """Reads a token of each row; returns the next one's logits."""
+        """Reads a token of each row; returns the next one's logits, which may be changed."""
         ...

@@ -1,7 +1,7 @@
 """The fewest tokens before the end mark."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ class MinLength:
         >>> MinLength(2, eos_idx=0)(torch.zeros(1, 2), torch.tensor([[1, 5]]), 1).tolist()
         [[-inf, 0.0]]
     """
+
+    only_bans: ClassVar[bool] = True
 
     length: int
     """Ids without the prefix and the end mark."""

@@ -1,7 +1,7 @@
 """No sequence of n tokens twice."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ class NoRepeatedNgrams:
         >>> NoRepeatedNgrams(2)(torch.zeros(1, 4), torch.tensor([[1, 2, 3, 1]]), 0).tolist()
         [[0.0, 0.0, -inf, 0.0]]
     """
+
+    only_bans: ClassVar[bool] = True
 
     size: int
     """Tokens of a sequence, from 1."""

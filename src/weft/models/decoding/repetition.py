@@ -1,7 +1,7 @@
 """The repetition penalty of CTRL."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
@@ -22,6 +22,8 @@ class RepetitionPenalty:
         >>> penalty(torch.tensor([[4.0, -1.0, 3.0]]), torch.tensor([[0, 1, 1]]), 1).tolist()
         [[2.0, -2.0, 3.0]]
     """
+
+    only_bans: ClassVar[bool] = False
 
     penalty: float
     r"""The :math:`\theta`."""

@@ -20,6 +20,11 @@ __all__ = ["ScoreProcessor", "Scores", "processors_of"]
 class ScoreProcessor(Protocol):
     """Changes scores by what was generated."""
 
+    @property
+    def only_bans(self) -> bool:
+        """Whether it changes no score but to minus infinity."""
+        ...
+
     def __call__(self, scores: Tensor, ids: Tensor, start: int, /) -> Tensor:
         """Changes scores in place.
 
@@ -75,6 +80,10 @@ class Scores:
         self, processors: Sequence[ScoreProcessor], forced: Forced | None, *, eos_idx: int
     ) -> None:
         self.processors, self.forced, self.eos_idx = processors, forced, eos_idx
+        self.only_ban = all(processor.only_bans for processor in processors)
+        """Whether no score changes but to minus infinity."""
+        # Others ban two tokens at most, and no vocabulary is as small.
+        self._may_ban_all = any(isinstance(p, NoRepeatedNgrams) for p in processors)
 
     def change(self, length: int) -> bool:
         """Whether the scores change after ``length`` ids were generated."""
@@ -86,21 +95,28 @@ class Scores:
         return Scores(self.processors, forced, eos_idx=self.eos_idx)
 
     def __call__(self, scores: Tensor, ids: Tensor, start: int, *, rows: Tensor) -> Tensor:
-        """The changed scores; those given stay as they are.
+        """Changes scores in place.
 
         Args:
             scores: *Shape:* :math:`(N,V)`.
             ids: What was generated of each row, the prefix first. *Shape:* :math:`(N,T)`.
             start: How many ids are the prefix.
             rows: Each row's number among the sources. *Shape:* :math:`(N)`.
+
+        Returns:
+            The scores.
         """
-        before, scores = scores, scores.clone()
+        forced = None
+        if self.forced is not None:
+            forced = self.forced.at(ids.shape[1] - start, rows, scores)
+        eos = scores[:, self.eos_idx].clone() if self._may_ban_all else None
         for processor in self.processors:
             scores = processor(scores, ids, start)
-        if self.forced is not None:
-            scores = self.forced(scores, before, rows, ids.shape[1] - start)
-        none_left = (scores == -torch.inf).all(dim=1)
-        # Without a branch, which would wait for the device.
-        eos = scores[:, self.eos_idx]
-        scores[:, self.eos_idx] = torch.where(none_left, before[:, self.eos_idx], eos)
+        if forced is not None:
+            scores = forced.hold(scores)
+        if eos is not None:
+            none_left = (scores == -torch.inf).all(dim=1)
+            # Without a branch, which would wait for the device.
+            found = scores[:, self.eos_idx]
+            scores[:, self.eos_idx] = torch.where(none_left, eos, found)
         return scores

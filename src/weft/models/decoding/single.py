@@ -6,6 +6,7 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
+from weft.models.decoding.best import log_sums
 from weft.models.decoding.hypothesis import Generator, Hypothesis
 from weft.models.decoding.request import Begun, Request
 
@@ -36,11 +37,14 @@ def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> li
     rows = torch.arange(len(limits), device=limits.device)
     open_ = torch.ones_like(rows, dtype=torch.bool)  # of the rows still in the batch
     for length in range(int(limits.max())):
-        scores = logits.float()
+        scores = logits = logits.float()
+        totals = log_sums(logits)
         if begun.scores.change(length):
+            # A chosen score was not banned: where all others are as they were, no copy is needed.
+            scores = logits if begun.scores.only_ban else logits.clone()
             scores = begun.scores(scores, found.so_far(rows), found.start, rows=rows)
         tokens = choose(scores, rows, length)
-        found.add(rows, tokens, logits, open_)
+        found.add(rows, tokens, logits.gather(1, tokens[:, None])[:, 0] - totals, open_)
         open_ = open_ & (tokens != request.eos_idx) & (limits[rows] > length + 1)
         num_open = int(open_.sum())
         if not num_open:
@@ -69,10 +73,8 @@ class _Found:
         """What was generated of rows, the prefix first. *Shape:* :math:`(N,T)`."""
         return self.ids[rows, : self.start + self.length]
 
-    def add(self, rows: Tensor, tokens: Tensor, logits: Tensor, open_: Tensor) -> None:
+    def add(self, rows: Tensor, tokens: Tensor, log_probs: Tensor, open_: Tensor) -> None:
         """Adds a token to rows; a row that is not open keeps its length and log-probability."""
-        chosen = logits.gather(1, tokens[:, None])[:, 0].float()
-        log_probs = chosen - logits.float().logsumexp(dim=1)
         self.ids[rows, self.start + self.length] = tokens
         self.length += 1
         self.lengths.index_add_(0, rows, open_.to(self.lengths.dtype))

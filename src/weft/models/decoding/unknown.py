@@ -1,7 +1,7 @@
 """The penalty of the unknown token."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 from torch import Tensor
 
@@ -18,6 +18,8 @@ class UnknownPenalty:
         >>> UnknownPenalty(1.5, unk_idx=1)(torch.zeros(1, 2), torch.tensor([[0]]), 1).tolist()
         [[0.0, -1.5]]
     """
+
+    only_bans: ClassVar[bool] = False
 
     penalty: float
     """Taken from its score; infinite bans it."""

@@ -1,0 +1,137 @@
+"""The fast step is the model's own step."""
+
+import sys
+
+import pytest
+import torch
+
+from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.decoding import Decoding, decode
+from weft.models.decoding.fast import FastDecoder, fastest
+from weft.models.decoding.fast.slots import FIRST_STEPS, LEAST_SLOTS
+from weft.models.layers.gated import Gated
+from weft.models.layers.heads import MultiHead
+from weft.models.layers.norms import RMSNorm
+from weft.models.layers.talking_heads import TalkingHeads
+
+BOS, EOS, SIZE = 1, 2, 120
+KINDS = {
+    "pre": {},
+    "post": {"norm_order": "post", "activation": "silu"},
+    "learned": {"positions": "learned", "tie": "none", "scale_embedding": False},
+    "offset": {"positions": "sinusoidal_tensor2tensor", "position_offset": 2},
+    "rotary": {"positions": "rotary", "num_heads": 4},
+    "blocks": {
+        "num_heads": 4,
+        "positions": "rotary",
+        "decoder": TransformerDecoder.Config(
+            layer=TransformerDecoderLayer.Config(
+                attention=MultiHead.Config(num_kv_heads=2),
+                cross_attention=MultiHead.Config(num_heads=2, num_kv_heads=1),
+                feed_forward=Gated.Config(),
+                norm=RMSNorm.Config(),
+            )
+        ),
+    },
+}
+
+
+@pytest.fixture(params=KINDS)
+def model(request, make_model):
+    return make_model(SIZE, ends=3.0, **KINDS[request.param])
+
+
+def sources(rows=9, longest=7):
+    return torch.randint(4, SIZE, (rows, longest)), torch.randint(1, longest + 1, (rows,))
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("longest", [3, LEAST_SLOTS - 1, LEAST_SLOTS, 40])
+@torch.inference_mode()
+def test_scores_of_rows_that_are_dropped_and_repeated(model, copy, longest):
+    """Rows on their own, then as groups of beams that change places and are dropped."""
+    source, lengths = sources(6, longest)
+    fast = FastDecoder(model, copy=copy)
+    memory = model.encode(source, lengths)
+    states = model.start(memory), fast.start(memory)
+
+    def step(rows):
+        tokens = torch.randint(4, SIZE, (rows,))
+        wanted, found = model.step(tokens, states[0]), fast.step(tokens, states[1])
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+    def select(*args, **kwargs):
+        for state in states:
+            state.select(*args, **kwargs)
+
+    for _ in range(3):
+        step(6)
+    select(torch.tensor([5, 0, 3, 2]))
+    step(4)
+    for state in states:
+        state.repeat(3)
+    for number in range(14):
+        step(len(states[0]))
+        groups = len(states[0]) // 3
+        assert len(states[1]) == 3 * groups
+        parents = torch.randint(3, (groups, 3))
+        kept = torch.randperm(groups)[: groups - 1] if number in (4, 9) else None
+        rows = torch.arange(groups)[:, None] * 3 + parents
+        select((rows if kept is None else rows[kept]).flatten(), groups=kept)
+    assert states[1].slots > LEAST_SLOTS
+
+
+@torch.inference_mode()
+def test_a_cache_grows(make_model):
+    model = make_model(SIZE)
+    fast = FastDecoder(model, copy=True)
+    memory = model.encode(*sources(2))
+    states = model.start(memory), fast.start(memory)
+    for _ in range(FIRST_STEPS + 9):
+        tokens = torch.randint(4, SIZE, (2,))
+        wanted, found = model.step(tokens, states[0]), fast.step(tokens, states[1])
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"beam_size": 4, "n_best": 4}, {"sample": True}])
+def test_the_same_ids(model, settings, monkeypatch):
+    source, lengths = sources(40)
+    decoding = Decoding(**settings)
+
+    def search():
+        found = decode(model, source, lengths, decoding, prefix=[BOS, 5], eos_idx=EOS)
+        return [[h.ids for h in row] for row in found]
+
+    found = search()
+    # The package has a function of the module's name.
+    module = sys.modules["weft.models.decoding.decode"]
+    monkeypatch.setattr(module, "fastest", lambda model, rows: model)
+    assert found == search()
+
+
+def test_it_is_chosen_where_it_knows_every_block(make_model):
+    assert isinstance(fastest(make_model(), rows=1), FastDecoder)
+    model = make_model()
+    fast = fastest(model, rows=32)
+    assert fastest(fast, rows=32) is fast
+    model.decoder.layers[0].register_forward_hook(lambda *_: None)
+    assert fastest(model, rows=32) is model
+    other = make_model()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert fastest(other, rows=32) is other
+    other.decoder.layers[1].attention.out = torch.nn.Sequential(torch.nn.Linear(16, 16))
+    assert fastest(other, rows=32) is other
+    layer = TransformerDecoderLayer.Config(attention=TalkingHeads.Config())
+    talking = make_model(decoder=TransformerDecoder.Config(layer=layer))
+    assert fastest(talking, rows=32) is talking
+
+
+def test_weights_that_changed_are_read_again(make_model):
+    model = make_model(SIZE)
+    source, lengths = sources()
+    before = decode(model, source, lengths, Decoding(), prefix=[BOS], eos_idx=EOS)
+    with torch.no_grad():
+        for parameter in model.decoder.parameters():
+            parameter.data.mul_(-1.5)  # which no version counter of the parameter sees
+    after = decode(model, source, lengths, Decoding(), prefix=[BOS], eos_idx=EOS)
+    assert before != after

@@ -59,7 +59,7 @@ class _Heads(nn.Module):
 
     def split(self, x: Tensor) -> Tensor:
         """One head a row. *Shape:* :math:`(B,T,HK)` to :math:`(B,H,T,K)`."""
-        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        return x.view(*x.shape[:2], -1, self.head_dim).transpose(1, 2)
 
 
 @final

@@ -56,7 +56,8 @@ class TalkingHeads(Attention):
             # The least number instead of minus infinity, which would be NaN where nothing is seen.
             scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         weights = self.drop(_mixed(scores.softmax(-1), self.weights_mix))
-        return (weights @ v).to(q.dtype)
+        out: Tensor = (weights @ v).to(q.dtype)
+        return out
 
 
 def _mixed(x: Tensor, mix: Tensor) -> Tensor:

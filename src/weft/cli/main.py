@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("weft.cli.help", "show a recipe's ingredients and settings"),
     "check": ("weft.cli.check", "check a recipe, its data and one real batch before training"),
     "test": ("weft.cli.test", "build one ingredient of a recipe and show it"),
+    "prepare": ("weft.cli.prepare", "read and tokenize a recipe's data once, before training"),
     "train": ("weft.cli.train", "train a recipe, or go on training it"),
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),

@@ -179,7 +179,8 @@ class TokenStore:
             writer.finish({"rows": len(rows)})
         finally:
             writer.close()
-        say(f"Tokenized {len(rows) - done:,} rows in {seconds:.1f} s.")
+        fresh = len(rows) - done
+        say(f"Tokenized {fresh:,} rows in {seconds:.1f} s ({fresh / seconds:,.0f} rows/s).")
 
 
 def _write(writer: ArrayWriter, text: TextPath, rows: Sequence[Row], workers: int) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 from typing_extensions import override
 
@@ -11,31 +12,63 @@ from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
+from weft.runtime.files import write_atomic
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import ModelType, train_sentencepiece
+from weft.text.tokenizer import Tokenizer
 
-__all__ = ["FittedTokenizer"]
+__all__ = ["FittedTokenizer", "Kind"]
+
+Kind = Literal[
+    "sentencepiece",
+    "bpe",
+    "byte_bpe",
+    "unigram",
+    "wordpiece",
+    "words",
+    "characters",
+    "bytes",
+]
+_BELONGS_TO: dict[str, tuple[str, ...]] = {
+    "model_type": ("sentencepiece",),
+    "character_coverage": ("sentencepiece", "bpe", "unigram", "wordpiece", "characters"),
+    "byte_fallback": ("sentencepiece",),
+    "min_count": ("bpe", "byte_bpe", "wordpiece", "words", "characters"),
+    "lowercase": ("bpe", "wordpiece", "words"),
+}
+"""Settings that not all kinds have, and which have them."""
+_FITTED = 1
+"""Counts the changes of how files are fitted: a cached one of an older weft is not taken."""
 
 
 @registries.tokenizers.register("fitted")
 class FittedTokenizer(Component):
-    """Makes a :class:`MultilingualTokenizer` from all text of ``train_data``, which gives rows.
+    """Makes a tokenizer from all text of ``train_data``, which gives rows.
 
-    The SentencePiece model is trained once and kept in ``cache_dir`` under a name made of the text
-    and the settings.
+    What takes long is kept in ``cache_dir`` under a name made of the text and the settings.
     """
 
     class Config(BaseConfig):
         """Settings of the fitted tokenizer."""
 
+        kind: Kind = "sentencepiece"
+        """SentencePiece; bpe, byte_bpe, unigram, wordpiece, words as a tokenizer.json; or each
+        character, or each byte. wordpiece and words lose spaces around punctuation."""
         vocab_size: int = 5000
-        """Pieces of the vocabulary, special ones included; both languages share them."""
+        """Pieces of the vocabulary, special ones included; both languages share them. The most
+        there may be of words, characters and bytes (260)."""
         model_type: ModelType = "unigram"
-        """How pieces are found; unigram is what sentencepiece's authors recommend."""
+        """How SentencePiece finds pieces; unigram is what its authors recommend."""
         character_coverage: float = 1.0
         """Share of characters that get a piece; 0.9995 for Chinese or Japanese."""
         byte_fallback: bool = False
-        """Whether characters without a piece become bytes (256 pieces), not the unknown id."""
+        """Whether SentencePiece writes characters without a piece as bytes (256 pieces), not as
+        unknown."""
+        min_count: int = 1
+        """How often a word or character must occur to be known, a pair of pieces to be one (not
+        for sentencepiece, unigram)."""
+        lowercase: bool = False
+        """Whether texts are written small first (bpe, wordpiece, words)."""
         source_langs: tuple[str, ...] = ("source",)
         """Languages of the source side."""
         target_langs: tuple[str, ...] = ("target",)
@@ -43,36 +76,84 @@ class FittedTokenizer(Component):
         cache_dir: Path = setting(Path(".weft"), in_key=False)
         """Folder of trained tokenizers, from the working directory; what is there is not remade."""
 
+        def __post_init__(self) -> None:
+            """Refuses a setting that the kind does not have, and impossible values."""
+            for name, kinds in _BELONGS_TO.items():
+                if self.kind not in kinds and getattr(self, name) != getattr(type(self), name):
+                    raise UserError(
+                        f"tokenizer.{name} is not a setting of the kind '{self.kind}'; these have "
+                        f"it: {', '.join(kinds)}. Leave it out, or choose one of these."
+                    )
+            if self.min_count < 1:
+                raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
+            if not 0 < self.character_coverage <= 1:
+                raise UserError(
+                    "tokenizer.character_coverage must be above 0, at most 1, but is "
+                    f"{self.character_coverage}."
+                )
+
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, str]]
-        ) -> MultilingualTokenizer:
-            """Trains the tokenizer, or finds it trained."""
+        ) -> Tokenizer:
+            """Fits the tokenizer, or finds it fitted."""
             texts = list(_texts(train_data))
-            path = self.cache_dir / "tokenizers" / f"{self._digest(texts)}.model"
-            if not path.exists():
-                train_sentencepiece(
-                    texts,
-                    path,
-                    vocab_size=self.vocab_size,
-                    model_type=self.model_type,
-                    character_coverage=self.character_coverage,
-                    byte_fallback=self.byte_fallback,
-                )
-            return MultilingualTokenizer.from_file(
-                path, source_langs=self.source_langs, target_langs=self.target_langs
-            )
+            langs = {"source_langs": self.source_langs, "target_langs": self.target_langs}
+            if self.kind in ("characters", "bytes"):
+                return self._symbols(texts, langs)
+            if self.kind == "sentencepiece":
+                return self._sentencepiece(texts, langs)
+            return self._from_json(texts, langs)
 
-        def _digest(self, texts: list[str]) -> str:
-            made_by = [
-                self.vocab_size,
-                self.model_type,
-                self.character_coverage,
-                self.byte_fallback,
-            ]
+        def _sentencepiece(self, texts: list[str], langs: dict[str, Any]) -> Tokenizer:
+            made_by = ("vocab_size", "model_type", "character_coverage", "byte_fallback")
+            settings = {name: getattr(self, name) for name in made_by}
+            path = self._cached(self.model_type, [*settings.values()], texts, ".model")
+            if not path.exists():
+                train_sentencepiece(texts, path, **settings)
+            return MultilingualTokenizer.from_file(path, **langs)
+
+        def _from_json(self, texts: list[str], langs: dict[str, Any]) -> Tokenizer:
+            # Imported here: the package takes 30 ms that other kinds need not wait for.
+            from weft.text.fitting import JsonKind, fit_tokenizer_json
+            from weft.text.huggingface import HuggingFaceTokenizer
+
+            (kind,) = (kind for kind in get_args(JsonKind) if kind == self.kind)
+            made_by = ("vocab_size", "character_coverage", "min_count", "lowercase")
+            settings = {name: getattr(self, name) for name in made_by}
+            made = [_FITTED, kind, *settings.values()]
+            path = self._cached(kind, made, texts, ".json")
+            if not path.exists():
+                raw = fit_tokenizer_json(texts, kind, **settings)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(path, raw)
+            return HuggingFaceTokenizer.from_file(path, **langs)
+
+        def _symbols(self, texts: list[str], langs: dict[str, Any]) -> Tokenizer:
+            from weft.text.symbols import ByteTokenizer, CharacterTokenizer
+
+            if self.kind == "characters":
+                return CharacterTokenizer.fit(
+                    texts,
+                    vocab_size=self.vocab_size,
+                    character_coverage=self.character_coverage,
+                    min_count=self.min_count,
+                    **langs,
+                )
+            made = ByteTokenizer(ByteTokenizer.Config(**langs))
+            if self.vocab_size < made.vocabulary.size:
+                raise UserError(
+                    f"vocab_size={self.vocab_size} is too small for bytes, which take "
+                    f"{made.vocabulary.size} with the special ids. Set vocab_size to "
+                    f"{made.vocabulary.size} or more."
+                )
+            return made
+
+        def _cached(self, name: str, made_by: list[Any], texts: list[str], suffix: str) -> Path:
             digest = hashlib.sha256(json.dumps(made_by).encode())
             digest.update("\n".join(texts).encode())
-            return f"{self.model_type}-{self.vocab_size}-{digest.hexdigest()[:12]}"
+            file = f"{name}-{self.vocab_size}-{digest.hexdigest()[:12]}{suffix}"
+            return self.cache_dir / "tokenizers" / file
 
     def __init__(self, config: Config) -> None:
         self.config = config

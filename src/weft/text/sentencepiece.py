@@ -146,7 +146,7 @@ def encode_pieces(processor: sentencepiece.SentencePieceProcessor, texts: Sequen
             )
             for i in range(0, len(texts), CHUNK)
         ]
-    except (TypeError, UnicodeEncodeError):
+    except (RuntimeError, TypeError, UnicodeEncodeError):
         if error := not_text(texts):
             raise error from None
         raise

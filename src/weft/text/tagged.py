@@ -6,7 +6,7 @@ A kind brings its :class:`Pieces`, text to ids and back; the frame around them i
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from weft.errors import UserError
 from weft.text.description import SavedTextError, settings_of
 from weft.text.languages import LANGUAGE_SETTINGS, Languages
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import DESCRIPTION, Decoder, Encoder, Mode, Tokenizer, VocabInfo
+from weft.text.tokenizer import DESCRIPTION, Decoder, Encoder, Mode, Tokenizer, VocabInfo, not_text
 
 __all__ = ["Marks", "Pieces", "TaggedTokenizer", "language_settings"]
 
@@ -130,14 +130,25 @@ class _MarkedEncoder(Encoder):
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
-        return self._pieces.encode(texts).wrapped(self._before, self._after)
+        # Libraries take a pair for two texts and bytes for one; nothing else is asked row by row.
+        if not set(map(type, texts)) <= {str} and (error := not_text(texts)):
+            raise error
+        try:
+            rows = self._pieces.encode(texts)
+        except Exception:
+            if error := not_text(texts):
+                raise error from None
+            raise
+        return rows.wrapped(self._before, self._after)
 
     @override
     def __call__(self, text: str) -> NDArray[np.int32]:
         # A batch of one costs 100 microseconds, this 5.
         try:
-            ids = self._pieces.encode_one(text)
-        except (TypeError, UnicodeEncodeError):
+            ids = self._pieces.encode_one(text) if type(text) is str else None
+        except (RuntimeError, TypeError, UnicodeError):
+            ids = None
+        if ids is None:
             return super().__call__(text)  # whose error names the text
         return np.array([*self._before, *ids, *self._after], dtype=np.int32)
 
@@ -154,11 +165,13 @@ class _PieceDecoder(Decoder):
 
 
 def language_settings(
-    folder: Path, settings: dict[str, Any], more: dict[str, type | tuple[type, ...]] | None = None
+    folder: Path,
+    settings: dict[str, Any],
+    more: Mapping[str, type | tuple[type, ...]] | None = None,
 ) -> dict[str, Any]:
     """A stranger's saved settings, checked: the languages, and what a kind has ``more``."""
     kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(LANGUAGE_SETTINGS, str)
-    kinds |= {"source_langs": list, "target_langs": list} | (more or {})
+    kinds |= {"source_langs": list, "target_langs": list, **(more or {})}
     path = folder / DESCRIPTION
     settings_of(path, settings, kinds)
     if settings["tags"] not in ("auto", "always", "never"):

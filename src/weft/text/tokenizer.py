@@ -15,10 +15,21 @@ from weft.errors import DataError
 from weft.text.description import SavedTextError, read_description, write_description
 from weft.text.ragged import Ragged
 
-__all__ = ["Decoder", "Encoder", "Mode", "Tokenizer", "VocabInfo", "load_tokenizer", "not_text"]
+__all__ = [
+    "UNKNOWN",
+    "Decoder",
+    "Encoder",
+    "Mode",
+    "Tokenizer",
+    "VocabInfo",
+    "load_tokenizer",
+    "not_text",
+]
 
 Mode = Literal["source", "target"]
 DESCRIPTION = "tokenizer.json"
+UNKNOWN = "\u2047"
+"""What the unknown id is decoded to, as by SentencePiece: two question marks in one."""
 
 
 @dataclass(frozen=True)

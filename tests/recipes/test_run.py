@@ -171,17 +171,19 @@ def test_one_process_at_a_time(trainings, tmp_path):
         recipe.write(WAITS)
     answers = []
 
-    def meanwhile():
-        try:
-            after(folder, 2)()
-            with Trainings() as others:
-                answers.append(others.run(folder))
-        finally:
-            (folder / "go").touch()
+    with Trainings() as others:
+        assert others.run(folder, "--version").code == 0  # it has imported everything
 
-    first = trainings.run(folder, when=meanwhile)
-    assert first.code == 0, first.log
+        def meanwhile():
+            try:
+                after(folder, 2)()
+                answers.append(others.run(folder))
+            finally:
+                (folder / "go").touch()
+
+        first = trainings.run(folder, when=meanwhile)
     (second,) = answers
-    assert second.code == 1
+    assert first.code == 0, first.log
+    assert second.code == 1, second.log
     assert f"{run_folder(folder)}".removeprefix(f"{folder}/") in second.log
     assert " is in use by " in second.log

@@ -27,6 +27,7 @@ from weft.runtime.signals import StopSignals
 from weft.tasks.evaluate import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
 from weft.training.callbacks import Callback
+from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.progress import Progress
@@ -87,6 +88,7 @@ class Trainer(Component):
         )
         take_fast_paths(config.fast)
         task.module.to(env.device)
+        self.weights = Weights(task.module, ema=config.ema)
         self.reporters, self.callbacks, self.ranks = (
             Reporters(reporters),
             list(callbacks),
@@ -151,6 +153,7 @@ class Trainer(Component):
         for param_group, peak in zip(self.optimizer.param_groups, self.rates, strict=True):
             param_group["lr"] = peak * rate
         self.optimizer.step()
+        self.weights.update(before.steps + 1)
         self.optimizer.zero_grad(set_to_none=True)
         examples = sum(self.task.batch_size(batch) for batch in group.batches)
         now = Progress(
@@ -185,7 +188,7 @@ class Trainer(Component):
     def parts(self) -> dict[str, Any]:
         """Everything that must survive a crash, by the name it is saved under."""
         parts = {
-            "model": self.task.module,
+            **self.weights.parts,
             "optimizer": self.optimizer,
             "data": self.data,
             "clock": self.clock,
@@ -222,7 +225,8 @@ class Trainer(Component):
     def evaluate(self, batches: Batches, *, save: bool = True) -> Evaluation:
         """Evaluates; a signal that comes meanwhile saves the state from before and ends the run."""
         try:
-            with apart(batches, seed=self.config.seed, step=self.clock.now.steps):
+            place = apart(batches, seed=self.config.seed, step=self.clock.now.steps)
+            with place, self.weights.averaged():
                 return evaluate(self.task, batches, poll=self.leave_if_asked)
         except StopAsked:
             self.stop_if_asked(save=save)  # not before everything is as it was
@@ -258,6 +262,7 @@ class Trainer(Component):
     def finish(self) -> None:
         """Restores the best weights, tests them on ``test_data``, and closes the books."""
         now = self.clock.now
+        self.weights.finish()
         summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
         if self.selection is not None and self.selection.best is not None:
             step, value = self.selection.best

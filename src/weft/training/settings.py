@@ -34,6 +34,9 @@ class TrainerConfig(Config):
     """Batches whose gradients make one optimizer step."""
     clip_norm: float | None = 1.0
     """Largest norm of a step's gradient; null leaves it as it is."""
+    ema: float | None = None
+    """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
+    in place of the last step's; null for none."""
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""
     fast: Fast = Fast()
@@ -49,6 +52,8 @@ class TrainerConfig(Config):
                 raise UserError(f"trainer.{name} must be at least 1, but is {value}.")
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise UserError(f"trainer.clip_norm must be positive or null, but is {self.clip_norm}.")
+        if self.ema is not None and not 0 < self.ema < 1:
+            raise UserError(f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}.")
 
     @property
     def until(self) -> Until:

@@ -1,0 +1,242 @@
+"""The average of the weights: its formula, and in a run that is evaluated, stopped and resumed."""
+
+import copy
+import signal
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from weft.checkpoint import Checkpoints
+from weft.checkpoint.parts import check_fit
+from weft.errors import RunStoppedError, UserError
+from weft.tasks.evaluate import evaluate
+from weft.training import AdamW, Callback, Every, Trainer
+from weft.training.ema import Weights
+
+
+def moved(module, seed):
+    """The module with other weights, as after a step."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+def module_with_all():
+    """A frozen parameter, a tied one, a buffer that moves, and some that are trained."""
+    module = nn.ModuleDict({"a": nn.Linear(3, 3), "norm": nn.BatchNorm1d(3), "b": nn.Linear(3, 3)})
+    module["b"].weight = module["a"].weight
+    module["a"].bias.requires_grad_(False)
+    return module
+
+
+def test_it_is_the_formula():
+    module = nn.Linear(3, 2)
+    weights, wanted = Weights(module, ema=0.6), None
+    for step in range(1, 40):
+        moved(module, step)
+        weights.update(step)
+        decay = min(0.6, (step - 1) / (step + 9))
+        now = module.weight.detach().double()
+        wanted = now if wanted is None else decay * wanted + (1 - decay) * now
+        torch.testing.assert_close(
+            weights.state_dict()["weight"].double(), wanted, rtol=1e-5, atol=1e-6
+        )
+
+
+def test_after_the_warmup_it_is_torchs():
+    module = nn.Linear(3, 2)
+    weights = Weights(module, ema=0.9)
+    theirs = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    for step in range(100, 130):
+        moved(module, step)
+        weights.update(step)
+        theirs.update_parameters(module)
+    torch.testing.assert_close(weights.state_dict(), dict(theirs.module.state_dict()))
+
+
+def test_only_what_is_trained_is_averaged():
+    module = module_with_all()
+    weights = Weights(module, ema=0.5)
+    for step in (1, 2):
+        moved(module, step)
+        module["norm"].running_mean += 1
+        weights.update(step)
+    state = weights.state_dict()
+    assert check_fit(module, state) == []
+    own = module.state_dict()
+    same = {key for key in own if torch.equal(own[key], state[key])}
+    assert same == {"a.bias", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"}
+    assert state["a.weight"] is not own["a.weight"]
+    assert torch.equal(state["a.weight"], state["b.weight"])
+    assert not any(value.requires_grad for value in state.values())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_weights_come_back_bitwise(fails):
+    module = module_with_all()
+    weights = Weights(module, ema=0.5)
+    for step in (1, 2):
+        weights.update(step)
+        moved(module, step)
+    before, average = copy.deepcopy(module.state_dict()), weights.state_dict()
+    try:
+        with weights.averaged():
+            assert differences(dict(module.state_dict()), average) == []
+            if fails:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+    assert differences(dict(module.state_dict()), dict(before)) == []
+    weights.finish()
+    assert differences(dict(module.state_dict()), average) == []
+
+
+def test_without_it_there_is_one_model_and_nothing_is_copied():
+    module = nn.Linear(2, 2)
+    weights = Weights(module, ema=None)
+    weights.update(1)
+    assert weights.parts == {"model": module}
+    before = module.weight.detach().clone()
+    with weights.averaged():
+        assert torch.equal(module.weight, before)
+    weights.finish()
+    assert torch.equal(module.weight, before)
+
+
+@pytest.mark.parametrize("ema", [0.0, 1.0, -0.5, float("nan")])
+def test_a_decay_that_makes_no_average_is_refused(ema):
+    with pytest.raises(UserError) as caught:
+        Trainer.Config(ema=ema)
+    assert str(caught.value) == f"trainer.ema must be above 0 and below 1 or null, but is {ema}."
+
+
+class Seen(Callback):
+    """The weights after each step, as they are trained."""
+
+    def __init__(self):
+        self.weights = {}
+
+    def step(self, progress):
+        self.weights[progress.steps] = copy.deepcopy(dict(self.module.state_dict()))
+
+
+@pytest.fixture
+def averaging(bench):
+    return bench.but(trainer={"ema": 0.7})
+
+
+def run_seen(bench, **trainer):
+    seen = Seen()
+    made = bench.make(seen, **trainer)
+    seen.module = made.task.module
+    made.fit()
+    return made, seen.weights
+
+
+def test_the_training_is_that_of_a_run_without(bench, averaging, tmp_path):
+    one, plain = run_seen(bench.but(folder=tmp_path / "plain"))
+    other, trained = run_seen(averaging.but(folder=tmp_path / "ema"))
+    assert differences(plain, trained) == []
+    rows = [
+        [line for line in metrics_of(t.xp.folder) if line["split"] == "train"] for t in (one, other)
+    ]
+    assert rows[0] == rows[1]
+    assert metrics_of(one.xp.folder) != metrics_of(other.xp.folder)
+
+
+def test_the_model_of_a_checkpoint_is_the_average_and_its_weights_are_the_trained(averaging):
+    trainer, trained = run_seen(averaging, keep=20, save_every=Every(1))
+    average = None
+    for step in sorted(trained):
+        decay = min(0.7, (step - 1) / (step + 9))
+        now = trained[step]
+        average = now if average is None else {
+            key: decay * average[key] + (1 - decay) * now[key] for key in now
+        }  # fmt: skip
+        path = trainer.checkpoints.folder / f"step-{step:08d}"
+        assert differences(Checkpoints.load_part(path, "weights"), now) == []
+        torch.testing.assert_close(
+            Checkpoints.load_part(path, "model"), average, rtol=1e-4, atol=1e-6
+        )
+
+
+def test_the_average_is_what_is_evaluated_selected_and_tested(averaging):
+    trainer, _ = run_seen(averaging, keep=20)
+    step, _ = trainer.selection.best
+    path = trainer.checkpoints.folder / f"step-{step:08d}"
+    saved = Checkpoints.load_part(path, "model")
+    assert differences(dict(trainer.task.module.state_dict()), saved) == []
+    found = [line for line in metrics_of(trainer.xp.folder) if line["split"] == "valid"]
+    reported = next(line for line in found if line["step"] == step)
+    again = evaluate(trainer.task, trainer.valid).values
+    assert reported["loss"] == again["loss"]
+
+
+def test_without_valid_data_the_last_average_is_left(averaging):
+    trainer, trained = run_seen(averaging.but(valid_data=None))
+    last = trainer.checkpoints.last()
+    left = dict(trainer.task.module.state_dict())
+    assert differences(left, Checkpoints.load_part(last, "model")) == []
+    assert differences(left, trained[12]) != []
+
+
+@pytest.mark.parametrize(
+    "at", [(1, "step"), (5, "step"), (5, "evaluated"), (6, "saved"), (12, "saved")]
+)
+def test_a_killed_run_is_resumed_bitwise(averaging, tmp_path, at):
+    whole, cut = averaging.but(folder=tmp_path / "whole"), averaging.but(folder=tmp_path / "cut")
+    wanted = whole.make()
+    wanted.fit()
+    with pytest.raises(Killed):
+        cut.make(KillAt(*at)).fit()
+    found = cut.make()
+    found.fit()
+    assert differences(outcome(wanted), outcome(found)) == []
+    weights = [Checkpoints.load_part(t.checkpoints.last(), "weights") for t in (wanted, found)]
+    assert differences(*weights) == []
+
+
+class StopWhileEvaluating(Callback):
+    """Asks the run to stop when the evaluation begins, as a person does."""
+
+    def start(self, progress):
+        task, plain = self.trainer.task, self.trainer.task.validation_step
+
+        def step(*arguments):
+            signal.raise_signal(signal.SIGTERM)
+            return plain(*arguments)
+
+        task.validation_step = step
+
+
+def test_a_stop_in_an_evaluation_saves_the_weights_that_were_trained(averaging, tmp_path):
+    whole, cut = averaging.but(folder=tmp_path / "whole"), averaging.but(folder=tmp_path / "cut")
+    wanted, trained = run_seen(whole)
+    stop = StopWhileEvaluating()
+    stopped = cut.make(stop)
+    stop.trainer = stopped
+    with pytest.raises(RunStoppedError):
+        stopped.fit()
+    last = stopped.checkpoints.last()
+    assert last.name == "step-00000005"
+    assert differences(Checkpoints.load_part(last, "weights"), trained[5]) == []
+    found = cut.make()
+    found.fit()
+    assert differences(outcome(wanted), outcome(found)) == []
+
+
+def test_frozen_layers_are_not_averaged_in_a_run(averaging):
+    frozen = AdamW.Config(lr=5e-3, freeze=("encoder.*",))
+    trainer, trained = run_seen(averaging.but(optimizer=frozen, valid_data=None))
+    left = trainer.task.module.state_dict()
+    same = {key for key in left if torch.equal(left[key], trained[12][key])}
+    assert {key for key in same if key.startswith("encoder.")} == {
+        key for key in left if key.startswith("encoder.")
+    }
+    assert not any(key.startswith("decoder.") for key in same)

@@ -6,8 +6,37 @@ import pytest
 import torch
 
 from weft.config import registries
+from weft.config.ingredient import Parameter
+from weft.config.tree import Settings
+from weft.config.values import plain
+from weft.config.yaml_files import dump_yaml, yaml_nodes
 from weft.errors import UserError
+from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.layers.feed_forward import Mlp
+from weft.models.layers.gated import Gated
+from weft.models.layers.heads import MultiHead
+from weft.models.layers.norms import LayerNorm, RMSNorm
+from weft.models.layers.positions import LearnedPositions, SinusoidalPositions
+from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.transformer import Transformer
+
+
+def read(text):
+    """The settings of a model as a file has them, and what is wrong with them."""
+    settings = Settings()
+    nodes = [yaml_nodes(text, source="model.yaml")] if text else []
+    default = Parameter("model", Transformer.Config, Transformer.Config())
+    return settings.resolve(default, nodes, "model"), [p.message for p in settings.problems]
+
+
+def decoder_layer(**blocks):
+    return TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**blocks))
+
+
+def encoder_layer(**blocks):
+    return TransformerEncoder.Config(layer=TransformerEncoderLayer.Config(**blocks))
 
 
 def test_it_is_registered():
@@ -49,6 +78,11 @@ def test_another_vocabulary_than_the_tokenizer_s_is_refused(written, found):
         (
             {"dim": 15, "num_heads": 3},
             "Sinusoidal positions need an even dim of at least 4, but dim is 15.",
+        ),
+        (
+            {"dim": 12, "num_heads": 4, "positions": "rotary"},
+            "Rotary positions turn pairs of features: a head must have an even number, but has 3 "
+            "(model.dim 12 over 4 heads).",
         ),
     ],
 )
@@ -111,3 +145,154 @@ def test_dropout_is_for_training_only(build):
     assert torch.equal(model(*args), model(*args))
     model.train()
     assert not torch.equal(model(*args), model(*args))
+
+
+# --- blocks -------------------------------------------------------------------------------------
+
+
+def test_blocks_are_as_the_model_s_settings_say(build):
+    config = build(
+        activation="gelu", dropout=0.2, attention_dropout=0.1, norm_order="post",
+        positions="learned", position_offset=2,
+    ).config  # fmt: skip
+    attention = MultiHead.Config(num_heads=2, dropout=0.1)
+    blocks = {
+        "attention": attention,
+        "feed_forward": Mlp.Config(ffn_dim=32, activation="gelu"),
+        "norm": LayerNorm.Config(),
+        "norm_order": "post",
+        "dropout": 0.2,
+    }
+    positions = LearnedPositions.Config(offset=2)
+    assert config.encoder == TransformerEncoder.Config(
+        positions=positions, layer=TransformerEncoderLayer.Config(**blocks)
+    )
+    assert config.decoder == TransformerDecoder.Config(
+        positions=positions,
+        layer=TransformerDecoderLayer.Config(**blocks, cross_attention=attention),
+    )
+
+
+def test_a_block_s_own_settings_count(build):
+    model = build(
+        encoder=encoder_layer(
+            attention=TalkingHeads.Config(num_heads=4, dropout=0.3),
+            feed_forward=Gated.Config(ffn_dim=24, activation="gelu"),
+            norm=RMSNorm.Config(eps=1e-4),
+            norm_order="post",
+            dropout=0.4,
+        ),
+        decoder=TransformerDecoder.Config(
+            positions=RotaryPositions.Config(base=500.0),
+            layer=TransformerDecoderLayer.Config(attention=MultiHead.Config(num_kv_heads=1)),
+        ),
+    )
+    layer = model.encoder.layers[0]
+    assert isinstance(layer.attention.heads, TalkingHeads)
+    assert (layer.attention.num_heads, layer.attention.heads.dropout) == (4, 0.3)
+    assert layer.feed_forward.gate.weight.shape == (24, 16)
+    assert isinstance(layer.feed_forward_residual.norm, RMSNorm)
+    assert layer.feed_forward_residual.norm.eps == 1e-4
+    assert (layer.attention_residual.order, layer.attention_residual.dropout.p) == ("post", 0.4)
+    assert isinstance(model.encoder.norm, torch.nn.Identity)
+    assert isinstance(model.source.positions, SinusoidalPositions)
+    other = model.decoder.layers[0]
+    assert isinstance(model.decoder.norm, LayerNorm)
+    assert isinstance(other.feed_forward, Mlp)
+    assert other.attention.positions is model.target.positions
+    assert other.attention.qkv.weight.shape == (16 + 8 + 8, 16)
+    assert other.cross_attention.kv.weight.shape == (32, 16)
+
+
+def test_names_of_parameters_tell_the_layer(build):
+    names = [name for name, _ in build(tie="none").named_parameters()]
+    for side in ("encoder", "decoder"):
+        inside = [name.split(".")[:3] for name in names if name.startswith(f"{side}.layers")]
+        assert {tuple(parts) for parts in inside} == {(side, "layers", "0"), (side, "layers", "1")}
+    outside = {name.split(".")[0] for name in names if ".layers." not in name}
+    assert outside == {"source", "target", "encoder", "decoder", "output_weight"}
+
+
+TALKING_GATED = """
+encoder:
+  layer:
+    attention: {type: talking_heads}
+    feed_forward: {type: gated, activation: gelu}
+decoder:
+  positions: {type: rotary}
+  layer: {norm: {type: rms_norm}, cross_attention: {num_kv_heads: 2}}
+"""
+
+
+def test_a_file_names_blocks_by_type():
+    config, problems = read(TALKING_GATED)
+    assert problems == []
+    assert config.encoder == encoder_layer(
+        attention=TalkingHeads.Config(), feed_forward=Gated.Config(activation="gelu")
+    )
+    assert config.decoder == TransformerDecoder.Config(
+        positions=RotaryPositions.Config(),
+        layer=TransformerDecoderLayer.Config(
+            norm=RMSNorm.Config(), cross_attention=MultiHead.Config(num_kv_heads=2)
+        ),
+    )
+    assert config.decoder.layer.attention == MultiHead.Config()
+
+
+def test_a_model_that_was_built_reads_back_as_itself():
+    config, _ = read(TALKING_GATED)
+    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=50, pad_idx=0))
+    built = config.build(tokenizer=tokenizer).config
+    assert built != config
+    again, problems = read(dump_yaml({k: v for k, v in plain(built).items() if k != "type"}))
+    assert problems == []
+    assert again == built
+    assert again.build(tokenizer=tokenizer).config == built
+
+
+def test_a_saved_model_from_before_there_were_blocks_is_read():
+    old = {
+        "dim": 64, "num_encoder_layers": 2, "num_decoder_layers": 1, "num_heads": 4, "ffn_dim": 96,
+        "dropout": 0.1, "attention_dropout": 0.0, "activation": "silu", "norm_order": "post",
+        "positions": "sinusoidal_tensor2tensor", "position_offset": 2, "max_length": 99,
+    }  # fmt: skip
+    config, problems = read(dump_yaml(old))
+    assert problems == []
+    assert config == Transformer.Config(**old)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "encoder: {layer: {attention: {type: talking}}}",
+            "model.encoder.layer.attention.type: no Attention.Config is named 'talking'. "
+            "Did you mean 'talking_heads'? Known: multi_head, talking_heads.",
+        ),
+        (
+            "encoder: {layer: {feed_forward: {type: talking_heads}}}",
+            "model.encoder.layer.feed_forward.type: no FeedForward.Config is named "
+            "'talking_heads'. Known: gated, mlp.",
+        ),
+        (
+            "decoder: {layer: {norm: {type: rms_norm, eps: 0}}}",
+            "model.decoder.layer.norm: eps must be over 0 and finite, but is 0.0.",
+        ),
+        (
+            "decoder: {layer: {cross_attention: {num_heads: 3}}}",
+            "model: model.dim must be divisible by model.decoder.layer.cross_attention.num_heads, "
+            "but dim is 128 and num_heads 3.",
+        ),
+        (
+            "encoder: {layer: {attention: {num_kv_heads: 3}}}",
+            "model: model.encoder.layer.attention: num_heads must be divisible by num_kv_heads, "
+            "but is 4, and num_kv_heads 3.",
+        ),
+        (
+            "encoder: {layer: {dropout: 1.5}}",
+            "model.encoder.layer: dropout must be from 0 to below 1, but is 1.5.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_block_is_said_before_anything_runs(text, message):
+    assert read(text)[1] == [message]

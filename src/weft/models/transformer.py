@@ -302,7 +302,8 @@ def _filled_blocks(
     """The settings of both stacks, with the model's where they have none, if heads fit ``dim``."""
     shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
     shared["positions"] = _position_encoding(config)
-    encoder, decoder = inherit(config.encoder, shared), inherit(config.decoder, shared)
+    encoder = inherit(config.encoder, shared, where="model.encoder")
+    decoder = inherit(config.decoder, shared, where="model.decoder")
     for name, attention in (
         ("encoder.layer.attention", encoder.layer.attention),
         ("decoder.layer.attention", decoder.layer.attention),

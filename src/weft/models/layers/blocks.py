@@ -24,12 +24,16 @@ class BlockConfig(Config):
     """Which setting of the model fills which field, where the field is None."""
 
 
-def inherit(config: C, shared: Mapping[str, Any]) -> C:
+def inherit(config: C, shared: Mapping[str, Any], *, where: str = "model") -> C:
     """Fills what is None by the settings of the model, in nested blocks too.
 
     Args:
         config: The settings of a block.
         shared: The settings of the model by name.
+        where: The block's place among the settings, for errors.
+
+    Raises:
+        UserError: The block's own settings and those of the model do not fit.
 
     Example:
         >>> class Block(BlockConfig):
@@ -44,10 +48,13 @@ def inherit(config: C, shared: Mapping[str, Any]) -> C:
     for field in config_fields(config):
         value = getattr(config, field.name)
         if isinstance(value, Config):
-            changes[field.name] = inherit(value, shared)
+            changes[field.name] = inherit(value, shared, where=f"{where}.{field.name}")
         elif value is None and field.name in inherits:
             changes[field.name] = shared[inherits[field.name]]
-    return dataclasses.replace(config, **changes)
+    try:
+        return dataclasses.replace(config, **changes)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
 
 
 def needed(config: BlockConfig, field: str) -> Any:

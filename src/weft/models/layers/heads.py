@@ -105,19 +105,21 @@ class MultiHead(Attention):
 
         @override
         def __post_init__(self) -> None:
-            """Refuses fewer heads of keys than one."""
+            """Refuses heads of keys that the heads cannot share evenly."""
             super().__post_init__()
-            if self.num_kv_heads is not None and self.num_kv_heads < 1:
+            if self.num_kv_heads is None:
+                return
+            if self.num_kv_heads < 1:
                 raise UserError(f"num_kv_heads must be at least 1, but is {self.num_kv_heads}.")
+            if self.num_heads is not None and self.num_heads % self.num_kv_heads:
+                raise UserError(
+                    "num_heads must be divisible by num_kv_heads, "
+                    f"but is {self.num_heads}, and num_kv_heads {self.num_kv_heads}."
+                )
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.num_kv_heads = config.num_kv_heads or self.num_heads
-        if self.num_heads % self.num_kv_heads:
-            raise UserError(
-                "num_heads must be divisible by num_kv_heads, "
-                f"but is {self.num_heads}, and num_kv_heads {self.num_kv_heads}."
-            )
 
     @override
     def forward(

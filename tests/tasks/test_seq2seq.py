@@ -189,3 +189,49 @@ def test_prediction_puts_the_module_back_in_its_mode(make_task):
     task.module.train()
     task.predict([{"source": "Go."}])
     assert task.module.training
+
+
+@pytest.mark.parametrize("decoding", [{}, {"beam_size": 3}, {"sample": True}])
+def test_an_answer_begins_with_the_prefix_of_its_row(make_task, decoding):
+    task = make_task(decoding=Decoding(**decoding))
+    prefixes = ["Elle habite", "", "Va", "Elle habite"]
+    rows = [{"source": source} for source in ("Go.", "The cat sleeps.", "A dog runs.", "Go.")]
+    free = task.predict(rows)
+    asked = [{**row, "prefix": prefix} for row, prefix in zip(rows, prefixes, strict=True)]
+    found = task.predict(asked)
+    for answer, prefix in zip(found, prefixes, strict=True):
+        assert answer.text.startswith(prefix)
+    assert found[1].text == free[1].text
+    assert [a.text for a in found] != [a.text for a in free]
+    assert [task.predict([row])[0].text for row in asked] == [a.text for a in found]
+
+
+def test_a_prefix_of_the_task_holds_where_a_row_has_none(make_task):
+    task = make_task(answer_prefix="Un chien")
+    found = task.predict([{"source": "Go."}, {"source": "Go.", "prefix": "Va"}])
+    assert found[0].text.startswith("Un chien")
+    assert found[1].text.startswith("Va")
+    answers = task.generate(torch.full((2, 3), 7), torch.tensor([3, 2]))
+    assert all(answer.text.startswith("Un chien") for answer in answers)
+
+
+def test_a_prefix_that_is_no_text_or_too_long_is_refused(make_task):
+    task = make_task(max_target_length=12)
+    with pytest.raises(DataError) as error:
+        task.check({"source": "Go.", "prefix": 7})
+    assert str(error.value) == "'prefix' must be a string; found int."
+    with pytest.raises(DataError) as error:
+        task.check({"source": "Go.", "prefix": "Elle " * 30})
+    assert str(error.value) == (
+        f"The prefix '{('Elle ' * 12)}' has 90 tokens; an answer can begin with 10 at most."
+    )
+
+
+def test_the_unknown_token_can_be_banned(make_task, make_module):
+    module = make_module(output_bias=True)
+    task = make_task(module=module)
+    with torch.no_grad():
+        module.output_bias[task.unk_idx] = 50.0
+    assert "\u2047" in task.predict([{"source": "Go."}])[0].text  # sentencepiece writes it so
+    task = make_task(module=module, decoding=Decoding(unknown_penalty=float("inf")))
+    assert "\u2047" not in task.predict([{"source": "Go."}])[0].text

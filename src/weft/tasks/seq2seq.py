@@ -1,8 +1,8 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,9 +20,10 @@ from weft.errors import CheckpointError, DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.models import fast
-from weft.models.decoding import Decoding, Hypothesis, decode
+from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct
 from weft.models.projected_loss import projected_cross_entropy
+from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
 from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest_input
 from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, ready_batches, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
@@ -38,27 +39,6 @@ PREDICTION_TOKENS = 4096
 """Padded source tokens answered together."""
 CHARACTERS_A_TOKEN = 100
 """SentencePiece's pieces have 16 characters at most, unless a person has added longer ones."""
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A generated text with its score; ``str()`` gives the text.
-
-    Example:
-        >>> print(Translated("Bonjour.", -0.31))
-        Bonjour.
-    """
-
-    text: str
-    """The text."""
-    score: float
-    """Its length-normalized log-probability (natural logarithm; higher is more certain)."""
-    alternatives: tuple["Translated", ...] = ()
-    """The other hypotheses of an n-best search, best first."""
-
-    @override
-    def __str__(self) -> str:
-        return self.text
 
 
 class Seq2Seq(Task):
@@ -83,6 +63,9 @@ class Seq2Seq(Task):
         """
         decoding: Decoding = Decoding()
         """How answers are searched."""
+        answer_prefix: str = ""
+        """Text that every generated answer begins with; a row to predict can have its own in a
+        column ``prefix``. It should end where a word does: what follows is a new piece."""
 
         def __post_init__(self) -> None:
             """Refuses a share that leaves nothing of the target."""
@@ -105,6 +88,7 @@ class Seq2Seq(Task):
         self.text = Seq2SeqText(tokenizer, max_source_length=source, max_target_length=target)
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
+        self.unk_idx = tokenizer.vocab_info.unk_idx
         self.notes: list[str] = []
 
     @override
@@ -305,13 +289,18 @@ class Seq2Seq(Task):
 
     # -- answers
 
-    def generate(self, source: Tensor, source_lengths: Tensor) -> list[Translated]:
+    def generate(
+        self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
+    ) -> list[Translated]:
         """Searches answers to encoded sources.
 
         Args:
             source: Token ids, shape ``[B, S]``.
             source_lengths: Real tokens of each row, shape ``[B]``.
+            prefixes: Text that each answer begins with; None: the task's ``answer_prefix``.
         """
+        if prefixes is None:
+            prefixes = [self.config.answer_prefix] * len(source)
         found = decode(
             generator_of(self.module),
             source.to(self.device),
@@ -319,15 +308,21 @@ class Seq2Seq(Task):
             self.config.decoding,
             prefix=self.text.target_prefix,
             eos_idx=self.eos_idx,
+            unk_idx=self.unk_idx,
+            forced=prefix_ids(self.text, prefixes),
         )
         texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
-        return [_answer(hypotheses, texts) for hypotheses in found]
+        return [answer_of(hypotheses, texts) for hypotheses in found]
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Translated]:
-        """Answers to rows with a ``source``, in order; batches are sorted by length inside."""
+        """Answers to rows with a ``source``, in order; batches are sorted by length inside.
+
+        A row's answer begins with its ``prefix``, where it has one.
+        """
         if not rows:
             return []
+        prefixes = [prefix_of(row, self.config.answer_prefix) for row in rows]
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
@@ -344,18 +339,21 @@ class Seq2Seq(Task):
         try:
             with torch.inference_mode():
                 for batch in batches:
-                    translated = self.generate(batch.source, batch.source_lengths)
-                    answers.update(zip(_rows_of(batch), translated, strict=True))
+                    numbers = _rows_of(batch)
+                    own = {"prefixes": [prefixes[i] for i in numbers]} if any(prefixes) else {}
+                    translated = self.generate(batch.source, batch.source_lengths, **own)
+                    answers.update(zip(numbers, translated, strict=True))
         finally:
             self.module.train(was_training)
         return [answers[i] for i in range(len(rows))]
 
     @override
     def check(self, row: Row) -> None:
-        """Refuses a source that is no text, or is longer than the model takes."""
+        """Refuses a source or prefix that is no text, or is longer than the model takes."""
         source = row.get("source")
         if not isinstance(source, str):
             raise DataError(f"'source' must be a string; found {type(source).__name__}.")
+        prefix_ids(self.text, [prefix_of(row, self.config.answer_prefix)])
         limit = self.text.limits["source"]
         if limit is None:
             return
@@ -393,9 +391,3 @@ def _rows_of(batch: Seq2SeqBatch) -> list[int]:
     assert batch.rows is not None, "batches cut out of encoded rows know their numbers"
     rows: list[int] = batch.rows.tolist()
     return rows
-
-
-def _answer(hypotheses: Sequence[Hypothesis], texts: Iterator[str]) -> Translated:
-    """One answer of its hypotheses, best first; their texts are taken from the iterator."""
-    answers = [Translated(next(texts), h.score) for h in hypotheses]
-    return Translated(answers[0].text, answers[0].score, tuple(answers[1:]))

@@ -1,0 +1,90 @@
+"""Generated answers, and the text that a person wants them to begin with."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from weft.errors import DataError
+from weft.models.decoding import Hypothesis
+from weft.tasks.task import Row
+from weft.text.paths import Seq2SeqText
+
+__all__ = ["Translated", "answer_of", "prefix_ids", "prefix_of"]
+
+PREFIX = "prefix"
+"""The column of a row that its answer is to begin with."""
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A generated text with its score; ``str()`` gives the text.
+
+    Example:
+        >>> print(Translated("Bonjour.", -0.31))
+        Bonjour.
+    """
+
+    text: str
+    """The text."""
+    score: float
+    """Its length-normalized log-probability (natural logarithm; higher is more certain)."""
+    alternatives: tuple["Translated", ...] = ()
+    """The other hypotheses of an n-best search, best first."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+
+def answer_of(hypotheses: Sequence[Hypothesis], texts: Iterator[str]) -> Translated:
+    """One answer of its hypotheses, best first; their texts are taken from the iterator."""
+    answers = [Translated(next(texts), h.score) for h in hypotheses]
+    return Translated(answers[0].text, answers[0].score, tuple(answers[1:]))
+
+
+def prefix_of(row: Row, default: str) -> str:
+    """What the answer to a row is to begin with: its own ``prefix``, else the default.
+
+    Raises:
+        DataError: The row's prefix is no text.
+
+    Example:
+        >>> prefix_of({"source": "Go.", "prefix": "Vas"}, ""), prefix_of({"source": "Go."}, "Je")
+        ('Vas', 'Je')
+    """
+    prefix = row.get(PREFIX, default)
+    if not isinstance(prefix, str):
+        raise DataError(f"'{PREFIX}' must be a string; found {type(prefix).__name__}.")
+    return prefix
+
+
+def prefix_ids(text: Seq2SeqText, prefixes: Sequence[str]) -> list[list[int]] | None:
+    """The ids of texts that answers begin with, without any marks.
+
+    Args:
+        text: How targets are encoded.
+        prefixes: One for each answer; empty where it may begin with anything.
+
+    Returns:
+        None if all are empty.
+
+    Raises:
+        DataError: One has as many tokens as a whole target may have.
+    """
+    distinct = sorted(set(prefixes) - {""})
+    if not distinct:
+        return None
+    rows = [{"source": "", "target": prefix} for prefix in distinct]
+    start, limit = len(text.target_prefix), text.limits["target"]
+    ids: dict[str, list[int]] = {"": []}
+    for prefix, target in zip(
+        distinct, text.encode(rows, with_targets=True)["target"], strict=True
+    ):
+        ids[prefix] = target[start:-1].tolist()
+        if limit is not None and len(target) > limit:
+            raise DataError(
+                f"The prefix {prefix[:60]!r} has {len(ids[prefix])} tokens; "
+                f"an answer can begin with {limit - start - 1} at most."
+            )
+    return [ids[prefix] for prefix in prefixes]

@@ -42,7 +42,7 @@ class Weights:
 
     def __init__(self, module: nn.Module, *, ema: float | None) -> None:
         self.module, self.ema = module, ema
-        self._average: dict[nn.Parameter, Tensor] = {}
+        self._average: dict[Tensor, Tensor] = {}
 
     def update(self, step: int) -> None:
         """Takes the weights after a step into the average.

@@ -18,10 +18,14 @@ class LAMBSteps(Stepping):
     """The algorithm, over all parameters of a group at once."""
 
     @override
-    def move(
+    def move_groups(self) -> None:
+        """Moves each parameter by a share of its own norm."""
+        for parameters, gradients, group in self.moving():
+            self._move(parameters, gradients, group)
+
+    def _move(
         self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
     ) -> None:
-        """Moves each parameter by a share of its own norm."""
         updates = self._adam_directions(parameters, gradients, group)
         if group["weight_decay"]:
             torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])

@@ -18,10 +18,14 @@ class LionSteps(Stepping):
     """The algorithm, over all parameters of a group at once."""
 
     @override
-    def move(
+    def move_groups(self) -> None:
+        """Moves each number by the rate."""
+        for parameters, gradients, group in self.moving():
+            self._move(parameters, gradients, group)
+
+    def _move(
         self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
     ) -> None:
-        """Moves each number by the rate."""
         rate, (near, far) = group["lr"], group["betas"]
         averages = self.kept("exp_avg", parameters)
         directions = list(torch._foreach_lerp(averages, gradients, 1 - near))

@@ -24,12 +24,11 @@ class MuonAndAdamW(Stepping):
     ) -> None:
         own = {by: [group for group in groups if group["by"] == by] for by in ("muon", "adamw")}
         # Each fills the settings of its groups in; the groups stay the same objects throughout.
-        kinds = {"muon": (torch.optim.Muon, muon), "adamw": (torch.optim.AdamW, adamw)}
-        self._parts = {
-            by: without_compiler(kind)(own[by], **settings)
-            for by, (kind, settings) in kinds.items()
-            if own[by]
-        }
+        self._parts: dict[str, torch.optim.Optimizer] = {}
+        if own["muon"]:
+            self._parts["muon"] = without_compiler(torch.optim.Muon)(own["muon"], **muon)
+        if own["adamw"]:
+            self._parts["adamw"] = without_compiler(torch.optim.AdamW)(own["adamw"], **adamw)
         super().__init__(groups, {})
 
     @override

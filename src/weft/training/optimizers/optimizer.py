@@ -2,7 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -18,8 +18,6 @@ from weft.training.layer_rates import freeze, rate_factors, split_by_rate
 __all__ = ["Optimizer"]
 
 LOG = logging.getLogger("weft")
-
-_ONE_SHARE = "from 0 to below 1"
 
 
 class Optimizer(Component):
@@ -86,10 +84,10 @@ def refuse(
     Raises:
         UserError: With the name, what is wanted, and what it is.
     """
-    checks = (
+    checks: tuple[tuple[Iterable[str], Callable[[float], bool], str], ...] = (
         (positive, lambda x: x > 0, "positive"),
         (not_negative, lambda x: x >= 0, "at least 0"),
-        (shares, lambda x: 0 <= x < 1, _ONE_SHARE),
+        (shares, lambda x: 0 <= x < 1, "from 0 to below 1"),
     )
     for names, fits, wanted in checks:
         for name in names:

@@ -1,7 +1,7 @@
 """The frame of an optimizer that weft writes itself: what torch expects of ``step``."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, overload
 
 import torch
@@ -12,7 +12,7 @@ __all__ = ["Stepping"]
 
 
 class Stepping(torch.optim.Optimizer):
-    """Base: a subclass moves the parameters of one group that have a gradient."""
+    """Base: a subclass moves the parameters that have a gradient."""
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -31,18 +31,16 @@ class Stepping(torch.optim.Optimizer):
         self.move_groups()
         return loss
 
+    @abstractmethod
     def move_groups(self) -> None:
-        """Moves the parameters of all groups."""
+        """Moves the parameters of all groups, in place."""
+
+    def moving(self) -> Iterator[tuple[list[Tensor], list[Tensor], dict[str, Any]]]:
+        """For each group the parameters that have a gradient, their gradients, and the group."""
         for group in self.param_groups:
             parameters = [p for p in group["params"] if p.grad is not None]
             if parameters:
-                self.move(parameters, [p.grad for p in parameters], group)
-
-    @abstractmethod
-    def move(
-        self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
-    ) -> None:
-        """Moves the parameters of one group, in place; at least one, each with its gradient."""
+                yield parameters, [p.grad for p in parameters], group
 
     def kept(self, name: str, parameters: list[Tensor]) -> list[Tensor]:
         """What is kept of each parameter under a name: a tensor like it, zero at first."""

@@ -7,8 +7,7 @@ optimizer, so the methods below the decorators are all it needs.
 """
 
 import inspect
-from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 
@@ -18,9 +17,9 @@ O = TypeVar("O", bound=torch.optim.Optimizer)  # noqa: E741  # an optimizer
 
 HIDDEN = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
 """The methods that torch hides from its compiler."""
+_MADE: dict[type[Any], type[Any]] = {}
 
 
-@cache
 def without_compiler(kind: type[O]) -> type[O]:
     """A subclass that does the same, of the same name, and leaves ``torch._dynamo`` alone.
 
@@ -36,7 +35,10 @@ def without_compiler(kind: type[O]) -> type[O]:
         >>> weight.tolist(), isinstance(optimizer, torch.optim.SGD)
         ([0.5, 0.5], True)
     """
-    plain: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in HIDDEN}
-    plain["step"] = torch.no_grad()(inspect.unwrap(kind.step))
-    plain |= {"__doc__": kind.__doc__, "__module__": kind.__module__}
-    return cast("type[O]", type(kind.__name__, (kind,), plain))
+    if kind not in _MADE:
+        plain: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in HIDDEN}
+        plain["step"] = torch.no_grad()(inspect.unwrap(kind.step))
+        plain |= {"__doc__": kind.__doc__, "__module__": kind.__module__}
+        _MADE[kind] = type(kind.__name__, (kind,), plain)
+    made: type[O] = _MADE[kind]
+    return made

@@ -100,19 +100,19 @@ def parse_tokenizer_json(raw: bytes, path: Path, marks: tuple[str, ...] = ()) ->
         steps = {name: content.get(name) for name in _STEPS}
         for name, step in steps.items():
             growth = _checked_steps(name, step, growth=1.0 if name == "decoder" else growth)
+        special = [token["content"] for token in added if token["special"]]
+        unk = _unknown(model)
+        names = dict.fromkeys([*special, *(m for m in marks if m in ids), *([unk] if unk else [])])
+        out = TokenizerJson(
+            content={"version": "1.0", "added_tokens": added, "model": model} | steps,
+            ids=ids,
+            special=frozenset(ids[name] for name in names),
+            unk=unk,
+            renamed={name: f"<{secrets.token_hex(12)}>" for name in names},
+        )
+        _rename(model, added, out.renamed)
     except _RefusedError as error:
         raise SavedTextError(f"{path} is not used: {error}.") from None
-    special = [token["content"] for token in added if token["special"]]
-    unk = _unknown(model)
-    names = dict.fromkeys([*special, *(m for m in marks if m in ids), *([unk] if unk else [])])
-    out = TokenizerJson(
-        content={"version": "1.0", "added_tokens": added, "model": model} | steps,
-        ids=ids,
-        special=frozenset(ids[name] for name in names),
-        unk=unk,
-        renamed={name: f"<{secrets.token_hex(12)}>" for name in names},
-    )
-    _rename(model, added, out.renamed)
     return out
 
 
@@ -215,15 +215,17 @@ def _rename(model: dict[str, Any], added: list[dict[str, Any]], names: dict[str,
     else:
         model["vocab"] = {names.get(name, name): index for name, index in vocab.items()}
         if "unk_token" in model:
-            model["unk_token"] = names.get(model["unk_token"])
+            unk = model["unk_token"]
+            model["unk_token"] = names.get(unk) if isinstance(unk, str) else None
             if model["type"] in ("WordPiece", "WordLevel") and model["unk_token"] is None:
                 model["unk_token"] = ""
     for token in added:
         token["content"] = names.get(token["content"], token["content"])
     if "merges" in model:  # a merge that makes a special token would make it of plain text
         prefix = model.get("continuing_subword_prefix") or ""
-        merges = model["merges"] if isinstance(model["merges"], list) else []
-        model["merges"] = [m for m in merges if _merged(m, prefix) not in names]
+        if not isinstance(model["merges"], list):
+            raise _RefusedError(f"its merges must be a list, but are {model['merges']!r:.40}")
+        model["merges"] = [m for m in model["merges"] if _merged(m, prefix) not in names]
 
 
 def _merged(merge: Any, prefix: str) -> str:
@@ -232,7 +234,7 @@ def _merged(merge: Any, prefix: str) -> str:
         first, second = pair
         return str(first + second.removeprefix(prefix))
     except (TypeError, ValueError, AttributeError):
-        raise SavedTextError(f"A merge must be two pieces, but is {merge!r:.80}.") from None
+        raise _RefusedError(f"a merge must be two pieces, but is {merge!r:.80}") from None
 
 
 def _checked_steps(name: str, step: Any, *, growth: float) -> float:
@@ -241,8 +243,9 @@ def _checked_steps(name: str, step: Any, *, growth: float) -> float:
     if len(steps) > MOST_STEPS:
         raise _RefusedError(f"its {name} has more than {MOST_STEPS} steps")
     for one in steps:
-        if one.get("type") not in _STEPS[name]:
-            raise _RefusedError(f"its {name} has a step {one.get('type')!r:.40}, which is unknown")
+        kind = one.get("type")
+        if not isinstance(kind, str) or kind not in _STEPS[name]:
+            raise _RefusedError(f"its {name} has a step {kind!r:.40}, which is unknown")
         growth *= _growth(one)
         if growth > MOST_GROWTH:
             raise _RefusedError(f"its {name} can make a text {MOST_GROWTH:,} times longer")

@@ -85,6 +85,7 @@ reporters: Registry[Any] = Registry(
         "html": "weft.recipes.html_reporter",
         "jsonl": "weft.metrics.reporters.jsonl",
         "predictions": "weft.metrics.reporters.predictions",
+        "tensorboard": "weft.metrics.reporters.tensorboard",
     },
 )
 

@@ -25,19 +25,22 @@ lr_scheduler = InverseSquareRoot.Config()
 trainer = Trainer.Config()
 
 
-def reporters(xp: Experiment, console: bool = True, html: bool = True) -> Sequence[Reporter]:
+def reporters(
+    xp: Experiment, console: bool = True, html: bool = True, also: tuple[str, ...] = ()
+) -> Sequence[Reporter]:
     """Where values and examples go: the console, metrics.jsonl, predictions and report.html.
 
     Args:
         xp: The run, in whose folder they write.
         console: Whether the console shows progress and values.
         html: Whether report.html is written, after evaluations and at the end.
+        also: Further reporters by their registered names, as they are by default: [tensorboard].
     """
     shown: list[Reporter] = [Console.Config().build()] if console else []
     files: list[Reporter] = [JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)]
-    if html:  # by its name, since it shows what differs from the defaults: it imports this module
-        files.append(registries.reporters.get("html").Config().build(xp=xp))
-    return [*shown, *files]
+    # By its name, since it shows what differs from the defaults: it imports this module.
+    named = [*(["html"] if html else []), *also]
+    return [*shown, *files, *(registries.reporters.get(n).Config().build(xp=xp) for n in named)]
 
 
 def callbacks() -> Sequence[Callback]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.metrics.reporters.events import scalars
 from weft.config import registries
 from weft.config.component import runtime_parameters
 from weft.metrics.reporters.reporter import Reporter, Reporters, RunInfo
@@ -37,10 +38,13 @@ def steps(reporter: Reporter, first: int, last: int, *, pace: float) -> None:
         reporter.examples("valid", progress(step), iter(ROWS))
 
 
-def files(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """All that was written, without what the clock decides."""
-    found = {}
+def files(folder: Path) -> dict[str, Any]:
+    """All that was written, as its readers see it, without what the clock decides."""
+    found: dict[str, Any] = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        if path.name.startswith("events.out.tfevents."):
+            found["events"] = scalars(folder)
+            continue
         lines = [
             json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()
         ]

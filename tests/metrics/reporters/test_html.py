@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.metrics.reporters.pages_of_html import HOSTILE, Page
@@ -104,6 +104,11 @@ def test_points_stand_where_the_grid_says(values):
     assert [value_at(drawn, y) for _, y in path] == pytest.approx(values, abs=0.01 * span)
 
 
+@example([0.0, 5e-324], "loss", True)
+@example([5e-324], "loss", True)
+@example([1e306], "loss", True)
+@example([1.0, 1.0 + 2**-52], "loss", True)
+@example([1e-14, 3e-14, 5e-14], "lr", False)
 @given(
     st.lists(st.floats(), min_size=1, max_size=40),
     st.sampled_from(["loss", "accuracy", "<b>"]),

@@ -16,7 +16,9 @@ MOST_POINTS = 400
 DECADES = 30.0
 """Largest over smallest value above which the scale is of decades: such a fall hides the rest."""
 LARGEST = 1e150
-"""What is larger counts as infinite: differences of such values are not finite."""
+"""What is larger counts as infinite, and what is as small as 0: so that no scale overflows."""
+FLAT = 1e-9
+"""Span over size below which a curve is a flat line: single precision has seven digits."""
 SHARES = ("accuracy", "padding", "share")
 """Ends of the names of shares of 1, as :func:`weft.metrics.formats.format_value` knows them."""
 
@@ -48,7 +50,14 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
         >>> drawn.html.count("<path"), "1 not finite" in drawn.html
         (1, True)
     """
-    finite = [[p for p in curve.points if abs(p[1]) < LARGEST] for curve in curves]
+    finite = [
+        [
+            (step, value if abs(value) > 1 / LARGEST else 0.0)
+            for step, value in curve.points
+            if abs(value) < LARGEST
+        ]
+        for curve in curves
+    ]
     values = [value for points in finite for _, value in points]
     if not values:
         return Markup("")
@@ -123,7 +132,9 @@ class _Scale:
     def over(cls, steps: Sequence[float], values: Sequence[float], *, share: bool) -> "_Scale":
         """The scale on which all points have their place; steps begin at 0."""
         low, high = min(values), max(values)
-        if low == high:  # a flat line is in the middle; zeros are at the bottom
+        if high - low <= FLAT * max(
+            abs(low), abs(high)
+        ):  # a flat line is in the middle; zeros are at the bottom
             low, high = (0.0, 1.0) if low == 0 else (low - abs(low) / 2, low + abs(low) / 2)
             return cls(max(steps), (low, high), decades=False)
         decades = not share and low > 0 and high / low > DECADES
@@ -184,7 +195,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(span / most))
     step = next((power * part for part in (1, 2, 5, 10) if span / (power * part) <= most), span)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(number * step, 12) for number in range(first, last + 1)]
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
 
 
 def _short(name: str, value: float) -> str:

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,15 +15,20 @@ from weft.config import Component, registries
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batching
+from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.formats.by_suffix import FileFormat, column_format, format_name
 from weft.data.formats.lines import LineFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table
 from weft.data.rows import Rows
-from weft.errors import DataError, UserError
+from weft.errors import DataError, StorageError, UserError
 
 __all__ = ["TextPairs"]
 
+LOG = logging.getLogger("weft")
+
+HELD_BYTES = 64 << 20
+"""A larger file is not held in memory, where its rows would take three times as much."""
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
 
 
@@ -82,7 +88,7 @@ class TextPairs(Component, AccountedRows):
         self._batching = Batching(
             max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
         )
-        self._table: Table | None = None
+        self._table: Table | RowIndex | None = None
         _check_exists(Path(config.path))
 
     @override
@@ -99,8 +105,8 @@ class TextPairs(Component, AccountedRows):
             BadRowsError: There are more bad rows than ``max_bad_rows``.
             DataError: There is no good row at all.
         """
-        path = self.config.path
-        table = self._table or read_table(path, self._layout)
+        path = Path(self.config.path)
+        table = self._table or self._found(path)
         check_bad_rows(
             table.bad_rows,
             table.count.total,
@@ -110,7 +116,8 @@ class TextPairs(Component, AccountedRows):
         if not table.count.good:
             bad = table.count.bad
             found = f"{bad} bad row{'s' * (bad > 1)} and no other" if bad else "an empty file"
-            raise DataError(f"{path}: wanted rows of {', '.join(table.columns)}, found {found}.")
+            wanted = ", ".join(self._layout.columns)
+            raise DataError(f"{path}: wanted rows of {wanted}, found {found}.")
         self._table = table
         return self
 
@@ -120,14 +127,18 @@ class TextPairs(Component, AccountedRows):
     def __iter__(self) -> Iterator[dict[str, str]]:
         return iter(self.rows())
 
-    def rows(self) -> Rows:
-        """The good rows in the file's order."""
-        return Rows(self._read().columns)
+    def rows(self) -> Rows | FileRows:
+        """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
+        table = self._read()
+        if isinstance(table, RowIndex):
+            return FileRows(Path(self.config.path), self._layout, table)
+        return Rows(table.columns)
 
     @property
     def lines(self) -> Sequence[int]:
         """The line number, from 1, of each good row."""
-        return self._read().lines
+        lines = self._read().lines
+        return lines if isinstance(lines, list) else lines.tolist()
 
     @property
     @override
@@ -161,7 +172,15 @@ class TextPairs(Component, AccountedRows):
             facts["format"] = type(self._layout).__name__
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
-    def _read(self) -> Table:
+    def _found(self, path: Path) -> Table | RowIndex:
+        if path.stat().st_size > HELD_BYTES:
+            try:
+                return index_file(path, self._layout)
+            except StorageError as error:
+                LOG.warning("%s is read into memory: %s", path, error)
+        return read_table(path, self._layout)
+
+    def _read(self) -> Table | RowIndex:
         if self._table is None:
             self.read()
         assert self._table is not None

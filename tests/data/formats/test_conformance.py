@@ -35,7 +35,9 @@ class Case:
     faults: dict[str, tuple[object, str]]
     text: st.SearchStrategy = field(
         default_factory=lambda: st.text(
-            st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9
+            st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+            | st.sampled_from('",\n\r'),
+            max_size=9,
         ).filter(str.strip)
     )
 
@@ -243,6 +245,11 @@ def test_a_quoted_field_holds_separators_quotes_and_line_ends(end):
     table = read_table(io.BytesIO(data), csv_format())
     assert texts(table) == [("a,1", "b" + end.decode() + '"c"'), ("d", "e")]
     assert table.lines == [1, 3]
+
+
+def test_a_doubled_quote_at_the_end_of_a_line_closes_nothing():
+    table = read_table(io.BytesIO(b'"a""\n",b\n"c",""""\n'), csv_format())
+    assert texts(table) == [('a"\n', "b"), ("c", '"')]
 
 
 def test_an_open_quote_swallows_nothing():

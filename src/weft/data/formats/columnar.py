@@ -37,6 +37,16 @@ class ColumnarFormat(RowFormat):
     def scan(self, stream: BinaryIO, name: str) -> Scan:
         return _ColumnarScan(stream, name, self)
 
+    @override
+    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
+        with path.open("rb") as stream:
+            scan = _ColumnarScan(stream, str(path), self)
+            for _, row in scan.numbered(start):
+                if stop is not None and scan.place >= stop:
+                    return
+                if not isinstance(row, BadRow):
+                    yield row
+
 
 def parquet_format(
     columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
@@ -100,8 +110,6 @@ class _ColumnarScan(Scan):
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
-        import pyarrow
-
         try:
             if not self._stream.seekable():
                 raise DataError(
@@ -113,28 +121,37 @@ class _ColumnarScan(Scan):
                 digest.update(block)
             self._digest = digest.hexdigest()
             self._stream.seek(0)
-            yield from self._rows()
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot be read: {error.strerror}.") from error
+        yield from self.numbered(0)
+
+    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
+        """The rows from number ``first`` on; row groups before it are not read."""
+        import pyarrow
+
+        try:
+            yield from self._rows(first)
         except (pyarrow.ArrowException, OSError) as error:
             raise DataError(
                 f"{self.name}: no {self._layout.kind} file that can be read: "
                 f"{str(error).strip().splitlines()[0]:.300}"
             ) from error
 
-    def _rows(self) -> Iterator[tuple[int, Row | BadRow]]:
+    def _rows(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
         is_parquet = self._layout.kind == "parquet"
-        batches = _parquet(self._source()) if is_parquet else _arrow(self._source())
-        number = 0
-        for offset, batch in batches:
-            columns = [self._column(batch, str(at)) for at in self._layout.columns.values()]
-            for values in zip(*columns, strict=True):
-                number += 1
-                row = self._pick(values)
+        read = _parquet if is_parquet else _arrow
+        for start, offset, batch in read(self._source(), first):
+            self._total = start + batch.num_rows
+            skipped = max(0, first - start)
+            part = batch.slice(skipped)
+            columns = [self._column(part, str(at)) for at in self._layout.columns.values()]
+            for number, values in enumerate(zip(*columns, strict=True), start + skipped):
+                self.place, row = number, self._pick(values)
                 if isinstance(row, str):
                     shown = " | ".join(str(value) for value in values)[:SHOWN]
-                    yield number, BadRow(self.name, number, offset, row, shown)
+                    yield number + 1, BadRow(self.name, number + 1, offset, row, shown)
                 else:
-                    yield number, row
-            self._total += batch.num_rows
+                    yield number + 1, row
 
     def _source(self) -> Any:
         """The file mapped into memory where it is one: pages that are read are not copied."""
@@ -210,27 +227,41 @@ def _find(batch: Any, key: str) -> Any:
     return column
 
 
-def _parquet(source: Any) -> Iterator[tuple[int, Any]]:
+def _parquet(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
+    """Number of its first row, byte of its row group, and batch after batch from a row on."""
     from pyarrow.parquet import ParquetFile
 
+    number = 0
     with ParquetFile(source) as file:
         for group in range(file.num_row_groups):
             about = file.metadata.row_group(group)
+            if number + about.num_rows <= first:
+                number += about.num_rows
+                continue
             pages = [about.column(i) for i in range(about.num_columns)]
             starts = [p.dictionary_page_offset or p.data_page_offset for p in pages]
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
-                yield min(starts, default=0), batch
+                if number + batch.num_rows > first:
+                    yield number, min(starts, default=0), batch
+                number += batch.num_rows
 
 
-def _arrow(source: Any) -> Iterator[tuple[int, Any]]:
+def _arrow(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
     import pyarrow
 
+    number = 0
+    for batch in _arrow_batches(source, pyarrow):
+        if number + batch.num_rows > first:
+            yield number, 0, batch
+        number += batch.num_rows
+
+
+def _arrow_batches(source: Any, pyarrow: Any) -> Iterator[Any]:
     try:
         file = pyarrow.ipc.open_file(source)
     except pyarrow.ArrowInvalid:  # the stream format has no magic bytes at its start
         source.seek(0)
-        for batch in pyarrow.ipc.open_stream(source):
-            yield 0, batch
+        yield from pyarrow.ipc.open_stream(source)
         return
     for number in range(file.num_record_batches):
-        yield 0, file.get_batch(number)
+        yield file.get_batch(number)

@@ -100,7 +100,7 @@ class _CsvScan(LineScan):
         separator = re.escape(layout.separator)
         # A field with quotes, or one without any, then what ends it.
         self._field = re.compile(
-            rf'(?:"([^"]*(?:""[^"]*)*)"|([^"{separator}\n]*))({separator}|\Z)'.encode()
+            rf'(?:"([^"]*+(?:""[^"]*+)*+)"|([^"{separator}\n]*))({separator}|\Z)'.encode()
         )
         self._ahead: deque[RawLine] = deque()
         self._records = 0
@@ -125,6 +125,7 @@ class _CsvScan(LineScan):
                 self._read_header(record)
                 continue
             self._records += 1
+            self.place = line.offset
             row = self._pick(record) if isinstance(record, list) else record
             yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
 
@@ -182,7 +183,7 @@ class _CsvScan(LineScan):
                 f"a quote at byte {quote} of the record, in a field that does not "
                 "begin with one (RFC 4180: quote the field and double its quotes)"
             )
-        closed = re.compile(rb'"[^"]*(?:""[^"]*)*"').match(whole, at)
+        closed = re.compile(rb'"[^"]*+(?:""[^"]*+)*+"').match(whole, at)
         if closed is None:
             return at
         return (

@@ -99,6 +99,7 @@ class _ConllScan(LineScan):
 
     def _row(self, sentence: list[RawLine]) -> tuple[int, Row | BadRow]:
         self._sentences += 1
+        self.place = sentence[0].offset
         tokens: list[list[str]] = []
         for line in sentence:
             values = self._token(line)

@@ -89,6 +89,7 @@ class _JsonScan(LineScan):
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         for line in self.lines():
+            self.place = line.offset
             row = line.problem or self._row(line.raw, first=line.number == 1)
             yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
@@ -100,28 +102,41 @@ class TableScan(Scan):
     def __init__(self, stream: BinaryIO, name: str, layout: LineFormat) -> None:
         self._blocks = LineBlocks(stream, layout.max_line_bytes)
         self._parser, self._layout = _Parser(name, layout), layout
+        self._block: Block | LongLine | None = None
         self.notes = self._blocks.notes
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         for block in self._blocks:
             for row in self._parser.rows(block):
+                self.place = self._parser.place
                 yield self._parser.line, row
         self.notes.lone_cr = self._parser.lone_cr
 
     def parts(self) -> Iterator[tuple[int, list[list[str]]] | tuple[int, Row | BadRow]]:
         """Columns of whole blocks where nothing is odd in them, with the line of their first row.
 
-        Other blocks are given row by row, as iterating gives them.
+        Other blocks are given row by row, as iterating gives them. Of a whole block ``places`` has
+        the byte where each row begins.
         """
         for block in self._blocks:
             whole = self._parser.columns(block)
             if whole is not None:
+                self._block = block
                 yield whole
                 continue
             for row in self._parser.rows(block):
+                self.place = self._parser.place
                 yield self._parser.line, row
         self.notes.lone_cr = self._parser.lone_cr
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the rows of the block given last begin, in bytes from 0."""
+        block = self._block
+        assert isinstance(block, Block)
+        ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n")) + 1
+        return block.offset + np.append(0, ends[: -1 if block.data.endswith(b"\n") else None])
 
     @property
     @override
@@ -136,11 +151,12 @@ class TableScan(Scan):
 
 @dataclass
 class _Parser:
-    """Lines to rows for one file; `line` is that of the row given last."""
+    """Lines to rows for one file; `line` and `place` (its byte) are those of the row given last."""
 
     file: str
     layout: LineFormat
     line: int = 0
+    place: int = 0
     lone_cr: int = 0
     _at: list[int] = field(default_factory=list)
     _found: int = 0
@@ -184,7 +200,7 @@ class _Parser:
     def rows(self, block: Block | LongLine) -> Iterator[Row | BadRow]:
         """The rows of a block one by one, the bad ones with their reason."""
         if isinstance(block, LongLine):
-            self.line = block.line
+            self.line, self.place = block.line, block.offset
             reason = too_long(block.size, self.layout.max_line_bytes)
             if not self._at:
                 raise DataError(f"{self.file}:{block.line}: the header cannot be read: {reason}.")
@@ -195,7 +211,7 @@ class _Parser:
             lines.pop()
         offset = block.offset
         for number, ended in enumerate(lines, block.line):
-            self.line = number
+            self.line, self.place = number, offset
             raw = ended.removesuffix(b"\r")
             row = self._row(raw)
             if not self._at:

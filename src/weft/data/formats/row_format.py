@@ -3,12 +3,21 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO, cast
 
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.line_blocks import MAX_LINE_BYTES, Block, FileNotes, LineBlocks, LongLine, excerpt
+from weft.data.line_blocks import (
+    BOM,
+    MAX_LINE_BYTES,
+    Block,
+    FileNotes,
+    LineBlocks,
+    LongLine,
+    excerpt,
+)
 from weft.errors import UserError
 
 __all__ = ["LineScan", "RawLine", "Row", "RowFormat", "Scan", "text_of", "too_long"]
@@ -24,6 +33,8 @@ class Scan(ABC):
 
     notes: FileNotes
     """Oddities that did no harm."""
+    place: int = 0
+    """Where the row given last begins: its byte, or its number from 0 (Parquet, Arrow)."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]: ...
@@ -63,12 +74,46 @@ class RowFormat(ABC):
     def scan(self, stream: BinaryIO, name: str) -> Scan:
         """Starts a pass over an open file, which errors call ``name``."""
 
+    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
+        """The good rows from one place of a file up to another; only they are read.
+
+        Args:
+            path: The file.
+            start: Where the first row begins.
+            stop: Where the row after the last begins; None: all rows to the end.
+            head: Where the file's first row begins: what is before it, a header, is read too.
+        """
+        with path.open("rb") as file:
+            # A mark of our own is stripped; without it one that a row begins with would be.
+            before = file.read(head) or BOM
+            file.seek(start)
+            size = None if stop is None else stop - start
+            scan = self.scan(cast("BinaryIO", _Excerpt(before, file, size)), str(path))
+            yield from (row for _, row in scan if not isinstance(row, BadRow))
+
     def blank(self, row: Row) -> str | None:
         """What is wrong with a row whose required column is blank; None where none is."""
         for name, value in zip(self.columns, row, strict=True):
             if name in self.required and not value.strip():
                 return f"column {name!r} is empty"
         return None
+
+
+class _Excerpt:
+    """Some bytes, then those of a file from its present place on, up to a number of them."""
+
+    def __init__(self, before: bytes, file: BinaryIO, size: int | None) -> None:
+        self._before, self._file, self._left = before, file, size
+
+    def read(self, size: int) -> bytes:
+        if self._before:
+            given, self._before = self._before[:size], self._before[size:]
+            return given
+        size = size if self._left is None else min(size, self._left)
+        given = self._file.read(size)
+        if self._left is not None:
+            self._left -= len(given)
+        return given
 
 
 @dataclass(frozen=True)

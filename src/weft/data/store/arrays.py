@@ -117,20 +117,28 @@ class ArrayWriter:
         folder: The finished store's name.
         facts: What it is made of; a part of other facts is thrown away.
         dtypes: Type of each array, as numpy names it.
+        resume: Whether to go on with a part; else it is thrown away.
 
     Attributes:
         place: What was given with the last whole chunk; None at the beginning.
         sizes: Bytes of each array.
     """
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any], dtypes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        facts: Mapping[str, Any],
+        dtypes: Mapping[str, str],
+        *,
+        resume: bool = True,
+    ) -> None:
         self.folder, self.part = folder, folder.with_name(f"{folder.name}.part")
         self.facts, self.dtypes = json.loads(json.dumps(dict(facts))), dict(dtypes)
         self.place: Any = None
         self.sizes = dict.fromkeys(dtypes, 0)
         self._hashes = {name: hashlib.sha256() for name in dtypes}
         self._files: dict[str, int] = {}
-        found = self._found()
+        found = self._found() if resume else None
         if found is None:
             shutil.rmtree(self.part, ignore_errors=True)
             make_folder(self.part)

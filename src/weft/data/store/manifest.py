@@ -16,7 +16,7 @@ __all__ = ["MANIFEST", "DamagedStoreError", "StoreManifest", "StoredFile"]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-LARGEST = 64 << 20  # bytes; bad rows and oddities of a file are in it
+LARGEST = 1 << 30  # bytes; the bad rows of a file are in it
 
 
 class DamagedStoreError(RunError):
@@ -89,8 +89,9 @@ class StoreManifest:
         """
         path = folder / MANIFEST
         try:
-            with path.open("rb") as file:
-                body, _, digest = file.read(LARGEST).rstrip(b"\n").rpartition(b"\n")
+            if path.stat().st_size > LARGEST:
+                raise DamagedStoreError(f"{path} has more than {LARGEST:,} bytes")
+            body, _, digest = path.read_bytes().rstrip(b"\n").rpartition(b"\n")
         except OSError as error:
             raise DamagedStoreError(f"{path} cannot be read: {error.strerror}") from None
         if hashlib.sha256(body).hexdigest().encode() != digest:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.file_rows import FileRows
 from weft.data.store.arrays import ArrayWriter, check_room, locked, open_arrays, store_root
 from weft.data.store.encoding import column_of, encode_chunks, workers_for
 from weft.data.store.manifest import DamagedStoreError, StoreManifest
@@ -208,8 +209,12 @@ def chunks_of(
     >>> [len(part) for part in chunks_of([{"a": "x"}] * 3, ["a"], 1)]
     [2]
     """
-    for first in range(start, len(rows), CHUNK_ROWS):
-        part = rows[first : first + CHUNK_ROWS]
+    size = CHUNK_ROWS
+    if isinstance(rows, FileRows):  # few of them at once where they are long
+        average = rows.num_bytes // max(1, len(rows))
+        size = max(1, min(size, CHUNK_CHARACTERS // max(1, average)))
+    for first in range(start, len(rows), size):
+        part = rows[first : first + size]
         ends = np.cumsum(sum(_lengths(part, name) for name in columns))
         cuts = np.flatnonzero(np.diff(ends // CHUNK_CHARACTERS)) + 1
         for a, b in itertools.pairwise([0, *cuts.tolist(), len(part)]):
@@ -218,6 +223,8 @@ def chunks_of(
 
 def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:
     """Characters of the columns; 0 where a row lacks one, which the encoder will say."""
+    if isinstance(rows, FileRows):  # not read for that: at most as many as it has bytes
+        return rows.num_bytes
     try:
         return sum(int(_lengths(rows, name).sum()) for name in columns)
     except (KeyError, TypeError):

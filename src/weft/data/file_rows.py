@@ -1,0 +1,246 @@
+"""Rows of a file that is larger than memory: they stay in it, and an index knows where each begins.
+
+The index (8 bytes a row for its place, 8 for its line) is made in one pass, kept in the store and
+mapped into memory. It is named after the file's path, size and time, so a later run reads nothing.
+"""
+
+import hashlib
+import itertools
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.data.bad_rows import BadRow, RowCount
+from weft.data.formats.lines import TableScan
+from weft.data.formats.row_format import RowFormat, Scan
+from weft.data.line_blocks import FileNotes
+from weft.data.rows import Rows
+from weft.data.store.arrays import ArrayWriter, locked, open_arrays, store_root
+from weft.data.store.manifest import DamagedStoreError
+from weft.errors import DataError
+
+__all__ = ["FileRows", "RowIndex", "index_file"]
+
+LOG = logging.getLogger("weft")
+
+CHUNK_ROWS = 1 << 20
+NEAR = 4096
+"""Rows that are read at once when they are asked for one after the other."""
+
+
+@dataclass(frozen=True)
+class RowIndex:
+    """Where the good rows of a file begin, and what is known of the whole file."""
+
+    places: NDArray[np.int64]
+    """Of each good row: its byte from 0; of Parquet and Arrow its number from 0."""
+    lines: NDArray[np.int64]
+    """Of each good row, from 1."""
+    head: int
+    """Where the first row begins, good or bad, after a header; 0 where there is none."""
+    bad_rows: Sequence[BadRow]
+    """All others."""
+    count: RowCount
+    """Good, bad and total."""
+    notes: FileNotes
+    """Oddities that did no harm."""
+    sha256: str
+    """Of the file's bytes."""
+
+
+class FileRows(Sequence[dict[str, str]]):
+    """The good rows of an indexed file; each is read when it is asked for.
+
+    Args:
+        path: The file.
+        layout: How it is read.
+        index: From `index_file`.
+    """
+
+    def __init__(self, path: Path, layout: RowFormat, index: RowIndex) -> None:
+        self.path, self.layout, self.known = path, layout, index
+        self.num_bytes = path.stat().st_size
+        self._as_indexed = _stamp(path)
+        self._near = (0, Rows({name: [] for name in layout.columns}))
+
+    @override
+    def __len__(self) -> int:
+        return len(self.known.places)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    @override
+    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                return self._read(start, stop)
+            rows = [self[i] for i in range(start, stop, step)]
+            return Rows({name: [row[name] for row in rows] for name in self.layout.columns})
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        first, near = self._near
+        if 0 <= number - first < len(near):
+            return near[number - first]
+        if number == first + len(near):  # one after the other: more of them at once
+            self._near = number, self._read(number, min(number + NEAR, len(self)))
+            return self._near[1][0]
+        return self._read(number, number + 1)[0]
+
+    @override
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        for first in range(0, len(self), NEAR):
+            yield from self._read(first, min(first + NEAR, len(self)))
+
+    def _read(self, start: int, stop: int) -> Rows:
+        names, places = tuple(self.layout.columns), self.known.places
+        if start >= stop:
+            return Rows({name: [] for name in names})
+        after = int(places[stop]) if stop < len(self) else None
+        found = list(
+            itertools.islice(
+                self.layout.between(self.path, int(places[start]), after, head=self.known.head),
+                stop - start + 1,
+            )
+        )
+        if len(found) != stop - start or _stamp(self.path) != self._as_indexed:
+            raise DataError(
+                f"{self.path} was changed since it was read: rows {start + 1} to {stop} are not "
+                "where they were. Start again."
+            )
+        return Rows(
+            {
+                name: [*map(str, values)]
+                for name, values in zip(names, zip(*found, strict=True), strict=True)
+            }
+        )
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def index_file(path: Path, layout: RowFormat) -> RowIndex:
+    """The index of a file; made in one pass where there is none of the file as it is now.
+
+    Raises:
+        StorageError: The index cannot be written.
+        DataError: The header does not have the columns.
+    """
+    found = path.stat()
+    facts = {
+        "path": str(path.resolve()),
+        "size": found.st_size,
+        "mtime_ns": found.st_mtime_ns,
+        "format": type(layout).__name__,
+        "layout": asdict(layout),
+    }
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    folder = store_root() / "rows" / key
+    try:
+        kept = open_arrays(folder, facts)
+    except DamagedStoreError:
+        kept = None
+    if kept is None:
+        with locked(folder):
+            kept = _make(folder, facts, path, layout)
+    manifest, arrays = kept
+    about = dict(manifest.summary)
+    bad = [BadRow(str(path), *row) for row in about["bad_rows"]]
+    good = len(arrays["places"])
+    return RowIndex(
+        places=arrays["places"],
+        lines=arrays["lines"],
+        head=about["head"],
+        bad_rows=bad,
+        count=RowCount(good, len(bad), about["total"]),
+        notes=FileNotes(**about["notes"]),
+        sha256=about["sha256"],
+    )
+
+
+def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat) -> Any:
+    try:
+        kept = open_arrays(folder, facts)  # by the process that had the lock until now
+        if kept is not None:
+            return kept
+    except DamagedStoreError as error:
+        LOG.warning("%s. The file is read again.", error)
+    LOG.info("Reading %s, once (%s bytes).", path, f"{facts['size']:,}")
+    writer = ArrayWriter(folder, facts, {"places": "<i8", "lines": "<i8"}, resume=False)
+    bad: list[BadRow] = []
+    head: int | None = None
+    try:
+        with path.open("rb") as stream:
+            scan = layout.scan(stream, str(path))
+            for places, lines, wrong in _gathered(_placed(scan)):
+                bad += wrong
+                if head is None:
+                    starts = [*places[:1].tolist(), *(row.byte_offset for row in wrong[:1])]
+                    head = min(starts, default=None)
+                writer.append({"places": places, "lines": lines}, None)
+        summary = {
+            "head": head or 0 if getattr(layout, "header", False) else 0,
+            "bad_rows": [[*asdict(row).values()][1:] for row in bad],
+            "total": scan.total,
+            "notes": asdict(scan.notes),
+            "sha256": scan.sha256,
+        }
+        writer.finish(summary)
+    finally:
+        writer.close()
+    return open_arrays(folder, facts)
+
+
+Placed = tuple[NDArray[np.int64], NDArray[np.int64], list[BadRow]]
+
+
+def _placed(scan: Scan) -> Iterator[Placed]:
+    """Places and lines of good rows, and bad rows, as they come."""
+    none = np.zeros(0, np.int64)
+    if isinstance(scan, TableScan):
+        for line, found in scan.parts():
+            if isinstance(found, list):
+                places = scan.places
+                yield places, line + np.arange(len(places)), []
+            elif isinstance(found, BadRow):
+                yield none, none, [found]
+            else:
+                yield np.array([scan.place]), np.array([line]), []
+        return
+    for line, found in scan:
+        if isinstance(found, BadRow):
+            yield none, none, [found]
+        else:
+            yield np.array([scan.place]), np.array([line]), []
+
+
+def _gathered(parts: Iterator[Placed]) -> Iterator[Placed]:
+    """The same in chunks of about ``CHUNK_ROWS`` rows."""
+    held: list[Placed] = []
+    size = 0
+    for part in parts:
+        held.append(part)
+        size += len(part[0]) + len(part[2])
+        if size >= CHUNK_ROWS:
+            yield _joined(held)
+            held, size = [], 0
+    yield _joined(held)
+
+
+def _joined(parts: list[Placed]) -> Placed:
+    none = np.zeros(0, np.int64)
+    places = np.concatenate([none, *(part[0] for part in parts)])
+    lines = np.concatenate([none, *(part[1] for part in parts)])
+    return places, lines, [row for part in parts for row in part[2]]

@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("weft.cli.help", "show a recipe's ingredients and settings"),
+    "new": ("weft.cli.new", "write a recipe to begin with: script, test, README and data"),
     "check": ("weft.cli.check", "check a recipe, its data and one real batch before training"),
     "test": ("weft.cli.test", "build one ingredient of a recipe and show it"),
     "prepare": ("weft.cli.prepare", "read and tokenize a recipe's data once, before training"),

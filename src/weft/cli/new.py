@@ -1,0 +1,32 @@
+"""``weft new NAME``: a recipe to begin with."""
+
+import argparse
+from typing import Any
+
+__all__ = ["add", "run"]
+
+
+def add(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser(
+        "new",
+        help="write a recipe to begin with: a folder with script, test, README and data",
+        description="Writes a folder NAME with a recipe that runs as it is, a test that trains a "
+        "tiny version of it, a README and generated data. Nothing is overwritten.",
+    )
+    parser.add_argument("name", help="what the recipe is called")
+    parser.add_argument(
+        "--template", default="translation", metavar="NAME", help="which kind (translation)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes it and says what to type next."""
+    from weft.recipes.new import new_recipe
+
+    folder = new_recipe(args.name, template=args.template)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            print(path)
+    print(f"\nNext:\n  cd {folder}\n  weft check {args.name}.py\n  weft train {args.name}.py")
+    return 0

@@ -172,6 +172,16 @@ def test_a_built_size_that_is_another_is_refused(folder):
     )
 
 
+def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
+    run = weft.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False)
+    again = weft.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
+    assert again.folder == run.folder
+    config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
+    assert config["built"]["module"]["activation_checkpointing"] is True
+    assert config["built"]["module"]["encoder"]["layer"]["attention"]["num_heads"] == 2
+
+
 def test_lengths_of_time_are_compared_as_times(folder):
     weft.train("tiny.py", [*SHORT, "trainer.max_time=5m"])
     with pytest.raises(UserError) as failure:

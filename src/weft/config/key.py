@@ -10,15 +10,16 @@ import ast
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from weft.config.deciding import deciding
 from weft.config.graph import Node
-from weft.config.ingredient import MISSING, Parameter, Table, documented, settings_of
+from weft.config.ingredient import MISSING, Parameter, Table, documented
 from weft.config.plan import Plan
 from weft.config.script import SCRIPT_MODULE
-from weft.config.values import INVALID, plain
+from weft.config.values import INVALID
 
 __all__ = ["OBSERVERS", "key_settings", "local_modules", "reached_code", "run_key"]
 
@@ -87,21 +88,7 @@ def key_settings(plan: Plan) -> dict[str, Any]:
 
 def _kept(parameter: Parameter, node: Node) -> Any:
     value = node.settings.get(parameter.name, MISSING)
-    return None if value is MISSING or value is INVALID else _without_marked(value, plain(value))
-
-
-def _without_marked(value: Any, data: Any) -> Any:
-    """Plain data of a value, without the nested fields that are not in the key."""
-    if dataclasses.is_dataclass(value) and isinstance(data, dict) and not isinstance(value, type):
-        left_out = {p.name for p in settings_of(value) if not p.in_key}
-        kept = {key: item for key, item in data.items() if key not in left_out}
-        return {k: _without_marked(getattr(value, k, None), item) for k, item in kept.items()}
-    if isinstance(value, Mapping) and isinstance(data, dict):
-        pairs = zip(value.values(), data.items(), strict=True)
-        return {str(key): _without_marked(item, made) for item, (key, made) in pairs}
-    if isinstance(value, Sequence) and isinstance(data, list):
-        return [_without_marked(item, made) for item, made in zip(value, data, strict=True)]
-    return data
+    return None if value is MISSING or value is INVALID else deciding(value)
 
 
 def local_modules(table: Table) -> list[Path]:

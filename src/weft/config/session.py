@@ -1,9 +1,10 @@
 """Building what was planned: on demand, dependencies first, each ingredient once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.config.component import Config
+from weft.config.deciding import deciding
 from weft.config.graph import Node
 from weft.config.ingredient import BuiltFrom
 from weft.config.tree import real
@@ -48,13 +49,19 @@ class Session:
     @property
     def built(self) -> dict[str, Any]:
         """The Configs as built, with the sizes that came from data, as plain data by ingredient."""
-        found: dict[str, Any] = {}
+        return {name: plain(config) for name, config in self._configs()}
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        """As :attr:`built`, without what may be another when a run is gone on with."""
+        return {name: deciding(config) for name, config in self._configs()}
+
+    def _configs(self) -> Iterator[tuple[str, Config]]:
         for name in self._order:
             made = self._objects[name]
             config = made if isinstance(made, Config) else getattr(made, "config", None)
             if isinstance(config, Config) and (config is made or config.owner is type(made)):
-                found[name] = plain(config)  # of another's Config, its type would be wrong
-        return found
+                yield name, config  # of another's Config, its type would be wrong
 
 
 def _made(node: Node, needed: dict[str, Any]) -> Any:

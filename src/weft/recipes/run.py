@@ -165,7 +165,7 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         seed_everything(fold(seed_of(plan), "weights"))
         trainer = session.get("trainer")
         built = {k: v for k, v in session.built.items() if v != plan.settings.get(k)}
-        compare_built(folder, built)
+        compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
         if session.has("task"):
             compare_text(folder, session.get("task").text)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)

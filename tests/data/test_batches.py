@@ -150,3 +150,18 @@ def test_columns_that_do_not_fit():
         EpochBatches({"a": one, "b": two}, Batching(), len, seed=1)
     with pytest.raises(DataError, match=r"^There are no rows to make batches of\.$"):
         EpochBatches({"a": Ragged.from_lists([])}, Batching(), len, seed=1)
+
+
+def test_rows_that_take_part_are_planned_as_if_there_were_no_others():
+    random = np.random.default_rng(2)
+    column = Ragged.from_lists([[1] * n for n in random.integers(1, 30, 300)])
+    chosen = np.flatnonzero(random.random(300) < 0.7)
+    batching = Batching(max_tokens=90)
+    alone = EpochBatches({"a": column.take(chosen)}, batching, lambda rows: rows, seed=4)
+    among = EpochBatches({"a": column}, batching, lambda rows: rows, seed=4, rows=chosen)
+    assert (among.num_rows, among.statistics) == (len(chosen), alone.statistics)
+    for _ in range(2):
+        pairs = list(zip(alone, among, strict=True))
+        assert all(np.array_equal(chosen[a], b) for a, b in pairs)
+    with pytest.raises(DataError, match=r"^There are no rows to make batches of\.$"):
+        EpochBatches({"a": column}, batching, len, seed=1, rows=chosen[:0])

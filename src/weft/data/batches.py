@@ -36,6 +36,8 @@ class EpochBatches(Generic[B]):
         batching: How rows become batches.
         collate: Makes a batch of row indices.
         seed: The run's seed.
+        rows: Numbers of the rows that take part, rising; None: all. The plan is that of columns
+            with these rows alone, and no row is copied; ``collate`` gets their own numbers.
         rank: This process; it gets its share of every batch (``split``), empty where a batch has
             too few rows.
         world_size: Number of processes.
@@ -58,18 +60,21 @@ class EpochBatches(Generic[B]):
         collate: Callable[[NDArray[np.int64]], B],
         *,
         seed: int,
+        rows: NDArray[np.int64] | None = None,
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
         counts = {name: len(column) for name, column in columns.items()}
         if len(set(counts.values())) != 1:
             raise DataError(f"Columns must have one number of rows, but have {counts}.")
-        self.num_rows = next(iter(counts.values()))
+        self.num_rows = next(iter(counts.values())) if rows is None else len(rows)
         if not self.num_rows:
             raise DataError("There are no rows to make batches of.")
         self.batching, self.epoch, self.position = batching, 0, 0
-        self.lengths = {name: column.lengths for name, column in columns.items()}
-        """Ids of every row, by column."""
+        taking_part: NDArray[np.int64] | slice = slice(None) if rows is None else rows
+        self.lengths = {name: column.lengths[taking_part] for name, column in columns.items()}
+        """Ids of every row that takes part, by column."""
+        self._rows = rows
         self._lengths = list(self.lengths.values())
         self._collate, self._seed = collate, seed
         self._rank, self._world_size = rank, world_size
@@ -100,7 +105,8 @@ class EpochBatches(Generic[B]):
     def __iter__(self) -> Iterator[B]:
         epoch, plan = self.epoch, self.plan
         while self.epoch == epoch and self.position < len(plan):
-            batch = self._collate(split(plan[self.position], self._rank, self._world_size))
+            chosen = split(plan[self.position], self._rank, self._world_size)
+            batch = self._collate(chosen if self._rows is None else self._rows[chosen])
             self.position += 1
             yield batch
         if self.epoch == epoch:

@@ -78,8 +78,7 @@ class RowBatches:
 
     Args:
         batches: Batches of row numbers turned into tensors, with exact state.
-        rows: The rows that were encoded, by the same numbers.
-        numbers: Each row's number in the data, where some of it was left out; None: its own.
+        rows: All rows of the data, by the same numbers; also those that are in no batch.
         details: What an evaluation on these batches says of rows that do not count in a value.
     """
 
@@ -88,10 +87,9 @@ class RowBatches:
         batches: EpochBatches[Any],
         rows: Sequence[Row],
         *,
-        numbers: Sequence[int] | None = None,
         details: Mapping[str, str] | None = None,
     ) -> None:
-        self.batches, self.rows, self.numbers = batches, rows, numbers
+        self.batches, self.rows = batches, rows
         self.details = dict(details or {})
 
     @property
@@ -108,8 +106,7 @@ class RowBatches:
 
     def examples(self, batch: Any) -> list[Mapping[str, Any]]:
         """The rows of a batch with their numbers, from 0, in the data."""
-        indices, numbers = batch.rows.tolist(), self.numbers
-        return [{"row": i if numbers is None else int(numbers[i]), **self.rows[i]} for i in indices]
+        return [{"row": i, **self.rows[i]} for i in batch.rows.tolist()]
 
     def state_dict(self) -> dict[str, Any]:
         """Epoch and position."""

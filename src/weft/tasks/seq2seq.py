@@ -125,17 +125,15 @@ class Seq2Seq(Task):
         rows, batching = rows_of(data, train=train)
         made = getattr(data, "fingerprint", None)
         encoded = encoded_rows(self.text, rows, made() if callable(made) else None)
-        columns, numbers = dict(encoded.columns), None
+        columns, kept = dict(encoded.columns), None
         over, details = encoded.over_length, dict[str, str]()
         if len(over) and not train and self.config.over_length == "skip":
             over, details = self._unscored(columns)
         if len(over):
-            numbers = self._kept(len(rows), over, train=train)
-            rows = [rows[i] for i in numbers]
-            columns = {name: column.take(numbers) for name, column in columns.items()}
+            kept = self._kept(len(rows), over, train=train)
             details["left_out"] = self.notes[-1]
-        batches = self._epochs(columns, batching, seed=seed)
-        return RowBatches(batches, rows, numbers=numbers, details=details)
+        batches = self._epochs(columns, batching, seed=seed, rows=kept)
+        return RowBatches(batches, rows, details=details)
 
     def _unscored(self, columns: dict[str, Ragged]) -> tuple[NDArray[np.int64], dict[str, str]]:
         """Cuts targets that are too long to their start mark, which leaves them without a label.
@@ -168,7 +166,12 @@ class Seq2Seq(Task):
         return np.flatnonzero(sources), {"loss": note}
 
     def _epochs(
-        self, columns: Mapping[str, Ragged], batching: Batching, *, seed: int
+        self,
+        columns: Mapping[str, Ragged],
+        batching: Batching,
+        *,
+        seed: int,
+        rows: NDArray[np.int64] | None = None,
     ) -> EpochBatches[Seq2SeqBatch]:
         def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
             batch = collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
@@ -178,9 +181,9 @@ class Seq2Seq(Task):
             target = torch.nn.functional.pad(batch.target, (0, 1), value=self.pad_idx)
             return replace(batch, target=target)
 
-        return EpochBatches(columns, batching, collate, seed=seed)
+        return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
 
-    def _kept(self, count: int, too_long: NDArray[np.int64], *, train: bool) -> list[int]:
+    def _kept(self, count: int, too_long: NDArray[np.int64], *, train: bool) -> NDArray[np.int64]:
         """The rows that are left when those that are too long are out; or the error."""
         limits = self.text.limits
         most = f"{limits['source']} source or {limits['target']} target tokens"
@@ -197,7 +200,7 @@ class Seq2Seq(Task):
         note = f"{len(too_long)} of {count} rows left out: more than {most}."
         self.notes.append(note)
         LOG.warning(note)
-        return np.delete(np.arange(count), too_long).tolist()
+        return np.delete(np.arange(count), too_long)
 
     def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
         if not isinstance(batch, Seq2SeqBatch):  # a type of the recipe's own

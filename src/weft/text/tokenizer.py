@@ -41,7 +41,7 @@ class VocabInfo:
     """
 
     size: int
-    """Number of ids, language tags included: the rows of the embedding."""
+    """Number of ids with the language tags; the embedding has as many rows."""
     unk_idx: int
     """Stands for what the vocabulary cannot write."""
     bos_idx: int

@@ -102,6 +102,19 @@ def module_says(run: Path, line: str) -> None:
     path.write_text(top + mark + "\n".join(lines) + "\n")
 
 
+def block_says(run: Path, line: str) -> None:
+    """Changes the first setting of that name in a block of the rebuilt module."""
+    name = line.partition(":")[0]
+    path = run / "config.yaml"
+    top, mark, record = path.read_text().partition("\n  module:")
+    before, blocks, record = record.partition("\n    encoder:")
+    lines = record.splitlines()
+    at = next(i for i, text in enumerate(lines) if text.strip().startswith(f"{name}:"))
+    indent = len(lines[at]) - len(lines[at].lstrip())
+    lines[at] = " " * indent + line
+    path.write_text(top + mark + before + blocks + "\n".join(lines) + "\n")
+
+
 def task_says(run: Path, line: str) -> None:
     name = line.partition(":")[0]
     path = run / "config.yaml"
@@ -195,6 +208,25 @@ SIZES = {
     "unknown setting": "dim: 16\n    __class__: os.system",
 }
 many("module", SIZES, module_says)
+BLOCKS = {
+    "feed-forward": "ffn_dim: 1000000000000",
+    "feed-forward of a few gigabytes": "ffn_dim: 100000000",
+    "another feed-forward": "ffn_dim: 48",
+    "offset": "offset: 1000000000000",
+    "negative offset": "offset: -1",
+    "heads": "num_heads: 1000000000",
+    "no heads": "num_heads: 0",
+    "heads of keys": "num_kv_heads: 1",
+    "NaN": "dropout: .nan",
+    "no eps": "eps: 0",
+    "norms elsewhere": "norm_order: post",
+    "an import path": "type: '@os.system'",
+    "a dotted path": "type: os.system",
+    "a block of another concept": "type: rms_norm",
+    "an unknown block": "type: rotaryx",
+    "unknown setting": "ffn_dim: 32\n        __class__: os.system",
+}
+many("block", BLOCKS, block_says)
 TASKS = {
     "beam": "beam_size: 1000000000",
     "n-best": "n_best: 1000000000",
@@ -546,6 +578,8 @@ def _(run: Path) -> None:
 
 HARMLESS = {
     "modules that shadow the library's",
+    "module: feed-forward",  # every block has its own in the record, and that one counts
+    "module: offset",
     "config: a recipe elsewhere",  # never looked at: the module and the task are the library's
     "best.json: above",
     "best.json: absolute",

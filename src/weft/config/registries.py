@@ -49,7 +49,12 @@ tokenizers: Registry[Any] = Registry(
     },
 )
 datasets: Registry[Any] = Registry(
-    "data", {"corpus_pairs": "weft.recipes.corpus.data", "text_pairs": "weft.data.text_pairs"}
+    "data",
+    {
+        "corpus_pairs": "weft.recipes.corpus.data",
+        "huggingface_pairs": "weft.data.huggingface",
+        "text_pairs": "weft.data.text_pairs",
+    },
 )
 optimizers: Registry[Any] = Registry(
     "optimizer",

@@ -12,7 +12,7 @@ from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
-__all__ = ["JsonLinesFormat", "json_lines_format"]
+__all__ = ["JsonLinesFormat", "json_lines_format", "pick_row"]
 
 KINDS = {
     dict: "an object",
@@ -112,32 +112,44 @@ class _JsonScan(LineScan):
             return f"not JSON: {error}"
         if not isinstance(found, dict):
             return f"wanted an object, found {KINDS[type(found)]}"
-        layout, row = self._layout, list[str]()
-        for name, key in layout.columns.items():
-            value = _value(found, str(key))
-            if value is None and name not in layout.required:
-                value = ""
-            problem = _problem(found, str(key), value)
-            if problem is not None:
-                return problem
-            row.append(value)
-        return layout.blank(tuple(row)) or tuple(row)
+        return pick_row(found, self._layout)
 
 
-def _value(found: Mapping[str, Any], key: str) -> Any:
+def pick_row(found: Mapping[str, Any], layout: RowFormat) -> Row | str:
+    """The columns of an object, or what is wrong with it.
+
+    >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
+    >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
+    ('Hi.', 'Salut.')
+    >>> pick_row({"en": "Hi.", "fr": {"text": 1}}, layout)
+    "'fr.text': wanted text, found a number"
+    """
+    row = list[str]()
+    for name, key in layout.columns.items():
+        value = value_at(found, str(key))
+        if value is None and name not in layout.required:
+            value = ""
+        problem = problem_of(found, str(key), value)
+        if problem is not None:
+            return problem
+        row.append(value)
+    return layout.blank(tuple(row)) or tuple(row)
+
+
+def value_at(found: Mapping[str, Any], key: str) -> Any:
     """What is at the key, or at a path of keys; None where there is nothing."""
     if key in found or "." not in key:
         return found.get(key)
     first, _, rest = key.partition(".")
     inner = found.get(first)
-    return _value(inner, rest) if isinstance(inner, Mapping) else None
+    return value_at(inner, rest) if isinstance(inner, Mapping) else None
 
 
-def _problem(found: Mapping[str, Any], key: str, value: Any) -> str | None:
+def problem_of(found: Mapping[str, Any], key: str, value: Any) -> str | None:
     if value is None and key not in found:
         return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]
     if not isinstance(value, str):
-        return f"{key!r}: wanted text, found {KINDS[type(value)]}"
+        return f"{key!r}: wanted text, found {KINDS.get(type(value), type(value).__name__)}"
     if "\0" in value:
         return f"{key!r}: NUL at character {value.index(chr(0))}"
     if not value.isascii():

@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.file_rows import FileRows
 from weft.data.store.arrays import ArrayWriter, check_room, locked, open_arrays, store_root
 from weft.data.store.encoding import column_of, encode_chunks, workers_for
 from weft.data.store.manifest import DamagedStoreError, StoreManifest
@@ -63,6 +62,15 @@ def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -
     except StorageError as error:
         LOG.warning("Tokens are not kept, and are made in memory: %s", error)
         return text.encode(rows, with_targets=True)
+
+
+@runtime_checkable
+class StoredRows(Protocol):
+    """Rows that are not in memory, and know how many bytes they have."""
+
+    num_bytes: int
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -210,7 +218,7 @@ def chunks_of(
     [2]
     """
     size = CHUNK_ROWS
-    if isinstance(rows, FileRows):  # few of them at once where they are long
+    if isinstance(rows, StoredRows):  # few of them at once where they are long
         average = rows.num_bytes // max(1, len(rows))
         size = max(1, min(size, CHUNK_CHARACTERS // max(1, average)))
     for first in range(start, len(rows), size):
@@ -223,7 +231,7 @@ def chunks_of(
 
 def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:
     """Characters of the columns; 0 where a row lacks one, which the encoder will say."""
-    if isinstance(rows, FileRows):  # not read for that: at most as many as it has bytes
+    if isinstance(rows, StoredRows):  # not read for that: at most as many as it has bytes
         return rows.num_bytes
     try:
         return sum(int(_lengths(rows, name).sum()) for name in columns)

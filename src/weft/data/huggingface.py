@@ -1,0 +1,237 @@
+"""Pairs of sentences from a Hugging Face ``datasets`` data set: an object, or a folder of one."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.config import Component, registries
+from weft.config import Config as BaseConfig
+from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
+from weft.data.batching import Batching
+from weft.data.formats.json_lines import json_lines_format, pick_row
+from weft.data.formats.row_format import Row, RowFormat
+from weft.data.rows import Rows
+from weft.errors import DataError, MissingExtraError, UserError
+
+__all__ = ["DatasetRows", "HuggingFacePairs"]
+
+READ_ROWS = 1000  # rows asked of the data set at once
+EXCERPT = 80  # characters of a bad row
+
+
+class DatasetRows(Sequence[dict[str, str]]):
+    """The good rows of a data set, which stay in it; each is read when it is asked for.
+
+    Args:
+        dataset: A ``datasets.Dataset``.
+        layout: Which of its columns are taken.
+        numbers: The good rows' numbers in it, rising.
+        num_bytes: Bytes of their text.
+    """
+
+    def __init__(
+        self, dataset: Any, layout: RowFormat, numbers: NDArray[np.int64], *, num_bytes: int
+    ) -> None:
+        self._dataset, self._layout, self._numbers = dataset, layout, numbers
+        self.num_bytes = num_bytes
+
+    @override
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    @override
+    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
+        if isinstance(index, slice):
+            return self._read(self._numbers[index])
+        return self._read(self._numbers[[index]])[0]
+
+    @override
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        for first in range(0, len(self), READ_ROWS):
+            yield from self._read(self._numbers[first : first + READ_ROWS])
+
+    def _read(self, numbers: NDArray[np.int64]) -> Rows:
+        names = tuple(self._layout.columns)
+        rows = [_checked(found, self._layout) for found in _objects(self._dataset, numbers)]
+        return Rows({name: [row[at] for row in rows] for at, name in enumerate(names)})
+
+
+@registries.datasets.register("huggingface_pairs")
+class HuggingFacePairs(Component, AccountedRows):
+    """Rows of a data set of Hugging Face ``datasets`` (extra ``huggingface``), mapped into memory.
+
+    In a script, :meth:`of` takes a data set that is loaded already.
+    """
+
+    class Config(BaseConfig):
+        """Which data set, which of its columns, and how rows are batched."""
+
+        path: Path
+        """A folder that ``save_to_disk`` wrote."""
+        split: str | None = None
+        """The split, where the folder has several."""
+        columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
+        """Names of columns; or each name with the data set's name for it, where a.b is the field b
+        of the column a (translation.en)."""
+        max_tokens: int | None = 2048
+        """Padded source and target cells of one optimizer step, over all ranks; not used where
+        batch_size is set."""
+        batch_size: int | None = None
+        """Rows of one optimizer step, over all ranks."""
+        shuffle: bool = True
+        """Another order in each epoch, a pure function of the run's seed and the epoch."""
+        max_bad_rows: int = 0
+        """How many rows may be left out because they are no text; decided before step 1."""
+
+    def __init__(self, config: "HuggingFacePairs.Config", *, dataset: Any = None) -> None:
+        self.config = config
+        self._layout = json_lines_format(config.columns)
+        self.batching = Batching(
+            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
+        )
+        """How the rows become batches."""
+        self._dataset = _loaded(config) if dataset is None else dataset
+        self._name = str(config.path)
+        _check_columns(self._dataset, self._layout, self._name)
+        self._rows: DatasetRows | None = None
+        self._bad: list[BadRow] = []
+        self._digest = hashlib.sha256()
+
+    @classmethod
+    def of(cls, dataset: Any, **settings: Any) -> "HuggingFacePairs":
+        """The rows of a ``datasets.Dataset``; the settings are those of ``Config`` but ``path``.
+
+        Raises:
+            UserError: The data set lacks a column, or has none in particular (a stream).
+        """
+        name = f"<{type(dataset).__name__}>"
+        if not (hasattr(dataset, "column_names") and hasattr(dataset, "__len__")):
+            raise UserError(
+                f"dataset: wanted a datasets.Dataset with a length, found {name}. Of an iterable "
+                "one, give ready batches, or the rows of list(dataset.take(n))."
+            )
+        return cls(cls.Config(path=Path(name), **settings), dataset=dataset)
+
+    @override
+    def read(self, *, ingredient: str = "train_data") -> "HuggingFacePairs":
+        """Reads all rows, once, and decides about the bad ones.
+
+        Args:
+            ingredient: What the recipe calls this data, for the setting that an error proposes.
+
+        Raises:
+            BadRowsError: There are more bad rows than ``max_bad_rows``.
+            DataError: There is no good row at all.
+        """
+        rows = self._rows or self._read_all()
+        check_bad_rows(
+            self._bad,
+            len(self._dataset),
+            allowed=self.config.max_bad_rows,
+            setting=f"{ingredient}.max_bad_rows",
+        )
+        if not len(rows):
+            raise DataError(f"{self._name}: wanted rows, found {len(self._bad)} bad ones only.")
+        self._rows = rows
+        return self
+
+    def _read_all(self) -> DatasetRows:
+        good, size = list[int](), 0
+        self._bad, self._digest = [], hashlib.sha256(repr(self._layout.columns).encode())
+        for number, found in enumerate(_objects(self._dataset, np.arange(len(self._dataset)))):
+            row = pick_row(found, self._layout)
+            if isinstance(row, str):
+                self._bad.append(BadRow(self._name, number + 1, 0, row, repr(found)[:EXCERPT]))
+                continue
+            good.append(number)
+            text = "\0".join(row).encode() + b"\0"  # no text has a NUL: nothing is taken for two
+            size += len(text)
+            self._digest.update(text)
+        return DatasetRows(self._dataset, self._layout, np.array(good, np.int64), num_bytes=size)
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self.rows())
+
+    def rows(self) -> DatasetRows:
+        """The good rows in the data set's order."""
+        if self._rows is None:
+            self.read()
+        assert self._rows is not None
+        return self._rows
+
+    @property
+    @override
+    def bad_rows(self) -> Sequence[BadRow]:
+        """The rows that were left out; their line is their number in the data set, from 1."""
+        self.rows()
+        return self._bad
+
+    @property
+    @override
+    def count(self) -> RowCount:
+        """Good, bad and total."""
+        return RowCount(len(self.rows()), len(self._bad), len(self._dataset))
+
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits of the rows' text and of the columns' names."""
+        self.rows()
+        return self._digest.hexdigest()
+
+
+def _loaded(config: "HuggingFacePairs.Config") -> Any:
+    """The data set in a folder that ``save_to_disk`` wrote."""
+    try:
+        import datasets
+    except ImportError:
+        raise MissingExtraError("datasets", extra="huggingface", what="huggingface_pairs") from None
+    if not config.path.is_dir():
+        raise UserError(f"path: wanted a folder that save_to_disk wrote; {config.path} is none.")
+    try:
+        found = datasets.load_from_disk(str(config.path))
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"path: {config.path} is no data set that save_to_disk wrote: "
+            f"{(str(error).splitlines() or ['?'])[0]:.200}"
+        ) from error
+    splits = list(found) if isinstance(found, dict) else []
+    if splits and config.split not in splits:
+        raise UserError(f"split: {config.path} has {', '.join(splits)}; found {config.split!r}.")
+    if not splits and config.split is not None:
+        raise UserError(f"split: {config.path} has no splits; leave split={config.split} out.")
+    return found[config.split] if splits else found
+
+
+def _check_columns(dataset: Any, layout: RowFormat, name: str) -> None:
+    known = list(dataset.column_names)
+    for key in map(str, layout.columns.values()):
+        if key not in known and key.split(".")[0] not in known:
+            raise UserError(
+                f"columns: wanted the column {key!r} of {name}, found {', '.join(known) or 'none'}."
+            )
+
+
+def _objects(dataset: Any, numbers: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """Rows by number as objects; asked for by many, which costs a tenth of one by one."""
+    for first in range(0, len(numbers), READ_ROWS):
+        found = dataset[numbers[first : first + READ_ROWS].tolist()]
+        for values in zip(*found.values(), strict=True):
+            yield dict(zip(found, values, strict=True))
+
+
+def _checked(found: dict[str, Any], layout: RowFormat) -> Row:
+    row = pick_row(found, layout)
+    if isinstance(row, str):
+        raise DataError(f"A row of the data set was changed since it was read: {row}.")
+    return row

@@ -6,6 +6,8 @@ import math
 import pytest
 import torch
 from torch import nn
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
 from weft.config import registries
 from weft.errors import UserError
@@ -232,6 +234,27 @@ def test_grouped_heads_are_multi_head_attention_with_copied_keys_and_values():
     full.load_state_dict({**grouped.state_dict(), **copied})
     x = torch.randn(2, LENGTH, DIM)
     close(grouped(x, is_causal=True), full.eval()(x, is_causal=True))
+
+
+def test_grouped_heads_with_rotary_positions_are_llama_s():
+    config = LlamaConfig(
+        hidden_size=DIM, num_attention_heads=HEADS, num_key_value_heads=2, attention_bias=True
+    )
+    config._attn_implementation = "sdpa"
+    theirs = settled(LlamaAttention(config, layer_idx=0))
+    positions = RotaryPositions.Config().build(dim=DIM, head_dim=6, max_length=9)
+    ours = SelfAttention(KINDS["grouped"].build(), dim=DIM, positions=positions)
+    state = theirs.state_dict()
+    parts = {
+        f"qkv.{kind}": torch.cat([state[f"{name}_proj.{kind}"] for name in "qkv"])
+        for kind in ("weight", "bias")
+    }
+    out = {f"out.{kind}": state[f"o_proj.{kind}"] for kind in ("weight", "bias")}
+    ours.load_state_dict(parts | out)
+    x = torch.randn(2, LENGTH, DIM)
+    embeddings = LlamaRotaryEmbedding(config)(x, torch.arange(LENGTH)[None])
+    wanted, _ = theirs(x, position_embeddings=embeddings, attention_mask=None)
+    close(ours(x, is_causal=True), wanted)
 
 
 def test_talking_heads_start_as_multi_head_attention():

@@ -134,6 +134,19 @@ def test_marks_that_a_file_lacks_follow_its_pieces(tmp_path):
     assert (info.pad_idx, info.bos_idx, info.eos_idx, info.unk_idx, info.size) == (2, 3, 4, 5, 6)
 
 
+def test_an_end_mark_that_is_called_unknown_too_is_the_end_mark(tmp_path):
+    """As in GPT-2's and CLIP's files."""
+    path = tmp_path / "tokenizer.json"
+    vocab = {"a": 0, "b": 1, "<|endoftext|>": 2}
+    library = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, [], unk_token="<|endoftext|>"))
+    library.add_special_tokens(["<|endoftext|>"])
+    library.save(str(path))
+    one = HuggingFaceTokenizer.from_file(path)
+    info = one.vocab_info
+    assert (info.eos_idx, info.pad_idx, info.bos_idx, info.unk_idx, info.size) == (2, 3, 4, 5, 6)
+    assert one.create_decoder()([4, 0, 1, 2]) == "a b"
+
+
 def test_marks_can_be_named(tmp_path):
     config = HuggingFaceTokenizer.Config(path=bert_like(tmp_path), eos="sat", bos="@user")
     one = config.build()

@@ -149,6 +149,82 @@ REFUSED = [
 ]
 
 
+SPACES = {"Regex": " {2,}"}
+CLIP = {"Regex": r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"}
+PUBLISHED = {
+    "albert": {
+        "normalizer": sequence(
+            [
+                replace({"String": "``"}, '"'),
+                replace({"String": "''"}, '"'),
+                {"type": "NFKD"},
+                {"type": "StripAccents"},
+                {"type": "Lowercase"},
+                {"type": "Precompiled", "precompiled_charsmap": rules(33)},
+                replace(SPACES, " "),
+            ]
+        ),
+        "pre_tokenizer": sequence(
+            [
+                {"type": "WhitespaceSplit"},
+                {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
+            ],
+            "pretokenizers",
+        ),
+    },
+    "llama 2": {
+        "normalizer": sequence(
+            [{"type": "Prepend", "prepend": "▁"}, replace({"String": " "}, "▁")]
+        ),
+        "decoder": sequence(
+            [
+                replace({"String": "▁"}, " "),
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+            ],
+            "decoders",
+        ),
+    },
+    "clip": {
+        "normalizer": sequence(
+            [{"type": "NFC"}, replace({"Regex": r"\s+"}, " "), {"type": "Lowercase"}]
+        ),
+        "pre_tokenizer": sequence(
+            [
+                {"type": "Split", "pattern": CLIP, "behavior": "Removed", "invert": True},
+                {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+            ],
+            "pretokenizers",
+        ),
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True},
+    },
+    "bert": {
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+    },
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_steps_of_published_files_are_known(name, tmp_path):
+    raw = json.dumps(content(**PUBLISHED[name])).encode()
+    parsed = parse_tokenizer_json(raw, tmp_path / "t.json")
+    for step, value in PUBLISHED[name].items():
+        assert parsed.content[step] == value
+    if name != "albert":  # whose rules of normalization are made up here
+        path = tmp_path / "t.json"
+        path.write_bytes(raw)
+        assert HuggingFaceTokenizer.from_file(path).create_encoder()("ab")[-2] in (0, 1, 2)
+
+
 @pytest.mark.parametrize(("made", "message"), REFUSED, ids=range(len(REFUSED)))
 def test_what_is_refused_and_why(made, message, tmp_path):
     path = tmp_path / "tokenizer.json"

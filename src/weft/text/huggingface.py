@@ -116,9 +116,12 @@ class _JsonPieces(Pieces):
         found = parse_tokenizer_json(raw, path, (*given, *sum(_NAMES.values(), ())))
         self._library = _load(found, path)
         marks = {name: _mark(name, names[name], found, path) for name in _NAMES}
+        self._unknown = found.renamed.get(found.unk or "")
+        if marks["unk"] in (marks["pad"], marks["bos"], marks["eos"]):
+            # GPT-2 and CLIP call <|endoftext|> the unknown token, which bytes never need.
+            marks["unk"], self._unknown = None, None
         self.size, self.marks = found.size, Marks(**marks)
         self._silent = found.special - {marks["unk"]}
-        self._unknown = found.renamed.get(found.unk or "")
 
     @override
     def encode(self, texts: Sequence[str]) -> Ragged:

@@ -28,22 +28,26 @@ class Affine:
     """*Shape:* :math:`(I,O)`."""
     bias: Tensor | None
     """*Shape:* :math:`(O)`."""
+    scale: float = 1.0
+    """What the result is multiplied with, at no cost."""
 
     @classmethod
-    def of(cls, weight: Tensor, bias: Tensor | None, *, copy: bool) -> "Affine":
+    def of(cls, weight: Tensor, bias: Tensor | None, *, copy: bool, scale: float = 1.0) -> "Affine":
         """The map of a linear layer.
 
         Args:
             weight: *Shape:* :math:`(O,I)`.
             bias: *Shape:* :math:`(O)`.
             copy: Whether the weight is copied, for speed, or a view.
+            scale: What the result is multiplied with.
         """
         weight = weight.detach().t()
         bias = None if bias is None else bias.detach()
-        return cls(weight.contiguous() if copy else weight, bias)
+        return cls(weight.contiguous() if copy else weight, bias, scale)
 
     def __call__(self, x: Tensor) -> Tensor:
         """*Shape:* :math:`(N,I)` to :math:`(N,O)`."""
         if self.bias is None:
-            return torch.mm(x, self.weight)
-        return torch.addmm(self.bias, x, self.weight)
+            y = torch.mm(x, self.weight)
+            return y if self.scale == 1 else y * self.scale
+        return torch.addmm(self.bias, x, self.weight, beta=self.scale, alpha=self.scale)

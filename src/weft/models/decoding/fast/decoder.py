@@ -3,11 +3,11 @@
 from typing import Final, cast, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.models.decoders.transformer import TransformerDecoderLayer
 from weft.models.decoding.fast.affine import Affine
-from weft.models.decoding.fast.layer import FastLayer
+from weft.models.decoding.fast.layer import FastLayer, norm_of
 from weft.models.decoding.fast.slots import SlotCache
 from weft.models.decoding.hypothesis import Generator
 from weft.models.layers.heads import MultiHead
@@ -80,7 +80,7 @@ class FastDecoder:
         ]
         bias = cast("Tensor | None", model.output_bias)
         self.output = Affine.of(model.output_weight, bias, copy=copy)
-        self.norm: nn.Module = model.decoder.norm
+        self.norm = norm_of(model.decoder.norm)
 
     def train(self, mode: bool = True) -> "FastDecoder":
         """Nothing: it is for evaluation only."""

@@ -44,20 +44,17 @@ class SlotCache:
     ) -> None:
         first = memory[0]
         self.groups, length = first.shape[1], first.shape[3]
-        self.heads = heads
+        self.heads, self.features = heads, features
         self.beams = 1
         self.position = 0
         """Number of tokens read."""
         self.slots = 0
         """Slots written."""
         missing = max(LEAST_SLOTS - length, 0)
-        self.memory = [F.pad(x, (0, 0, 0, missing)).contiguous() for x in memory]
-        """Keys and values of the memory of each layer. *Shape:* :math:`(2,G,H,S,K)`."""
-        self.memory_mask = _additive(memory_mask, length, missing, like=first)
-        """Added to the scores of the memory. *Shape:* :math:`(G,1,1,S)`."""
-        self.written = [first.new_empty(0)] * len(memory)
-        """Keys and values of each layer. *Shape:* :math:`(2,G,H,T,K)`."""
-        self._features = features
+        self._memory = [F.pad(keys_values, (0, 0, 0, missing)) for keys_values in memory]
+        self._memory_mask = _additive(memory_mask, length, missing, like=first)
+        self._lay_out_memory()
+        self._written = [first.new_empty(0)] * len(memory)  # each (2, G, H, T, F)
         self._mask = first.new_empty((self.groups, 1, 0))  # (G, K, T)
         self._own = first.new_zeros((1, 1))
         self._make_room(FIRST_STEPS)
@@ -104,20 +101,23 @@ class SlotCache:
             return None
         return self._mask[:, :, : max(new, LEAST_SLOTS)]
 
-    def write(self, layer: int, keys_values: Tensor) -> Tensor:
+    def write(self, layer: int, keys_values: Tensor) -> tuple[Tensor, Tensor]:
         """Writes a position of each beam to the slots that are open.
 
         Args:
             layer: Number of the layer.
-            keys_values: *Shape:* :math:`(2,G,H,K,K')`.
+            keys_values: *Shape:* :math:`(GK,2HF)`.
 
         Returns:
-            What was written so far, with at least ``LEAST_SLOTS`` slots. *Shape:*
-            :math:`(2,G,H,T,K')`.
+            Keys :math:`(GH,F,T)` and values :math:`(GH,T,F)` written so far, with at least
+            ``LEAST_SLOTS`` slots.
         """
-        cache, new = self.written[layer], self.slots + self.beams
-        cache[:, :, :, self.slots : new] = keys_values
-        return cache[:, :, :, : max(new, LEAST_SLOTS)]
+        new = keys_values.view(self.groups, self.beams, 2, self.heads, self.features)
+        place = self._written[layer].narrow(3, self.slots, self.beams)
+        place.copy_(new.permute(2, 0, 3, 1, 4))
+        used = max(self.slots + self.beams, LEAST_SLOTS)
+        keys, values = self._views[layer]
+        return keys.narrow(2, 0, used), values.narrow(1, 0, used)
 
     def close_slots(self) -> None:
         """Moves on by a position."""
@@ -126,17 +126,28 @@ class SlotCache:
 
     def _keep(self, groups: Tensor) -> None:
         self.groups = len(groups)
-        self.memory = [keys_values.index_select(1, groups) for keys_values in self.memory]
-        if self.memory_mask is not None:
-            self.memory_mask = self.memory_mask[groups]
+        self._memory = [keys_values.index_select(1, groups) for keys_values in self._memory]
+        if self._memory_mask is not None:
+            self._memory_mask = self._memory_mask[groups]
+        self._lay_out_memory()
         self._mask = self._mask[groups]
         self._make_room(self._mask.shape[2], groups=groups)
+
+    def _lay_out_memory(self) -> None:
+        """Lays the memory out as products read it."""
+        heads = self._memory[0].shape[2]
+        self.memory = [_rows(keys_values) for keys_values in self._memory]
+        """Keys :math:`(GH,F,S)` and values :math:`(GH,S,F)` of the memory by layer."""
+        self.memory_mask = None
+        """Added to the scores of the memory. *Shape:* :math:`(GH,1,S)`."""
+        if self._memory_mask is not None:
+            self.memory_mask = self._memory_mask.repeat_interleave(heads, dim=0)[:, 0]
 
     def _make_room(self, slots: int, groups: Tensor | None = None) -> None:
         """Moves to caches of so many slots, with some groups or all."""
         slots = max(slots, LEAST_SLOTS)
-        shape = (2, self.groups, self.heads, slots, self._features)
-        for layer, before in enumerate(self.written):
+        shape = (2, self.groups, self.heads, slots, self.features)
+        for layer, before in enumerate(self._written):
             cache = self._mask.new_empty(shape)
             # The rest is written before it is read, but for what is masked up to LEAST_SLOTS:
             # zeros, as 0 times what is not finite would not be 0.
@@ -144,8 +155,18 @@ class SlotCache:
             if self.slots:
                 used, place = before[:, :, :, : self.slots], cache[:, :, :, : self.slots]
                 place.copy_(used if groups is None else used.index_select(1, groups))
-            self.written[layer] = cache
+            self._written[layer] = cache
+        self._views = [_rows(cache) for cache in self._written]
         self._mask = F.pad(self._mask, (0, slots - self._mask.shape[2]), value=-torch.inf)
+
+
+def _rows(keys_values: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys, turned, and values with a row for each head.
+
+    *Shape:* :math:`(2,G,H,T,F)` to :math:`(GH,F,T)` and :math:`(GH,T,F)`.
+    """
+    keys, values = keys_values.contiguous().flatten(1, 2).unbind(0)
+    return keys.transpose(1, 2), values
 
 
 def _additive(mask: Tensor | None, length: int, missing: int, *, like: Tensor) -> Tensor | None:

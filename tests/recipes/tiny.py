@@ -46,7 +46,6 @@ import json, os, sys
 import sacrebleu, sentencepiece, torch
 import weft.recipes.run, weft.recipes.experiments
 from weft.cli.main import main
-torch.optim.AdamW([torch.zeros(1)], fused=True)  # imports torch._dynamo, which takes seconds
 for line in sys.stdin:
     job = json.loads(line)
     child = os.fork()

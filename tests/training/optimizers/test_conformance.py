@@ -13,6 +13,7 @@ from weft.checkpoint.tensors import read_tensors, write_tensors
 from weft.config import registries
 from weft.runtime.files import HashingFile
 from weft.training import LAMB, SGD, Adafactor, Adam, AdamW, Lion, Muon
+from weft.training.optimizers import stepping
 
 
 class Tiny(nn.Module):
@@ -283,3 +284,22 @@ def test_a_tensor_of_no_gradient_anywhere_is_no_error(name):
     before = job.weights()
     job.optimizer.step()
     assert all(torch.equal(weight, before[key]) for key, weight in job.weights().items())
+
+
+@pytest.mark.parametrize("name", ["lion", "lamb"])
+@pytest.mark.parametrize("numbers", [1, 20])
+def test_how_many_numbers_are_moved_at_once_changes_nothing(name, numbers, monkeypatch):
+    whole, parts = Job(ALL[name][0]), Job(ALL[name][0])
+    calls = []
+    move = type(parts.optimizer)._move
+    monkeypatch.setattr(
+        type(parts.optimizer), "_move", lambda *a: (calls.append(len(a[1])), move(*a))
+    )
+    whole.step()
+    assert calls == [4, 3]
+    calls.clear()
+    monkeypatch.setattr(stepping, "CPU_NUMBERS", numbers)
+    parts.step()
+    assert calls == ([1] * 7 if numbers == 1 else [1, 1, 1, 1, 3])
+    for one, other in zip(whole.module.parameters(), parts.module.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -16,7 +16,7 @@ __all__ = ["SGD"]
 
 @registries.optimizers.register("sgd")
 class SGD(Optimizer):
-    """Gradient descent with momentum (Polyak 1964) or Nesterov's, in torch's form.
+    """Gradient descent with momentum (Polyak 1964) or Nesterov's, in torch's fused form.
 
     With gradient g, momentum m and rate r: ``b = m b + g``, then ``w -= r b``; with ``nesterov``
     ``w -= r (g + m b)`` (Sutskever et al. 2013). The first b is g.
@@ -52,15 +52,25 @@ class SGD(Optimizer):
 
         @override
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-            """Torch's SGD, over all parameters at once.
+            """Torch's SGD, whose momentum is 0 before the first gradient instead of missing.
 
-            Not its fused form: that fails where a parameter has its first gradient at a later step.
+            That is the same formula, and the fused form fails where only some momenta are missing.
             """
-            return without_compiler(torch.optim.SGD)(
+            optimizer = without_compiler(torch.optim.SGD)(
                 groups,
                 lr=self.lr,
                 momentum=self.momentum,
                 nesterov=self.nesterov,
                 weight_decay=self.weight_decay,
-                foreach=True,
+                fused=True,
             )
+            if self.momentum:
+                optimizer.register_step_pre_hook(_begin_momentum)
+            return optimizer
+
+
+def _begin_momentum(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None and "momentum_buffer" not in optimizer.state[parameter]:
+                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)

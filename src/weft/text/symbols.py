@@ -142,13 +142,15 @@ class _CharacterPieces(Pieces):
             points = _code_points(characters)
         except UnicodeEncodeError:
             raise UserError("'characters' holds half of a surrogate pair.") from None
+        if not characters:
+            raise UserError("'characters' must hold one character at least.")
         if len(set(characters)) < len(characters):
             twice = max(characters, key=Counter(characters).__getitem__)
             raise UserError(f"'characters' must hold each character once, but has {twice!r} twice.")
         self._characters = characters
         self.size = FIRST + len(characters)
         # One place more than the highest code point: all that lie beyond are looked up there.
-        self._ids = np.full(int(points.max(initial=0)) + 2, MARKS.unk, dtype=np.int32)
+        self._ids = np.full(int(points.max()) + 2, MARKS.unk, dtype=np.int32)
         self._ids[points] = np.arange(FIRST, self.size)
         self._text = ["", UNKNOWN, "", "", *characters]
 

@@ -27,6 +27,13 @@ def moved(module, seed):
     return module
 
 
+def begun(module, *, ema):
+    """The average as a run begins it."""
+    weights = Weights(module, ema=ema)
+    weights.begin()
+    return weights
+
+
 def module_with_all():
     """A frozen parameter, a tied one, a buffer that moves, and some that are trained."""
     module = nn.ModuleDict({"a": nn.Linear(3, 3), "norm": nn.BatchNorm1d(3), "b": nn.Linear(3, 3)})
@@ -37,7 +44,7 @@ def module_with_all():
 
 def test_it_is_the_formula():
     module = nn.Linear(3, 2)
-    weights, wanted = Weights(module, ema=0.6), None
+    weights, wanted = begun(module, ema=0.6), None
     for step in range(1, 40):
         moved(module, step)
         weights.update(step)
@@ -51,8 +58,10 @@ def test_it_is_the_formula():
 
 def test_after_the_warmup_it_is_torchs():
     module = nn.Linear(3, 2)
-    weights = Weights(module, ema=0.9)
+    moved(module, 1)
+    weights = begun(module, ema=0.9)
     theirs = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    theirs.update_parameters(module)  # its first takes the weights as they are
     for step in range(100, 130):
         moved(module, step)
         weights.update(step)
@@ -62,7 +71,7 @@ def test_after_the_warmup_it_is_torchs():
 
 def test_only_what_is_trained_is_averaged():
     module = module_with_all()
-    weights = Weights(module, ema=0.5)
+    weights = begun(module, ema=0.5)
     for step in (1, 2):
         moved(module, step)
         module["norm"].running_mean += 1
@@ -80,7 +89,7 @@ def test_only_what_is_trained_is_averaged():
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_weights_come_back_bitwise(fails):
     module = module_with_all()
-    weights = Weights(module, ema=0.5)
+    weights = begun(module, ema=0.5)
     for step in (1, 2):
         weights.update(step)
         moved(module, step)
@@ -99,7 +108,7 @@ def test_the_weights_come_back_bitwise(fails):
 
 def test_without_it_there_is_one_model_and_nothing_is_copied():
     module = nn.Linear(2, 2)
-    weights = Weights(module, ema=None)
+    weights = begun(module, ema=None)
     weights.update(1)
     assert weights.parts == {"model": module}
     before = module.weight.detach().clone()

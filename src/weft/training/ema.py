@@ -30,6 +30,7 @@ class Weights:
     Example:
         >>> module = nn.Linear(1, 1, bias=False)
         >>> weights = Weights(module, ema=0.5)
+        >>> weights.begin()
         >>> for step, value in enumerate((1.0, 12.0), start=1):
         ...     _ = nn.init.constant_(module.weight, value)
         ...     weights.update(step)
@@ -44,6 +45,12 @@ class Weights:
         self.module, self.ema = module, ema
         self._average: dict[Tensor, Tensor] = {}
 
+    def begin(self) -> None:
+        """Begins the average with the weights as they are, where none has been loaded."""
+        if self.ema is not None and not self._average:
+            trained = [p for p in self.module.parameters() if p.requires_grad]
+            self._average = {p: p.detach().clone() for p in trained}
+
     def update(self, step: int) -> None:
         """Takes the weights after a step into the average.
 
@@ -53,10 +60,6 @@ class Weights:
         if self.ema is None:
             return
         decay = min(self.ema, (step - 1) / (step + 9))
-        if not self._average:
-            trained = [p for p in self.module.parameters() if p.requires_grad]
-            self._average = {p: p.detach().clone() for p in trained}
-            return
         with torch.no_grad():
             torch._foreach_lerp_([*self._average.values()], [*self._average], 1 - decay)
 
@@ -83,7 +86,7 @@ class Weights:
         return {"model": self, "weights": self.module}
 
     def state_dict(self) -> dict[str, Any]:
-        """The module's state with the average in it; before the first step the module's own."""
+        """The module's state with the average in it."""
         state = self.module.state_dict(keep_vars=True)
         tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
         return {**state, **{k: self._average.get(v, v).detach() for k, v in tensors.items()}}

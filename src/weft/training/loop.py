@@ -208,6 +208,7 @@ class Trainer(Component):
             self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
         for line in [f"Resumed at step {step:,}."] if step is not None else self.task.initialize():
             LOG.info(line)
+        self.weights.begin()
         if self.selection is not None and self.selection.stalled():
             LOG.info(f"The run ends here: {self.selection.patience_spent}.")
         self.reporters.start(self.info)

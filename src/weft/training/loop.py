@@ -13,7 +13,7 @@ import torch
 from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
-from weft.errors import CheckpointError, DataError, NonFiniteError, RunError, RunStoppedError
+from weft.errors import CheckpointError, RunStoppedError
 from weft.metrics.metric import Direction
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
 from weft.models import fast
@@ -30,6 +30,7 @@ from weft.training.callbacks import Callback
 from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
+from weft.training.nonfinite import NonFinite, broken_step
 from weft.training.progress import Progress
 from weft.training.schedules import Schedule
 from weft.training.selection import Selection
@@ -42,8 +43,6 @@ LOG = logging.getLogger("weft")
 
 ASKING = ("start", "step", "evaluated")
 """What a callback may answer with a request to stop."""
-SHOWN_ROWS = 20
-"""Row numbers in an error; a step of many batches has thousands."""
 
 
 class Trainer(Component):
@@ -89,6 +88,7 @@ class Trainer(Component):
         take_fast_paths(config.fast)
         task.module.to(env.device)
         self.weights = Weights(task.module, ema=config.ema)
+        self.nonfinite = NonFinite(config.on_nonfinite, limit=config.max_nonfinite)
         self.reporters, self.callbacks, self.ranks = (
             Reporters(reporters),
             list(callbacks),
@@ -129,6 +129,7 @@ class Trainer(Component):
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began = self.clock.seconds
         group, (count, total) = next(self.data), torch.zeros(2, device=self.task.device)
+        losses = []
         seed_all(
             self.config.seed, before.steps
         )  # dropout is a function of (seed, step), not of history
@@ -137,13 +138,14 @@ class Trainer(Component):
             loss = self.task.training_step(batch)
             loss.total.backward()  # gradients of a sum ...
             count, total = count + loss.count, total + loss.total.detach()
-            self.sums.add(loss)
+            losses.append(loss.detach())
         factor = self.ranks.size / self.ranks.sum_(
             count
         )  # ... of a mean over all ranks and batches
         norm = finite_norm(self.parameters) * factor
         if not torch.isfinite(norm + total):  # the one synchronization of a step
-            raise self.not_finite(norm, total=total, count=count, group=group, before=before)
+            return self.leave_out(group, before, norm=norm, total=total, count=count)
+        self.nonfinite.fine(before.steps + 1)
         clip = self.config.clip_norm
         if clip is not None and norm > clip:
             factor = factor * clip / norm
@@ -155,12 +157,9 @@ class Trainer(Component):
         self.optimizer.step()
         self.weights.update(before.steps + 1)
         self.optimizer.zero_grad(set_to_none=True)
-        examples = sum(self.task.batch_size(batch) for batch in group.batches)
-        now = Progress(
-            before.steps + 1, group.epochs, before.examples + examples, self.clock.seconds
-        )
-        self.sums.took(examples, seconds=self.clock.seconds - began)
-        return now
+        for loss in losses:
+            self.sums.add(loss)
+        return self.took(group, before, seconds=self.clock.seconds - began)
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""
@@ -171,7 +170,8 @@ class Trainer(Component):
         due = last or evaluation or config.report_every.due(before, now)
         if due and self.sums.steps:
             values, rates = self.sums.pop()
-            self.report("train", now, {**values, "lr": self.optimizer.param_groups[0]["lr"]}, rates)
+            values |= {**self.nonfinite.pop(), "lr": self.optimizer.param_groups[0]["lr"]}
+            self.report("train", now, values, rates)
         best = False
         if evaluation and self.selection:
             self.report("valid", now, evaluation.values, {})
@@ -189,6 +189,7 @@ class Trainer(Component):
         """Everything that must survive a crash, by the name it is saved under."""
         parts = {
             **self.weights.parts,
+            **self.nonfinite.parts,
             "optimizer": self.optimizer,
             "data": self.data,
             "clock": self.clock,
@@ -213,6 +214,33 @@ class Trainer(Component):
             LOG.info(f"The run ends here: {self.selection.patience_spent}.")
         self.reporters.start(self.info)
         self.tell("start", self.clock.now)
+        if step is None and self.config.on_nonfinite == "rollback":
+            self.save(best=False)  # there is always something to go back to
+
+    def took(self, group: Group, before: Progress, *, seconds: float) -> Progress:
+        """Counts a step; returns where the run is after it."""
+        examples = sum(self.task.batch_size(batch) for batch in group.batches)
+        self.sums.took(examples, seconds=seconds)
+        done = before.examples + examples
+        return Progress(before.steps + 1, group.epochs, done, self.clock.seconds)
+
+    def leave_out(self, group: Group, before: Progress, **found: torch.Tensor) -> Progress:
+        """Goes on after a step that is not finite, or raises, by ``trainer.on_nonfinite``."""
+        examples = [row for batch in group.batches for row in self.data.data.examples(batch)]
+        error = broken_step(before.steps + 1, examples=examples, **found)
+        self.nonfinite.take(error, step=before.steps + 1)
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.config.on_nonfinite == "skip":
+            return self.took(group, before, seconds=self.clock.seconds - before.seconds)
+        ahead = (self.data, self.data.state_dict()), (self.nonfinite, self.nonfinite.state_dict())
+        seconds, step = self.clock.seconds, self.checkpoints.restore(self.parts)
+        for part, state in ahead:
+            part.load_state_dict(state)
+        self.clock.spent(seconds)
+        best = self.selection is not None and self.selection.is_best(self.clock.now.steps)
+        self.save(best=best)  # a run killed from here on does not meet the broken step again
+        LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
+        return self.clock.now
 
     def ended(self, now: Progress) -> bool:
         """Whether the limit is reached, patience is spent, or a callback asked."""
@@ -327,33 +355,6 @@ class Trainer(Component):
             total=self.total,
             facts={"parameters": size, "device": str(self.task.device)},
             directions=directions_of(self.task),
-        )
-
-    def not_finite(
-        self,
-        norm: torch.Tensor,
-        *,
-        total: torch.Tensor,
-        count: torch.Tensor,
-        group: Group,
-        before: Progress,
-    ) -> RunError | DataError:
-        """Says where the numbers broke: the step, and the rows of its batches, from 1."""
-        found = [row for batch in group.batches for row in self.data.data.examples(batch)]
-        rows = [int(row["row"]) + 1 for row in found if "row" in row]
-        more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
-        listed = ", ".join(map(str, rows[:SHOWN_ROWS])) + more
-        where = f" Rows of train_data in this step: {listed}." if rows else ""
-        if not count:
-            return DataError(
-                f"Step {before.steps + 1} has no target to learn from: the count of its loss is 0; "
-                f"the weights were not touched.{where} Leave such rows out of train_data."
-            )
-        broken = ("loss", total) if not torch.isfinite(total) else ("gradient norm", norm)
-        return NonFiniteError(
-            f"The {broken[0]} is {broken[1].item():g} at step {before.steps + 1}; "
-            f"the weights were not touched.{where} "
-            "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
         )
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from weft.config.component import Config, setting
 from weft.errors import UserError
 from weft.models.fast import Fast
+from weft.training.nonfinite import Policy
 from weft.training.progress import Every, Until
 from weft.training.selection import Selection
 
@@ -34,6 +35,12 @@ class TrainerConfig(Config):
     """Batches whose gradients make one optimizer step."""
     clip_norm: float | None = 1.0
     """Largest norm of a step's gradient; null leaves it as it is."""
+    on_nonfinite: Policy = "stop"
+    """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
+    the step's update out, ``rollback`` goes back to the newest checkpoint and on with other
+    data."""
+    max_nonfinite: int = 5
+    """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""
@@ -46,7 +53,7 @@ class TrainerConfig(Config):
 
     def __post_init__(self) -> None:
         """Refuses numbers no run can have."""
-        for name in ("max_steps", "max_epochs", "accumulate", "keep"):
+        for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"trainer.{name} must be at least 1, but is {value}.")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -56,6 +57,11 @@ class Clock:
         same = state.get("until", str(self.until)) == str(self.until)
         self.asked_to_stop = same and bool(state.get("asked_to_stop"))
         self._before, self._started = self.now.seconds, time.monotonic()
+
+    def spent(self, seconds: float) -> None:
+        """Counts the time that was spent, although the run went back to an earlier place."""
+        self.now, self.seen = (replace(place, seconds=seconds) for place in (self.now, self.seen))
+        self._before, self._started = seconds, time.monotonic()
 
 
 class TrainSums:

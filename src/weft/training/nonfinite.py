@@ -1,0 +1,127 @@
+"""What a run does about a loss or a gradient that is NaN or infinite."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from torch import Tensor
+
+from weft.checkpoint.parts import Stateful
+from weft.errors import DataError, NonFiniteError
+
+__all__ = ["NonFinite", "Policy", "broken_step"]
+
+LOG = logging.getLogger("weft")
+
+Policy = Literal["stop", "skip", "rollback"]
+
+SHOWN_ROWS = 20
+"""Row numbers in an error; a step of many batches has thousands."""
+REPORTED = {"skip": "skipped_steps", "rollback": "rollbacks"}
+"""Name of the count among the training values."""
+
+
+class NonFinite:
+    """Counts the steps that broke, and ends the run after too many in a row.
+
+    ``skip`` leaves the update of a broken step out. ``rollback`` goes back to the newest good
+    checkpoint and on with the data after what broke the step, as PaLM was trained (Chowdhery et
+    al. 2022, section 5.1): the batches since the checkpoint are not seen again, since the same
+    batches from the same weights would break again.
+
+    Args:
+        policy: What is done.
+        limit: Broken steps in a row (of ``rollback``: that came before the run got further) with
+            which the run ends.
+
+    Example:
+        >>> nonfinite = NonFinite("skip", limit=2)
+        >>> nonfinite.take(NonFiniteError("The loss is nan at step 7."), step=7)
+        >>> nonfinite.fine(8)
+        >>> nonfinite.take(NonFiniteError("The loss is nan at step 9."), step=9)
+        >>> nonfinite.take(NonFiniteError("The loss is nan at step 10."), step=10)
+        Traceback (most recent call last):
+        weft.errors.NonFiniteError: The loss is nan at step 10.
+        It is number 2 in a row (trainer.max_nonfinite=2): the run ends.
+    """
+
+    def __init__(self, policy: Policy, *, limit: int) -> None:
+        self.policy, self.limit = policy, limit
+        self.unreported, self.in_a_row, self.furthest = 0, 0, 0
+
+    def take(self, error: NonFiniteError | DataError, *, step: int) -> None:
+        """Takes note of a broken step.
+
+        Args:
+            error: What broke.
+            step: The step, from 1.
+
+        Raises:
+            NonFiniteError: The policy is ``stop``, or it was one too many.
+            DataError: The step has no target, which no policy passes over.
+        """
+        if self.policy == "stop" or isinstance(error, DataError):
+            raise error
+        self.unreported, self.in_a_row = self.unreported + 1, self.in_a_row + 1
+        self.furthest = max(self.furthest, step)
+        if self.in_a_row >= self.limit:
+            raise NonFiniteError(
+                f"{error}\nIt is number {self.in_a_row} in a row "
+                f"(trainer.max_nonfinite={self.limit}): the run ends."
+            )
+        done = {"skip": "its update is left out", "rollback": "the run goes back"}[self.policy]
+        LOG.warning("%s\nNumber %d in a row: %s.", error, self.in_a_row, done)
+
+    def fine(self, step: int) -> None:
+        """Takes note of a step that did not break."""
+        if step > self.furthest:
+            self.in_a_row = 0
+
+    def pop(self) -> dict[str, float]:
+        """How many steps broke since the last report, by the policy's name for it; none if 0."""
+        count, self.unreported = self.unreported, 0
+        return {REPORTED[self.policy]: float(count)} if count else {}
+
+    @property
+    def parts(self) -> dict[str, Stateful]:
+        """What is saved; a run that stops at once has nothing to save."""
+        return {} if self.policy == "stop" else {"nonfinite": self}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts."""
+        names = ("unreported", "in_a_row", "furthest")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes saved counts."""
+        for name in self.state_dict():
+            setattr(self, name, int(state[name]))
+
+
+def broken_step(
+    step: int, *, norm: Tensor, total: Tensor, count: Tensor, examples: Sequence[Mapping[str, Any]]
+) -> NonFiniteError | DataError:
+    """Says where the numbers broke: the step, and the rows of its batches, from 1.
+
+    Args:
+        step: The step, from 1.
+        norm: The gradient's norm, shape ``[]``.
+        total: The loss, shape ``[]``.
+        count: Its targets, shape ``[]``.
+        examples: The rows of the step.
+    """
+    rows = [int(row["row"]) + 1 for row in examples if "row" in row]
+    more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
+    listed = ", ".join(map(str, rows[:SHOWN_ROWS])) + more
+    where = f" Rows of train_data in this step: {listed}." if rows else ""
+    if not count:
+        return DataError(
+            f"Step {step} has no target to learn from: the count of its loss is 0; "
+            f"the weights were not touched.{where} Leave such rows out of train_data."
+        )
+    broken = ("loss", total) if not total.isfinite() else ("gradient norm", norm)
+    return NonFiniteError(
+        f"The {broken[0]} is {broken[1].item():g} at step {step}; "
+        f"the weights were not touched.{where} "
+        "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
+    )

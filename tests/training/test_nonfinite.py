@@ -1,0 +1,188 @@
+"""What is done about a step that is not finite: left out, or gone back from; bounded, resumable."""
+
+import math
+
+import pytest
+import torch
+
+from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from weft.checkpoint import Checkpoints
+from weft.errors import DataError, NonFiniteError, UserError
+from weft.tasks import Loss, Translation
+from weft.training import Callback, Every, Trainer
+from weft.training.nonfinite import NonFinite, broken_step
+
+STEPS = 12
+
+
+class Poisoned(Translation):
+    """One row of the data breaks the loss, or the gradient, of its batch: once an epoch."""
+
+    how, rows = "loss", (13,)
+
+    def training_step(self, batch):
+        found = super().training_step(batch)
+        if not set(self.rows) & set(batch.rows.tolist()):
+            return found
+        if self.how == "gradient":
+            found.total.register_hook(lambda gradient: gradient * math.nan)
+            return found
+        return Loss(found.total * math.nan, found.count, found.sums)
+
+
+class Asks(Callback):
+    """Which steps were taken, by the trainer's own count, and where it stood before each."""
+
+    def __init__(self):
+        self.steps = []
+
+    def step(self, progress):
+        self.steps.append(progress.steps)
+
+
+@pytest.fixture(params=["loss", "gradient"])
+def poisoned(bench, monkeypatch, request):
+    monkeypatch.setattr(Poisoned, "how", request.param)
+    return bench.but(task_class=Poisoned, trainer={"on_nonfinite": "skip", "max_steps": STEPS})
+
+
+def broken(bench):
+    """The steps with the poisoned row, and the trainer's data as it is drawn."""
+    trainer = bench.but(folder=bench.folder / "drawn").make()
+    groups = [next(trainer.data) for _ in range(STEPS)]
+    return [
+        step
+        for step, group in enumerate(groups, 1)
+        if any(13 in batch.rows for batch in group.batches)
+    ]
+
+
+def test_a_skipped_step_leaves_its_update_out_and_nothing_else(poisoned):
+    steps = broken(poisoned)
+    assert len(steps) == 3  # three epochs
+    trainer = poisoned.make()
+    trainer.fit()
+    other = poisoned.but(folder=poisoned.folder / "by hand", task_class=Translation).make()
+    update, taken = other.optimizer.step, []
+
+    def by_hand():
+        taken.append(1)
+        if len(taken) not in steps:
+            update()
+
+    other.optimizer.step = by_hand
+    other.fit()
+    found, wanted = outcome(trainer), outcome(other)
+    for part in ("model", "data", "steps", "last", "optimizer"):
+        assert differences(wanted[part], found[part]) == [], part
+    lines = [line for line in metrics_of(poisoned.folder) if line["split"] == "train"]
+    assert sum(line.get("skipped_steps", 0) for line in lines) == 3
+    assert not any(line.get("loss") == "NaN" for line in lines)
+    told = {line["step"] for line in lines if "skipped_steps" in line}
+    assert told == {next(line["step"] for line in lines if line["step"] >= s) for s in steps}
+
+
+@pytest.mark.parametrize("policy", ["skip", "rollback"])
+def test_killed_at_any_step_it_is_the_undisturbed_run(poisoned, policy):
+    here = poisoned.but(trainer={**poisoned.trainer, "on_nonfinite": policy})
+    undisturbed = here.but(folder=here.folder / "undisturbed").make()
+    undisturbed.fit()
+    wanted = outcome(undisturbed)
+    for step in (1, 2, 4, 7, 11, 12):
+        killed = here.but(folder=here.folder / f"killed-{step}")
+        with pytest.raises(Killed):
+            killed.make(KillAt(step)).fit()
+        resumed = killed.make()
+        resumed.fit()
+        assert differences(wanted, outcome(resumed)) == [], step
+
+
+def test_a_roll_back_goes_to_the_checkpoint_and_on_with_the_data_after(poisoned):
+    alone = poisoned.but(
+        valid_data=None, test_data=None, trainer={"save_every": Every(3), "max_steps": 12}
+    )
+    first = broken(alone)[0]
+    saved = (first - 1) // 3 * 3
+    until = saved + 2  # before the next epoch breaks again
+    asks = Asks()
+    trainer = alone.make(asks, on_nonfinite="rollback", max_steps=until)
+    trainer.fit()
+    assert asks.steps == [*range(1, first), saved, saved + 1, saved + 2]
+    by_hand = alone.but(folder=alone.folder / "by hand", task_class=Translation)
+    if saved:
+        by_hand.make(max_steps=saved).fit()
+
+    class Forward(Callback):
+        def start(self, progress):
+            assert progress.steps == saved
+            for _ in range(first - saved):
+                next(other.data)
+
+    other = by_hand.make(Forward(), max_steps=until)
+    other.fit()
+    found, wanted = outcome(trainer), outcome(other)
+    for part in ("model", "optimizer", "data", "last"):
+        assert differences(wanted[part], found[part]) == [], part
+    lines = [line for line in metrics_of(alone.folder) if line["split"] == "train"]
+    assert sum(line.get("rollbacks", 0) for line in lines) == 1
+    steps = [line["step"] for line in lines]
+    assert steps == sorted(set(steps))  # lines from before are cut back
+
+
+def test_a_roll_back_before_the_first_save_goes_to_the_start(poisoned):
+    trainer = poisoned.make(on_nonfinite="rollback", save_every=Every(1000), max_steps=2)
+    assert (trainer.checkpoints.last(), trainer.fit().steps) == (None, 2)
+    assert trainer.nonfinite.furthest == broken(poisoned)[0]
+
+
+@pytest.mark.parametrize("policy", ["skip", "rollback"])
+def test_too_many_in_a_row_end_the_run_and_so_does_the_resumed_one(bench, monkeypatch, policy):
+    monkeypatch.setattr(Poisoned, "rows", tuple(range(28)))
+    here = bench.but(
+        task_class=Poisoned,
+        trainer={"on_nonfinite": policy, "max_nonfinite": 3, "save_every": Every(1)},
+    )
+    trainer = here.make()
+    with pytest.raises(NonFiniteError) as caught:
+        trainer.fit()
+    at = 3 if policy == "skip" else 1
+    assert str(caught.value).startswith(f"The loss is nan at step {at}; the weights were not")
+    assert str(caught.value).endswith(
+        "\nIt is number 3 in a row (trainer.max_nonfinite=3): the run ends."
+    )
+    with pytest.raises(NonFiniteError):
+        here.make().fit()
+    last = trainer.checkpoints.last()
+    assert last is not None
+    saved = Checkpoints.load_part(last, "model")
+    assert all(torch.isfinite(value).all() for value in saved.values())
+
+
+def test_only_steps_in_a_row_count():
+    nonfinite = NonFinite("rollback", limit=2)
+    nonfinite.take(NonFiniteError("x"), step=9)
+    nonfinite.fine(8)  # it has not come further yet
+    assert nonfinite.in_a_row == 1
+    nonfinite.fine(9)
+    with pytest.raises(NonFiniteError, match="number 2 in a row"):
+        nonfinite.take(NonFiniteError("x"), step=9)
+    nonfinite.fine(10)
+    assert (nonfinite.in_a_row, nonfinite.pop(), nonfinite.pop()) == (0, {"rollbacks": 2.0}, {})
+
+
+def test_a_step_without_targets_is_refused_by_every_policy():
+    zero = torch.tensor(0.0)
+    error = broken_step(4, norm=zero / zero, total=zero, count=zero, examples=[{"row": 6}])
+    for policy in ("stop", "skip", "rollback"):
+        with pytest.raises(DataError) as caught:
+            NonFinite(policy, limit=9).take(error, step=4)
+    assert str(caught.value) == (
+        "Step 4 has no target to learn from: the count of its loss is 0; the weights were not "
+        "touched. Rows of train_data in this step: 7. Leave such rows out of train_data."
+    )
+
+
+def test_a_limit_no_run_can_have_is_refused():
+    with pytest.raises(UserError) as caught:
+        Trainer.Config(max_nonfinite=0)
+    assert str(caught.value) == "trainer.max_nonfinite must be at least 1, but is 0."

@@ -89,8 +89,10 @@ reporters: Registry[Any] = Registry(
         "console": "weft.metrics.reporters.console",
         "html": "weft.recipes.html_reporter",
         "jsonl": "weft.metrics.reporters.jsonl",
+        "mlflow": "weft.metrics.reporters.mlflow",
         "predictions": "weft.metrics.reporters.predictions",
         "tensorboard": "weft.metrics.reporters.tensorboard",
+        "wandb": "weft.metrics.reporters.wandb",
     },
 )
 

@@ -1,0 +1,77 @@
+"""Weights & Biases: the values of a run, online or in its offline files."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, final
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Config as BaseConfig
+from weft.config.component import setting
+from weft.metrics.reporters.reporter import RunInfo
+from weft.metrics.reporters.sent_once import SentOnce
+from weft.runtime.experiment import Experiment
+
+__all__ = ["Wandb"]
+
+
+@final
+@registries.reporters.register("wandb")
+class Wandb(SentOnce):
+    """Hands the values to Weights & Biases. A resumed run goes on in the same run there.
+
+    Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later.
+
+    Args:
+        config: The settings.
+        xp: The run, for its folder and name.
+
+    Raises:
+        MissingExtraError: The package wandb is not installed.
+    """
+
+    class Config(BaseConfig):
+        """Where the run goes; what is not set, wandb takes from its own environment variables."""
+
+        project: str = setting("weft", in_key=False)
+        """The project."""
+        entity: str | None = setting(None, in_key=False)
+        """The user or team; none: the one that is logged in."""
+        mode: Literal["online", "offline"] | None = setting(None, in_key=False)
+        """Whether values are sent; none: as ``WANDB_MODE`` says, else online."""
+
+    config: Config
+    file = "wandb.jsonl"
+    gathers = True
+
+    def __init__(self, config: Config, *, xp: Experiment) -> None:
+        super().__init__(package="wandb", extra="wandb", xp=xp)
+        self.config = config
+        self._run: Any = None
+
+    @override
+    def _begin(self, info: RunInfo, known: str | None) -> str:
+        import wandb
+
+        name = known or self.new_name()
+        self._run = wandb.init(
+            project=self.config.project,
+            entity=self.config.entity,
+            mode=self.config.mode,
+            id=name,
+            resume="allow",
+            reinit="create_new",
+            name=f"{self._xp.recipe} {self._xp.key}".strip() or None,
+            dir=str(self._xp.folder),
+            config=self.settings,
+            settings=wandb.Settings(console="off", silent=True),
+        )
+        return name
+
+    @override
+    def _send(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    @override
+    def _finish(self, *, complete: bool) -> None:
+        self._run.finish(exit_code=0 if complete else 1)

@@ -1,0 +1,76 @@
+"""What the services' own readers see of what reporters gave them."""
+
+import json
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+BLOCK = 32_768
+
+
+def mlflow_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, of the one run in a local store."""
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"file:{folder / 'mlruns'}")
+    experiment = client.get_experiment_by_name("weft")
+    (run,) = client.search_runs([experiment.experiment_id])
+    return {
+        name: [(m.step, repr(m.value)) for m in client.get_metric_history(run.info.run_id, name)]
+        for name in sorted(run.data.metrics)
+        if not name.startswith("time/")
+    }
+
+
+def wandb_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, of all offline files of a folder, which are of one run.
+
+    A value that is in two of them counts once: W&B takes a step's value once.
+    """
+    found: dict[str, set[tuple[int, float]]] = {}
+    names = set()
+    for record in _wandb_records(folder):
+        if record.HasField("run"):
+            names.add(record.run.run_id)
+        if record.HasField("history"):
+            items = {
+                item.key or ".".join(item.nested_key): json.loads(item.value_json)
+                for item in record.history.item
+            }
+            for name, value in items.items():
+                if not name.startswith(("time/", "_")):
+                    found.setdefault(name, set()).add((items["_step"], repr(float(value))))
+    assert len(names) == 1
+    return {name: sorted(values) for name, values in sorted(found.items())}
+
+
+def _wandb_records(folder: Path) -> list[Any]:
+    """All records, once the newest file ends: wandb's own process writes it a moment later."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    for _ in range(100):
+        files = sorted(folder.glob("wandb/offline-run-*/*.wandb"))
+        records = [
+            [Record.FromString(data) for data in _records(path.read_bytes())] for path in files
+        ]
+        if records and records[-1] and records[-1][-1].HasField("exit"):
+            break
+        time.sleep(0.1)
+    return [record for of_file in records for record in of_file]
+
+
+def _records(content: bytes) -> list[bytes]:
+    """The records of a file in LevelDB's log format, after 7 bytes of wandb's own."""
+    place, parts, found = 7, b"", []
+    while place + 7 <= len(content):
+        if BLOCK - place % BLOCK < 7:
+            place += BLOCK - place % BLOCK
+            continue
+        _, length, kind = struct.unpack_from("<IHB", content, place)
+        parts += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            found.append(parts)
+            parts = b""
+    return found

@@ -1,0 +1,156 @@
+"""Reporters that hand values to a service: each once, whatever happened to the run."""
+
+import importlib.util
+import json
+import math
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.metrics.reporters.services import mlflow_values, wandb_values
+from tests.trained_run import train_script
+from weft.cli.main import main
+from weft.config import registries
+from weft.errors import MissingExtraError, UserError
+from weft.metrics.reporters.reporter import Reporters, RunInfo
+from weft.runtime.experiment import Experiment
+
+READ = {"wandb": wandb_values, "mlflow": mlflow_values}
+
+
+@pytest.fixture(params=sorted(READ))
+def name(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the store that needs no server
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    return request.param
+
+
+def build(name, folder):
+    xp = Experiment(folder=folder, recipe="tiny.py", key="0123456789ab")
+    return registries.reporters.get(name).Config().build(xp=xp)
+
+
+KILLED = """
+import json, sys, time
+from pathlib import Path
+from weft.config import registries
+from weft.metrics.reporters.reporter import RunInfo
+from weft.runtime.experiment import Experiment
+from weft.metrics.reporters import Reporters
+xp = Experiment(folder=Path(sys.argv[2]))
+names = ("jsonl", sys.argv[1])
+reporter = Reporters([registries.reporters.get(name).Config().build(xp=xp) for name in names])
+reporter.start(RunInfo())
+for step in (10, 20, 30):
+    reporter.report("train", {"step": step}, {"loss": 100.0 / step})
+    reporter.report("valid", {"step": step}, {"loss": 200.0 / step})
+    if step == 20:
+        state = reporter.state_dict()
+print(json.dumps(state))
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_run_goes_on_without_loss_or_repetition(name, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, name, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    state = json.loads(process.stdout.readline())
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    time.sleep(1)
+    resumed = Reporters([build("jsonl", tmp_path), build(name, tmp_path)])
+    resumed.load_state_dict(state)
+    resumed.start(RunInfo(step=20))
+    for step in (30, 40):
+        resumed.report("train", {"step": step}, {"loss": 100.0 / step})
+        resumed.report("valid", {"step": step}, {"loss": 200.0 / step})
+    resumed.end({})
+    resumed.close()
+    assert READ[name](tmp_path) == {
+        "train/loss": [(step, repr(100.0 / step)) for step in (10, 20, 30, 40)],
+        "valid/loss": [(step, repr(200.0 / step)) for step in (10, 20, 30, 40)],
+    }
+
+
+def test_values_that_are_no_numbers_arrive(name, tmp_path):
+    reporter = build(name, tmp_path)
+    reporter.report("valid", {"step": 1}, {"a": math.nan, "b": math.inf, "c": 1e300})
+    reporter.close()
+    found = READ[name](tmp_path)
+    assert [step for values in found.values() for step, _ in values] == [1, 1, 1]
+    assert "nan" in found["valid/a"][0][1].lower()
+    assert "inf" in found["valid/b"][0][1].lower()
+    assert float(found["valid/c"][0][1]) == 1e300
+
+
+def test_a_line_that_a_crash_cut_off_is_sent_again(name, tmp_path):
+    first = build(name, tmp_path)
+    first.report("valid", {"step": 1}, {"loss": 1.0})
+    first.close()
+    file = tmp_path / f"{name}.jsonl"
+    lines = file.read_bytes()
+    file.write_bytes(lines + b'{"split": "va')
+    time.sleep(1.1)  # wandb names its folders by the second
+    again = build(name, tmp_path)
+    again.start(RunInfo(step=1))
+    again.report("valid", {"step": 2}, {"loss": 2.0})
+    again.close()
+    written = [json.loads(line) for line in file.read_text().splitlines()]
+    assert written[-2:] == [{"split": "valid", "step": 2}, {"closed": False}]
+    assert READ[name](tmp_path) == {"valid/loss": [(1, "1.0"), (2, "2.0")]}
+
+
+def test_without_the_package_nothing_starts(name, tmp_path, monkeypatch, capsys):
+    found = importlib.util.find_spec
+    absent = lambda wanted, *more: None if wanted == name else found(wanted, *more)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", absent)
+    missing = (
+        f"The reporter '{name}' needs the package '{name}', which is not installed. "
+        f"Install it with: pip install 'weft[{name}]'"
+    )
+    with pytest.raises(MissingExtraError) as error:
+        build(name, tmp_path)
+    assert str(error.value) == missing
+    words = ["trainer.max_steps=1", f"reporters.also=[{name}]", "--run-dir", str(tmp_path / "run")]
+    assert main(["train", "translation/demo", *words]) == 2
+    assert missing in capsys.readouterr().err
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_mlflow_must_know_where_to(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(UserError) as error:
+        build("mlflow", tmp_path)
+    assert str(error.value) == (
+        "The reporter 'mlflow' does not know where to report to. Set MLFLOW_TRACKING_URI, "
+        "or the setting tracking_uri of the reporter, to the server: http://host:5000"
+    )
+
+
+def test_names_that_mlflow_refuses_are_mended(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
+    reporter = build("mlflow", tmp_path)
+    reporter.report("valid", {"step": 1}, {"bleu (13a)": 1.0})
+    reporter.close()
+    assert mlflow_values(tmp_path) == {"valid/bleu _13a_": [(1, "1.0")]}
+
+
+def test_a_real_run(name, tmp_path, monkeypatch):
+    run = train_script(tmp_path, words=(f"reporters.also=[{name}]",))
+    if name == "mlflow":
+        found = mlflow_values(tmp_path)
+        (settings,) = tmp_path.glob("mlruns/*/*/artifacts/settings.json")
+        assert json.loads(settings.read_text())["optimizer"]["lr"] == 3e-3
+    else:
+        found = wandb_values(run)
+    assert [step for step, _ in found["valid/loss"]] == [2, 4]
+    assert [step for step, _ in found["train/lr"]] == [2, 4]

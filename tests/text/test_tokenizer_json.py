@@ -1,17 +1,21 @@
 """A stranger's tokenizer.json: what could take all time or memory is refused before it is run."""
 
 import base64
+import copy
 import json
+import random
 import re
 import struct
 import time
 
 import pytest
 
-from weft.errors import DataError
+from tests.text.conftest import TEXTS
+from weft.errors import DataError, UserError
 from weft.text import HuggingFaceTokenizer, load_tokenizer
 from weft.text import huggingface as module
 from weft.text.description import SavedTextError
+from weft.text.fitting import fit_tokenizer_json
 from weft.text.tokenizer_json import parse_tokenizer_json
 
 BPE = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<s>": 3}, "merges": ["a b"]}
@@ -300,15 +304,23 @@ def test_a_panic_of_the_library_is_an_error_of_the_data(tmp_path, monkeypatch, c
     monkeypatch.setattr("weft.text.tokenizer_json.danger", lambda expression: None)
     path = tmp_path / "tokenizer.json"
     split = {"type": "Split", "pattern": BOMB, "behavior": "Isolated", "invert": False}
-    path.write_text(json.dumps(content(pre_tokenizer=split)))
-    encode = HuggingFaceTokenizer.from_file(path).create_encoder()
-    message = (
-        "The package 'tokenizers' could not encode one of 1 texts: Onig: Regex search error: "
-        "retry-limit-in-match over. If its tokenizer.json is not your own, do not use it."
-    )
-    for call in (encode, lambda text: encode.batch([text])):
+    decoders = sequence([{"type": "Fuse"}, replace(BOMB, "x")], "decoders")
+    shout = BPE | {"vocab": BPE["vocab"] | {"!": 4}}
+    path.write_text(json.dumps(content(pre_tokenizer=split, decoder=decoders, model=shout)))
+    one = HuggingFaceTokenizer.from_file(path)
+    encode, decode = one.create_encoder(), one.create_decoder()
+    bomb = "a" * 40 + "!"
+    for what, call in [
+        ("encode a text", lambda: encode(bomb)),
+        ("encode one of 2 texts", lambda: encode.batch(["a", bomb])),
+        ("decode one of 2 rows", lambda: decode.batch([[0], [0] * 40 + [4]])),
+    ]:
+        message = (
+            f"The package 'tokenizers' could not {what}: Onig: Regex search error: "
+            "retry-limit-in-match over. If its tokenizer.json is not your own, do not use it."
+        )
         with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-            call("a" * 40 + "!")
+            call()
     assert "panicked" in capfd.readouterr().err
 
 
@@ -329,3 +341,46 @@ def test_a_changed_file_of_a_run_is_refused(tmp_path):
         description.write_text(good.replace(*change))
         with pytest.raises(SavedTextError, match=re.escape(message)):
             load_tokenizer(tmp_path / "t")
+
+
+SCRAPS = [None, True, -1, 1, 2**40, 1e308, "", "a", "<s>", "\0", [], [[]], {}, [None], "(a+)+"]
+SCRAPS += [{"type": "Sequence"}, {"Regex": "a*"}, {"String": ""}]
+
+
+def places(value, path=()):
+    yield path
+    keys = [*value][:40] if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        keys = range(min(len(value), 8))
+    for key in keys:
+        yield from places(value[key], (*path, key))
+
+
+def broken(whole, rng):
+    whole = copy.deepcopy(whole)
+    *path, last = rng.choice([path for path in places(whole) if path])
+    inner = whole
+    for key in path:
+        inner = inner[key]
+    if rng.random() < 0.2:
+        del inner[last]
+    else:
+        inner[last] = copy.deepcopy(rng.choice([*SCRAPS, [inner[last]] * 3]))
+    return whole
+
+
+@pytest.mark.parametrize("kind", ["bpe", "byte_bpe", "wordpiece", "words"])
+def test_any_change_of_a_file_is_refused_or_harmless(kind, tmp_path):
+    good = json.loads(fit_tokenizer_json(TEXTS, kind, vocab_size=280 if "byte" in kind else 85))
+    path, rng, used = tmp_path / "tokenizer.json", random.Random(kind), 0
+    for _ in range(150):
+        path.write_text(json.dumps(broken(good, rng)))
+        try:
+            one = HuggingFaceTokenizer.from_file(path)
+            rows = one.create_encoder().batch([*TEXTS[:4], "", "☃ <s>", "a\0b", " " * 50])
+            one.create_decoder()([*range(-2, one.vocab_info.size + 2)])
+        except UserError:  # with its reason; any other error fails the test
+            continue
+        used += 1
+        assert 0 <= rows.values.min() <= rows.values.max() < one.vocab_info.size
+    assert 5 < used < 145

@@ -131,7 +131,7 @@ class _JsonPieces(Pieces):
             try:
                 rows = self._library.encode_batch_fast(chunk, add_special_tokens=False)
             except BaseException as error:
-                raise _explained(error, texts) from None
+                raise _explained(error, f"encode one of {len(texts):,} texts", texts) from None
             parts.append(Ragged.from_lists([row.ids for row in rows]))
         return Ragged.concatenate(parts)
 
@@ -140,13 +140,16 @@ class _JsonPieces(Pieces):
         try:
             return list(self._library.encode(text, add_special_tokens=False).ids)
         except BaseException as error:
-            raise _explained(error, [text]) from None
+            raise _explained(error, "encode a text", [text]) from None
 
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:
         silent = self._silent
         kept = [[i for i in row if i not in silent] for row in rows]
-        texts = list(self._library.decode_batch(kept, skip_special_tokens=False))
+        try:
+            texts = list(self._library.decode_batch(kept, skip_special_tokens=False))
+        except BaseException as error:
+            raise _explained(error, f"decode one of {len(rows):,} rows") from None
         name = self._unknown
         return texts if name is None else [text.replace(name, UNKNOWN) for text in texts]
 
@@ -174,11 +177,11 @@ def _is_the_librarys(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
-def _explained(error: BaseException, texts: Sequence[str]) -> BaseException:
+def _explained(error: BaseException, what: str, texts: Sequence[str] = ()) -> BaseException:
     if not _is_the_librarys(error) or isinstance(error, MemoryError):
         return error
     return not_text(texts) or DataError(
-        f"The package 'tokenizers' could not encode one of {len(texts):,} texts: {error!s:.200}. "
+        f"The package 'tokenizers' could not {what}: {error!s:.200}. "
         "If its tokenizer.json is not your own, do not use it."
     )
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.decoding import Decoding, decode
 from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
 from weft.models.layers.gated import Gated
 from weft.models.layers.heads import MultiHead
@@ -207,6 +208,23 @@ def test_rows_of_a_group_share_a_memory(model, batch):
         for i in range(2, 6):
             found = model.step(target[[3, 3, 1, 1], i], state)
     torch.testing.assert_close(found, wanted[[3, 3, 1, 1], -1], rtol=1e-5, atol=1e-5)
+
+
+def test_greedy_decoding_is_the_naive_search(model, batch):
+    source, lengths, _ = batch
+    model.load_state_dict({name: 3 * value for name, value in model.state_dict().items()})
+    decoding = Decoding(max_length_a=0, max_length_b=10)
+    found = decode(model, source, lengths, decoding, prefix=[2], eos_idx=3)
+    for i, length in enumerate(lengths.tolist()):
+        ids = [2]
+        while len(ids) < 11:
+            with torch.inference_mode():
+                logits = model(source[i : i + 1, :length], None, torch.tensor([ids]))[0, -1]
+            if (token := int(logits.argmax())) == 3:
+                break
+            ids.append(token)
+        assert found[i][0].ids == ids[1:]
+    assert len({tuple(row[0].ids) for row in found}) > 1
 
 
 def test_seeded_weights_are_the_same(model):

@@ -1,6 +1,8 @@
 """The fast step is the model's own step."""
 
+import gc
 import sys
+import weakref
 
 import pytest
 import torch
@@ -51,7 +53,7 @@ def sources(rows=9, longest=7):
 def test_scores_of_rows_that_are_dropped_and_repeated(model, copy, longest):
     """Rows on their own, then as groups of beams that change places and are dropped."""
     source, lengths = sources(6, longest)
-    fast = FastDecoder(model, copy=copy)
+    fast = fastest(model, rows=32 if copy else 1)
     memory = model.encode(source, lengths)
     states = model.start(memory), fast.start(memory)
 
@@ -84,7 +86,7 @@ def test_scores_of_rows_that_are_dropped_and_repeated(model, copy, longest):
 @torch.inference_mode()
 def test_a_cache_grows(make_model):
     model = make_model(SIZE)
-    fast = FastDecoder(model, copy=True)
+    fast = fastest(model, rows=32)
     memory = model.encode(*sources(2))
     states = model.start(memory), fast.start(memory)
     for _ in range(FIRST_STEPS + 9):
@@ -124,6 +126,26 @@ def test_it_is_chosen_where_it_knows_every_block(make_model):
     layer = TransformerDecoderLayer.Config(attention=TalkingHeads.Config())
     talking = make_model(decoder=TransformerDecoder.Config(layer=layer))
     assert fastest(talking, rows=32) is talking
+
+
+def test_copies_of_weights_are_kept_until_a_weight_changes_and_go_with_the_model(make_model):
+    model = make_model(SIZE)
+    laid = fastest(model, rows=32).laid
+    assert fastest(model, rows=32).laid is laid
+    for change in (
+        lambda p: p.detach()[1, 2].mul_(1.01),
+        lambda p: p.data.copy_(p.data.flip(0)),
+        lambda p: setattr(p, "data", p.data.clone()),
+    ):
+        for parameter in (model.decoder.layers[1].feed_forward.outer.weight, model.output_weight):
+            change(parameter)
+            assert fastest(model, rows=32).laid is not laid
+            laid = fastest(model, rows=32).laid
+            assert fastest(model, rows=32).laid is laid
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
 
 
 def test_weights_that_changed_are_read_again(make_model):

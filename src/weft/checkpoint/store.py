@@ -17,14 +17,12 @@ from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import FOLDER, Pointer
 from weft.checkpoint.selected import selected_step
 from weft.checkpoint.tensors import tensors_size
-from weft.checkpoint.writing import split_parts, versions, write_parts, write_text_path
+from weft.checkpoint.writing import split_parts, write_checkpoint
 from weft.errors import CheckpointError, StorageError, UserError
 from weft.runtime.disk import storing
 from weft.runtime.files import (
-    HashingFile,
     clean_leftovers,
     make_folder,
-    new_folder,
     operations,
     remove_folder,
     write_atomic,
@@ -113,13 +111,14 @@ class Checkpoints:
         self._check_room(sum(map(tensors_size, tensors.values())) + len(document))
         final = self.folder / f"step-{step:08d}"
         self._good.discard(final.name)
-        with new_folder(final, replace=True) as folder:
-            files = write_parts(folder, tensors, document)
-            if write_text is not None:
-                files |= write_text_path(folder / "text", write_text)
-            manifest = Manifest(step=step, serial=self._serial(), files=files, versions=versions())
-            with HashingFile(folder / MANIFEST) as file:
-                file.write(manifest.to_bytes())
+        write_checkpoint(
+            final,
+            step=step,
+            serial=self._serial(),
+            tensors=tensors,
+            document=document,
+            write_text=write_text,
+        )
         self._point(LAST, final)
         self._bad.discard(final.name)
         self._good.add(final.name)

@@ -9,15 +9,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from weft.checkpoint.manifest import FORMAT, FileEntry
+from weft.checkpoint.manifest import FORMAT, MANIFEST, FileEntry, Manifest
 from weft.checkpoint.parts import STATE, Stateful, tensor_file
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError
 from weft.runtime.disk import storing
-from weft.runtime.files import HashingFile, operations, sha256
+from weft.runtime.files import HashingFile, new_folder, operations, sha256
 
-__all__ = ["split_parts", "versions", "write_parts", "write_text_path"]
+__all__ = ["split_parts", "versions", "write_checkpoint", "write_parts", "write_text_path"]
 
 _PART = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
@@ -45,6 +45,34 @@ def split_parts(
     document = {"format": FORMAT, "step": step, "parts": plain}
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     return tensors, text.encode("ascii")
+
+
+def write_checkpoint(  # what stands in a checkpoint
+    final: Path,
+    *,
+    step: int,
+    serial: int,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    document: bytes,
+    write_text: Callable[[Path], None] | None = None,
+) -> None:
+    """Writes a whole checkpoint folder, which appears under its name when it is on the disk.
+
+    Args:
+        final: The folder; one of the same name is replaced.
+        step: Optimizer steps taken.
+        serial: Which save of the run it is, from 1.
+        tensors: Those of each part, as :func:`split_parts` gives them.
+        document: The content of ``state.json``, from there too.
+        write_text: Writes the text path into the empty folder it is given.
+    """
+    with new_folder(final, replace=True) as folder:
+        files = write_parts(folder, tensors, document)
+        if write_text is not None:
+            files |= write_text_path(folder / "text", write_text)
+        manifest = Manifest(step=step, serial=serial, files=files, versions=versions())
+        with HashingFile(folder / MANIFEST) as file:
+            file.write(manifest.to_bytes())
 
 
 def write_parts(

@@ -291,7 +291,7 @@ class _Steps:
 
     def checkpoint(self) -> str:
         """Saves and loads all weights and the optimizer's state; there is room for the run's."""
-        store = Checkpoints(self.folder / "checkpoints", keep=1)
+        store = Checkpoints(self.folder / "tried", keep=1)  # the trainer is to find a fresh run
         parts = {"model": self.task.module, "optimizer": self.session.get("optimizer")}
         saved = store.save(1, parts, write_text=self.task.text.save)
         if store.restore(parts) != 1:

@@ -30,8 +30,10 @@ from weft.training.callbacks import Callback
 from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
+from weft.training.initial import Initial
 from weft.training.nonfinite import NonFinite, broken_step
 from weft.training.progress import Progress
+from weft.training.saved_modules import check_modules, save_modules
 from weft.training.schedules import Schedule
 from weft.training.selection import Selection
 from weft.training.settings import TrainerConfig
@@ -104,6 +106,10 @@ class Trainer(Component):
         self.test = None if test_data is None else held_out(test_data)
         self.selection = None if self.valid is None else selection_for(config, task)
         self.checkpoints = Checkpoints(xp.folder / "checkpoints", keep=config.keep)
+        self.initial = Initial(config.initialize, config.initialize_from, task=task)
+        if not self.checkpoints.folder.is_dir():
+            self.initial.check()
+        check_modules(task.module, config.save_modules)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.rates = [group["lr"] for group in optimizer.param_groups]
         self.stops = StopSignals()
@@ -207,7 +213,8 @@ class Trainer(Component):
         step = self.checkpoints.restore(self.parts)
         if step is not None and self.selection is not None and self.selection.is_best(step):
             self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
-        for line in [f"Resumed at step {step:,}."] if step is not None else self.task.initialize():
+        resumed = [f"Resumed at step {step:,}."] if step is not None else []
+        for line in resumed or [*self.task.initialize(), *self.initial.load()]:
             LOG.info(line)
         self.weights.begin()
         if self.selection is not None and self.selection.stalled():
@@ -299,6 +306,7 @@ class Trainer(Component):
             used = self.use_best()
             if used != step:
                 summary["weights"] = {"step": used}
+        save_modules(self.xp.folder, self.config.save_modules, step=now.steps, task=self.task)
         if self.test is not None:
             # The weights are the best ones now, not the last step's, so a stop must not save.
             evaluation = self.evaluate(self.test, save=False)

@@ -1,5 +1,6 @@
 """The settings of the trainer: how long, how often, how carefully."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from weft.config.component import Config, setting
@@ -44,6 +45,13 @@ class TrainerConfig(Config):
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""
+    initialize: str | None = None
+    """A run, a checkpoint or a run's ``modules`` whose weights a fresh run begins with."""
+    initialize_from: Mapping[str, str] = setting(factory=dict)
+    """What is taken from there: submodules here by their names there, as
+    ``{"encoder": "encoder"}``; empty takes all that matches."""
+    save_modules: tuple[str, ...] = setting((), in_key=False)
+    """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""
     fast: Fast = Fast()

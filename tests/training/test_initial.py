@@ -1,0 +1,165 @@
+"""Weights from another run: what is taken, what is reported, what is refused, and only once."""
+
+import shutil
+
+import pytest
+import torch
+
+from tests.training.bench import KillAt, Killed, differences, outcome, sentences
+from weft.checkpoint import Checkpoints
+from weft.errors import CheckpointError, UserError
+from weft.models.transformer import Transformer
+from weft.tasks import Translation
+from weft.text.multilingual import MultilingualTokenizer
+from weft.text.sentencepiece import train_sentencepiece
+from weft.training.initial import Initial
+
+
+@pytest.fixture
+def source(bench):
+    """A finished run, which saved its encoder apart."""
+    trainer = bench.but(folder=bench.folder.parent / "source").make(
+        max_steps=5, save_modules=("encoder",)
+    )
+    trainer.fit()
+    return trainer
+
+
+def state(trainer):
+    return {name: value.clone() for name, value in trainer.task.module.state_dict().items()}
+
+
+def test_a_fresh_run_begins_with_the_best_weights_of_the_other(bench, source, caplog):
+    trainer = bench.make(initialize=str(source.xp.folder))
+    trainer.start()
+    assert differences(state(source), state(trainer)) == []
+    count = len(state(source))
+    best = f"{source.xp.folder}/checkpoints/step-{source.selection.best[0]:08d}"
+    assert f"Initialized from {best}: {count} of {count} tensors." in caplog.messages
+    assert not any("left as" in line or "Not used" in line for line in caplog.messages)
+
+
+def test_it_is_as_if_these_had_been_the_first_weights(bench, source):
+    trainer = bench.make(initialize=str(source.xp.folder))
+    trainer.fit()
+    other = bench.but(folder=bench.folder / "by hand").make()
+    other.task.module.load_state_dict(state(source))
+    other.fit()
+    assert differences(outcome(other), outcome(trainer)) == []
+
+
+@pytest.mark.parametrize("kept", ["run", "modules", "checkpoint"])
+def test_a_part_is_taken_from_a_run_or_from_saved_modules(bench, source, kept, caplog):
+    folder = source.xp.folder
+    place = {
+        "run": folder,
+        "modules": folder / "modules",
+        "checkpoint": folder / "checkpoints" / f"step-{source.selection.best[0]:08d}",
+    }[kept]
+    before = state(bench.make())
+    trainer = bench.make(initialize=str(place), initialize_from={"encoder": "encoder"})
+    trainer.start()
+    after, wanted = state(trainer), state(source)
+    for name, value in after.items():
+        expected = wanted if name.startswith("encoder.") else before
+        assert torch.equal(value, expected[name]), name
+    taken = sum(name.startswith("encoder.") for name in after)
+    said = "\n".join(caplog.messages)
+    assert f": {taken} of {len(after)} tensors." in said
+    assert "Not taken from it, so left as they were: " in said
+    assert ("Not used of it: " in said) == (kept != "modules")
+
+
+def test_saved_modules_are_whole_and_verified(source):
+    folder = source.xp.folder / "modules"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"encoder.safetensors", "manifest.json", "state.json", "text"}
+    saved = Checkpoints.load_part(folder, "encoder")
+    assert differences(dict(source.task.module.encoder.state_dict()), dict(saved)) == []
+    assert Checkpoints.verify(folder) == []
+
+
+def test_names_may_differ_and_a_whole_may_become_a_part(bench, source):
+    task = bench.make().task
+    task.module = torch.nn.ModuleDict({"old": task.module, "head": torch.nn.Linear(2, 2)})
+    before = task.module["head"].weight.clone()
+    Initial(str(source.xp.folder), {"old.encoder": "encoder"}, task=task).load()
+    found = {k: v.clone() for k, v in task.module["old"].state_dict().items()}
+    assert torch.equal(found["encoder." + first(source)], state(source)["encoder." + first(source)])
+    lines = Initial(str(source.xp.folder), {"old": ""}, task=task).load()
+    assert differences(state(source), dict(task.module["old"].state_dict())) == []
+    assert torch.equal(before, task.module["head"].weight)
+    assert lines[1] == "Not taken from it, so left as they were: head.weight, head.bias."
+
+
+def first(trainer):
+    return next(iter(trainer.task.module.encoder.state_dict()))
+
+
+def test_a_resumed_run_never_begins_again_and_needs_no_source(bench, source):
+    here = bench.but(trainer={"initialize": str(source.xp.folder)})
+    undisturbed = here.but(folder=bench.folder / "undisturbed").make()
+    undisturbed.fit()
+    with pytest.raises(Killed):
+        here.make(KillAt(7)).fit()
+    shutil.rmtree(source.xp.folder)
+    resumed = here.make()
+    resumed.fit()
+    assert differences(outcome(undisturbed), outcome(resumed)) == []
+
+
+def test_another_vocabulary_and_other_shapes_are_named(bench, source, tmp_path):
+    path = tmp_path / "other.model"
+    texts = [text for row in sentences() for text in row.values()]
+    train_sentencepiece(texts, path, vocab_size=40)
+    tokenizer = MultilingualTokenizer.from_file(path, source_langs=("eng",), target_langs=("fra",))
+    module = Transformer.Config(
+        dim=16, ffn_dim=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
+    ).build(tokenizer=tokenizer)
+    task = Translation.Config().build(module=module, tokenizer=tokenizer)
+    lines = Initial(str(source.xp.folder), {}, task=task).load()
+    wide = [n for n, v in module.state_dict().items() if v.shape != state(source)[n].shape]
+    assert wide
+    assert lines[1].startswith(
+        f"Of another shape, so left as they were: {wide[0]} [44, 16] there, "
+    )
+    assert "[40, 16] here" in lines[1]
+    assert lines[-1].startswith("Its text path is another (text/")
+    assert lines[-1].endswith("leave them out with trainer.initialize_from.")
+
+
+def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, tmp_path):
+    folder = str(source.xp.folder)
+
+    def refused(kind=UserError, **settings):
+        with pytest.raises(kind) as caught:
+            bench.make(**settings)
+        assert not bench.folder.joinpath("checkpoints").exists()
+        return str(caught.value)
+
+    assert refused(initialize=str(tmp_path / "none")) == (
+        f"trainer.initialize is '{tmp_path / 'none'}', where no checkpoint is; wanted a run "
+        "folder, one of its checkpoints/step-..., or its modules."
+    )
+    assert refused(initialize=folder, initialize_from={"encodr": "encoder"}) == (
+        "trainer.initialize_from names 'encodr', which the module here does not have. "
+        "Did you mean 'encoder'?"
+    )
+    text = refused(initialize=folder, initialize_from={"encoder": "encodr"})
+    assert text.startswith("trainer.initialize_from names 'encodr', which ")
+    assert text.endswith("does not have. Did you mean 'encoder'?")
+    text = refused(initialize=folder, initialize_from={"encoder.layers": "decoder"})
+    assert text.startswith(f"trainer.initialize: nothing in {folder}/checkpoints/step-")
+    assert refused(initialize_from={"encoder": "encoder"}) == (
+        "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
+        "Name a run folder or a checkpoint."
+    )
+    assert refused(save_modules=("encodr",)) == (
+        "trainer.save_modules names 'encodr', which the module does not have. "
+        "Did you mean 'encoder'?"
+    )
+    model = source.xp.folder / "modules" / "encoder.safetensors"
+    model.write_bytes(model.read_bytes()[:-1] + b"x")
+    assert "encoder.safetensors" in refused(
+        CheckpointError, initialize=str(source.xp.folder / "modules")
+    )

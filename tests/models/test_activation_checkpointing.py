@@ -27,7 +27,7 @@ SETTINGS = {
 @pytest.fixture(params=[True, False], ids=["fast_dropout", "torch_dropout"])
 def _paths(request):
     before = fast.now()
-    fast.use(fast.Fast(dropout=request.param))
+    fast.use(fast.Fast(dropout_masks=request.param))
     yield
     fast.use(before)
 

@@ -13,7 +13,10 @@ from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import train_sentencepiece
 from weft.training import Every
 
-PATHS = {"fast": Fast(linear="torch"), "plain": Fast(linear="torch", dropout=False, loss=False)}
+PATHS = {
+    "fast": Fast(linear="torch"),
+    "plain": Fast(linear="torch", dropout_masks=False, split_loss=False),
+}
 
 
 def main(paths: Fast) -> None:

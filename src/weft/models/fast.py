@@ -23,10 +23,10 @@ class Fast(BaseConfig):
     """Library of the matrix products on a CPU. ``auto`` takes oneDNN where torch's own choice, MKL,
     leaves AVX-512 unused: on processors that are not Intel's, where one product then takes 0.45 of
     the time; ``torch`` is torch's choice everywhere."""
-    dropout: bool = True
+    dropout_masks: bool = True
     """Dropout masks on a CPU out of 16 random bits a feature, added to the residual in the same
     pass: 174 instead of 838 microseconds for 1,040 tokens of 128 features."""
-    loss: bool = True
+    split_loss: bool = True
     """The cross-entropy of a few hundred labels at a time, its gradient made with it, so that the
     scores of all labels over the vocabulary never lie in memory together."""
     keep_memory: bool = True

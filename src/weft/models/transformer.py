@@ -5,7 +5,6 @@ from typing import Literal, Protocol, cast, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
@@ -17,6 +16,7 @@ from weft.models.encoders.transformer import TransformerEncoder
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import LayerStack
+from weft.models.layers.linear import linear
 from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
 from weft.models.layers.rotary import RotaryPositions
 from weft.models.memory import Memory, State
@@ -208,7 +208,7 @@ class Transformer(Component, nn.Module):
 
     def project(self, hidden: Tensor) -> Tensor:
         """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
-        return F.linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))
+        return linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
         """Runs the encoder; shapes as in :meth:`forward`."""

@@ -223,7 +223,7 @@ class Seq2Seq(Task):
         """
         batch, module = batch.to(self.device), self.module
         own_loss = type(self).loss is not Seq2Seq.loss or type(self).logits is not Seq2Seq.logits
-        if own_loss or not fast.now().loss or not isinstance(module, LinearOutput):
+        if own_loss or not fast.now().split_loss or not isinstance(module, LinearOutput):
             return self.loss(*self.logits(batch))
         target_in, labels, real = _shifted(batch)
         states = module.hidden(batch.source, batch.source_lengths, target_in)[real]

@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_mask() -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_what_is_kept_is_scaled_and_passes_its_gradient(own: bool) -> None:
-    fast.use(Fast(dropout=own))
+    fast.use(Fast(dropout_masks=own))
     layer, x = Dropout(0.25), torch.randn(50, 8, requires_grad=True)
     y = layer(x)
     y.sum().backward()
@@ -64,7 +64,7 @@ def test_what_is_kept_is_scaled_and_passes_its_gradient(own: bool) -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 def test_adding_to_a_residual_is_dropping_and_then_adding(own: bool) -> None:
-    fast.use(Fast(dropout=own))
+    fast.use(Fast(dropout_masks=own))
     layer = Dropout(0.5)
     residual = torch.randn(6, 8, requires_grad=True)
     x = torch.randn(6, 8, requires_grad=True)

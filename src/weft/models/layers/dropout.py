@@ -78,7 +78,7 @@ def keep_mask(like: Tensor, p: float) -> Tensor:
 
 def _suits(x: Tensor, p: float) -> bool:
     on_cpu = x.device.type == "cpu" and not torch.compiler.is_compiling()
-    return on_cpu and p < 1 and fast.now().dropout
+    return on_cpu and p < 1 and fast.now().dropout_masks
 
 
 class _AddDropped(torch.autograd.Function):

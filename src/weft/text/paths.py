@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -250,7 +250,19 @@ class Seq2SeqText(TextPath):
         return self.tokenizer.create_encoder(mode=mode, lang=lang).batch(texts)
 
 
+@runtime_checkable
+class _ByColumn(Protocol):
+    """Rows that are kept by column: no dict is made for each."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def column(self, name: str, /) -> list[str]: ...
+
+
 def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
+    if isinstance(rows, _ByColumn) and name in rows.names:
+        return rows.column(name)
     try:
         return [row[name] for row in rows]
     except KeyError:

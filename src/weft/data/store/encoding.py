@@ -80,6 +80,7 @@ class _Workers:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="weft-encode")
         self._here, self._own = threading.Lock(), threading.local()
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._closing = False
         self._folder = tempfile.TemporaryDirectory(prefix="weft-text-")
         text.save(Path(self._folder.name))
 
@@ -87,15 +88,17 @@ class _Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.kill()  # it holds nothing but its pipes; a thread that waits for it goes on
+            process.wait()
+        self._threads.shutdown()
         for process in self._processes:
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):
                     assert pipe is not None
                     pipe.close()
-            process.kill()  # it holds nothing but its pipes
-            process.wait()
-        self._threads.shutdown()
         self._folder.cleanup()
 
     def encode(self, rows: Sequence[Mapping[str, str]]) -> Future[Encoded]:
@@ -113,12 +116,14 @@ class _Workers:
                 LOG.debug("An encoding worker failed (%r); its rows are encoded here.", error)
                 process.kill()
                 self._own.process = None
+        if self._closing:
+            raise EOFError  # nobody waits for it
         with self._here:
             return self._text.encode(rows, with_targets=True)
 
     def _process(self) -> subprocess.Popen[bytes] | None:
         """The worker of this thread; started with its first chunk."""
-        if not hasattr(self._own, "process"):
+        if not hasattr(self._own, "process") and not self._closing:
             self._own.process = None
             with suppress(OSError):
                 self._own.process = subprocess.Popen(  # noqa: S603  # this Python, a module of ours
@@ -128,7 +133,7 @@ class _Workers:
                     stderr=subprocess.DEVNULL,
                 )
                 self._processes.append(self._own.process)
-        process: subprocess.Popen[bytes] | None = self._own.process
+        process: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)
         return process
 
 

@@ -214,6 +214,7 @@ def test_the_reporter_says_how_the_run_stands(tmp_path):
     reporter.report("train", {"step": 10}, {"loss": 1.0})
     assert not (run / "report.html").exists()
     reporter.report("valid", {"step": 10}, {"loss": 1.0})
+    reporter.examples("valid", {"step": 10}, [])
     assert "running" in Page((run / "report.html").read_text()).texts
     reporter.close()
     assert "not finished" in Page((run / "report.html").read_text()).texts
@@ -238,7 +239,7 @@ def test_reports_take_a_hundredth_of_the_time_and_the_last_is_always_written(tmp
     reporter = started(run)
     for _ in range(1000):
         now[0] += 1.0
-        reporter.report("valid", {"step": 1}, {})
+        reporter.examples("valid", {"step": 1}, [])
     assert len(written) == 5  # 2 s of each 202 s
     reporter.end({})
     assert written[-1] == "finished"
@@ -249,7 +250,7 @@ def test_a_full_disk_is_said_while_it_runs_and_hinders_no_closing(tmp_path, fail
     reporter = started(run)
     with failing_disk(1, lasting=True):
         with pytest.raises(StorageError):
-            reporter.report("valid", {"step": 1}, {})
+            reporter.examples("valid", {"step": 1}, [])
         reporter.close()
     assert not list(run.glob(".*"))
 
@@ -257,6 +258,7 @@ def test_a_full_disk_is_said_while_it_runs_and_hinders_no_closing(tmp_path, fail
 def test_the_reporter_by_itself_writes_nothing(tmp_path):
     reporter = started(tmp_path)
     reporter.report("valid", {"step": 1}, {"loss": 1.0})
+    reporter.examples("valid", {"step": 1}, [])
     reporter.end({})
     assert not list(tmp_path.iterdir())
 

@@ -1,7 +1,7 @@
 """The reporter that keeps ``report.html`` up to date."""
 
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
@@ -12,7 +12,7 @@ from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import WeftError
-from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
+from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from weft.recipes.diff import previous_run
 from weft.recipes.record import Record
 from weft.recipes.report import Report, report_html
@@ -60,9 +60,12 @@ class Html(Component, Reporter):
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
-        """Evaluations are seldom enough; the training values are read from ``metrics.jsonl``."""
-        due = clock.monotonic() - self._written > self._cost / SHARE
-        if split != "train" and due:
+        """Values are read from ``metrics.jsonl`` when the page is written."""
+
+    @override
+    def examples(self, split: str, progress: Progress, rows: Iterable[Row]) -> None:
+        """An evaluation is over: its values and answers are in the files of the others."""
+        if clock.monotonic() - self._written > self._cost / SHARE:
             self._write({"state": "running"})
 
     @override

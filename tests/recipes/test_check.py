@@ -122,6 +122,11 @@ def test_bad_rows_of_two_files_are_listed_at_once(recipe, tmp_path, capsys):
 
 
 FAULTS = {
+    "weights of a run that is not there": (
+        "",
+        ["trainer.initialize=nowhere"],
+        "trainer: trainer.initialize is 'nowhere', where no checkpoint is; ",
+    ),
     "a NaN loss": (
         TASK.format(
             "loss(self, logits, targets):",

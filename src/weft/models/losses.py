@@ -107,7 +107,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, targets: Tensor, label_smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        log_probs = F.log_softmax(logits, dim=-1)
+        log_probs = F.log_softmax(logits, dim=-1, dtype=_wide(logits))
         nll = F.nll_loss(log_probs, targets, reduction="sum")
         total = nll
         if label_smoothing:
@@ -129,3 +129,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         on_target = grad.new_full((len(targets), 1), ctx.label_smoothing - 1)
         grad.scatter_add_(1, targets[:, None], on_target)
         return grad.mul_(grad_total), None, None
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """At least float32: under autocast scores come in bfloat16, whose sums are of no use."""
+    return torch.promote_types(x.dtype, torch.float32)

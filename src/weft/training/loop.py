@@ -32,6 +32,7 @@ from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.initial import Initial
 from weft.training.nonfinite import NonFinite, broken_step
+from weft.training.precision import autocast
 from weft.training.progress import Progress
 from weft.training.saved_modules import check_modules, save_modules
 from weft.training.schedules import Schedule
@@ -90,6 +91,7 @@ class Trainer(Component):
         take_fast_paths(config.fast)
         task.module.to(env.device)
         self.weights = Weights(task.module, ema=config.ema)
+        self.numbers = autocast(config.precision, env.device)
         self.nonfinite = NonFinite(config.on_nonfinite, limit=config.max_nonfinite)
         self.reporters, self.callbacks, self.ranks = (
             Reporters(reporters),
@@ -136,18 +138,16 @@ class Trainer(Component):
         began = self.clock.seconds
         group, (count, total) = next(self.data), torch.zeros(2, device=self.task.device)
         losses = []
-        seed_all(
-            self.config.seed, before.steps
-        )  # dropout is a function of (seed, step), not of history
+        seed_all(self.config.seed, before.steps)  # dropout is a function of these, not of history
         self.task.module.train()
         for batch in group.batches:
-            loss = self.task.training_step(batch)
+            with self.numbers:
+                loss = self.task.training_step(batch)
             loss.total.backward()  # gradients of a sum ...
             count, total = count + loss.count, total + loss.total.detach()
             losses.append(loss.detach())
-        factor = self.ranks.size / self.ranks.sum_(
-            count
-        )  # ... of a mean over all ranks and batches
+        # ... of a mean over all ranks and batches
+        factor = self.ranks.size / self.ranks.sum_(count)
         norm = finite_norm(self.parameters) * factor
         if not torch.isfinite(norm + total):  # the one synchronization of a step
             return self.leave_out(group, before, norm=norm, total=total, count=count)

@@ -7,6 +7,7 @@ from weft.config.component import Config, setting
 from weft.errors import UserError
 from weft.models.fast import Fast
 from weft.training.nonfinite import Policy
+from weft.training.precision import Precision
 from weft.training.progress import Every, Until
 from weft.training.selection import Selection
 
@@ -42,6 +43,9 @@ class TrainerConfig(Config):
     data."""
     max_nonfinite: int = 5
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
+    precision: Precision = "fp32"
+    """Type of the matrix products in training steps: ``bf16`` is faster where the hardware has it;
+    weights, gradients and the optimizer are float32 in any case."""
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""

@@ -1,0 +1,83 @@
+"""bf16: products are narrow, everything that is kept is not, and a run is as reproducible."""
+
+import pytest
+import torch
+
+from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from weft.models.losses import cross_entropy
+from weft.models.projected_loss import projected_cross_entropy
+from weft.tasks import Translation
+
+
+class Sees(Translation):
+    """Notes the type of the encoder's products and of the loss."""
+
+    def training_step(self, batch):
+        seen = self.__dict__.setdefault("seen", {"product": set(), "loss": set()})
+        linear = next(m for m in self.module.modules() if isinstance(m, torch.nn.Linear))
+        hook = linear.register_forward_hook(lambda m, given, y: seen["product"].add(y.dtype))
+        loss = super().training_step(batch)
+        hook.remove()
+        seen["loss"].add(loss.total.dtype)
+        return loss
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_only_the_products_are_narrow(bench, precision):
+    trainer = bench.but(task_class=Sees).make(precision=precision, max_steps=3)
+    trainer.fit()
+    wide, narrow = {torch.float32}, {torch.bfloat16}
+    assert trainer.task.seen == {
+        "product": narrow if precision == "bf16" else wide, "loss": wide,
+    }  # fmt: skip
+    kept = [*trainer.task.module.state_dict().values()]
+    kept += [v for s in trainer.optimizer.state_dict()["state"].values() for v in s.values()]
+    assert {v.dtype for v in kept if isinstance(v, torch.Tensor) and v.is_floating_point()} == wide
+
+
+def test_it_learns_what_float32_learns(bench):
+    losses = []
+    for precision in ("fp32", "bf16"):
+        here = bench.but(folder=bench.folder / precision, dropout=0.0)
+        here.make(precision=precision, max_steps=30).fit()
+        lines = metrics_of(here.folder)
+        losses.append([line["loss"] for line in lines if line["split"] == "valid"])
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+    assert losses[1][-1] < 0.8 * losses[1][0]
+
+
+def test_a_killed_run_is_the_undisturbed_one(bench):
+    here = bench.but(trainer={"precision": "bf16"})
+    whole = here.but(folder=bench.folder / "whole").make()
+    whole.fit()
+    with pytest.raises(Killed):
+        here.make(KillAt(7)).fit()
+    resumed = here.make()
+    resumed.fit()
+    assert differences(outcome(whole), outcome(resumed)) == []
+
+
+@pytest.mark.parametrize("projected", [False, True])
+def test_the_loss_is_summed_in_float32(projected):
+    torch.manual_seed(1)
+    hidden = torch.randn(600, 16, requires_grad=True)
+    weight = (torch.randn(900, 16) / 4).requires_grad_()
+    targets = torch.randint(900, (600,))
+
+    def loss():
+        if projected:
+            return projected_cross_entropy(hidden, weight, None, targets, label_smoothing=0.1)
+        logits = torch.nn.functional.linear(hidden, weight)
+        return cross_entropy(logits, targets, label_smoothing=0.1)
+
+    wanted = loss().total
+    gradients = torch.autograd.grad(wanted, (hidden, weight))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = loss().total
+    narrow = torch.autograd.grad(found, (hidden, weight))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=0)
+    for one, other in zip(narrow, gradients, strict=True):
+        assert one.dtype == torch.float32
+        assert (one - other).norm() < 0.02 * other.norm()

@@ -13,7 +13,8 @@ from weft.models.decoding.request import Begun, Request
 __all__ = ["Choose", "grow"]
 
 DROP_SHARE: Final = 0.25
-"""Finished rows are dropped once they are this share of the batch: dropping copies the cache."""
+"""Finished rows are dropped once they are this share of the batch: dropping copies the cache. 64
+draws of 0 to 64 tokens take 260 ms so, 273 with every row dropped at once, 500 with none."""
 
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 """A token of each row from its scores :math:`(N,V)`, the rows' numbers :math:`(N)`, and how many

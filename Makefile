@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constrain
 DOCS := $(BIN)/sphinx-build --fail-on-warning --nitpicky --keep-going --quiet -b html docs docs/_build/html
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format docs clean
+.PHONY: help demo test test-all check format docs bench clean
 
 help:
 	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
@@ -17,6 +17,7 @@ help:
 	@echo "make check     the part of it that runs no test"
 	@echo "make format    formats the code and repairs what can be repaired"
 	@echo "make docs      builds the documentation into docs/_build/html"
+	@echo "make bench     measures weft beside its peers (BENCH=train: one table; BENCH_ARGS=--quick)"
 	@echo "make clean     removes what was built, and .venv"
 
 demo: $(VENV)/core.stamp
@@ -44,8 +45,17 @@ docs: $(VENV)/test.stamp
 	$(DOCS)
 	@echo "docs/_build/html/index.html"
 
+# Peers have an environment of their own; BENCH_PYTHON=... takes one that is there, and installs nothing.
+BENCH :=
+BENCH_ARGS :=
+BENCH_VENV := .venv-bench
+BENCH_PYTHON := $(BENCH_VENV)/bin/python
+
+bench: $(if $(filter $(BENCH_VENV)/%,$(BENCH_PYTHON)),$(BENCH_VENV)/bench.stamp)
+	PYTHONPATH="$(CURDIR)/src" $(BENCH_PYTHON) benchmarks/run.py $(BENCH) $(BENCH_ARGS)
+
 clean:
-	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 # The stamps say what is installed: while neither file below them changes, a second call installs nothing.
 $(VENV)/core.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
@@ -55,6 +65,11 @@ $(VENV)/core.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
 $(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
 	$(INSTALL) -e '.[test]'
 	@touch $@ $(VENV)/core.stamp
+
+$(BENCH_VENV)/bench.stamp: pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory VENV=$(BENCH_VENV) $(BENCH_VENV)/made.stamp
+	$(BENCH_VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
 
 # The first Python that really runs, is new enough and can make a virtual environment. Being on the PATH
 # is no proof: version managers leave shims there for versions that are not active.

@@ -70,8 +70,10 @@ def model_of(path: Path, cache: Path) -> Path:
 
     model = cache / f"data-{path.stat().st_size}.model"
     if not model.exists():
-        chosen = random.Random(0).sample(pairs_of(path), 20_000)
-        train_sentencepiece((side for pair in chosen for side in pair), model)
+        pairs = pairs_of(path)
+        chosen = random.Random(0).sample(pairs, min(len(pairs), 20_000))
+        size = VOCABULARY if path.stat().st_size > 5_000_000 else 500  # few texts give few pieces
+        train_sentencepiece((side for pair in chosen for side in pair), model, vocab_size=size)
     return model
 
 

@@ -52,6 +52,7 @@ def sources(data: Path, cache: Path, count: int) -> list[Rows]:
             sentence_iterator=(side for pair in pairs[count:] for side in pair),
             model_prefix=str(model)[: -len(".model")],
             vocab_size=VOCABULARY,
+            hard_vocab_limit=False,  # a small file has fewer
             pad_id=PAD,
             unk_id=UNK,
             bos_id=BOS,

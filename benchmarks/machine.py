@@ -1,0 +1,91 @@
+"""The machine of a measurement: what others used of it, its facts, its fastest product."""
+
+import os
+import platform
+import resource
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+QUIET = 0.1
+"""Cores of other processes under which wall-clock time counts."""
+
+
+def busy_seconds() -> float:
+    """CPU seconds of all processes since the machine started; 0 where /proc is not."""
+    try:
+        line = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
+    except OSError:
+        return 0.0
+    ticks = [int(field) for field in line.split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # but idle and iowait
+
+
+def own_seconds() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+class Watch:
+    """Wall-clock and CPU seconds since it was made, and the cores that others used meanwhile."""
+
+    def __init__(self) -> None:
+        self.start = (time.perf_counter(), own_seconds(), busy_seconds())
+
+    def read(self) -> dict[str, float]:
+        now = (time.perf_counter(), own_seconds(), busy_seconds())
+        wall, own, busy = (b - a for a, b in zip(self.start, now, strict=True))
+        return {"wall_s": wall, "cpu_s": own, "others": max(0.0, busy - own) / max(wall, 1e-9)}
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def facts(threads: int) -> dict[str, Any]:
+    """What a figure depends on."""
+    import torch
+
+    name = platform.processor() or platform.machine()
+    cores = os.cpu_count() or 1
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return {
+        "cpu": name,
+        "cores": cores,
+        "threads": threads,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def peak_gflops(threads: int) -> dict[str, float]:
+    """GFLOP/s of a large product of 32-bit numbers, by the library that computes it."""
+    import torch
+
+    torch.set_num_threads(threads)
+    n = 1536
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    ways: dict[str, Any] = {"torch": lambda: a @ b}
+    if torch.backends.mkldnn.is_available():
+        onednn = torch.ops.mkldnn._linear_pointwise
+        ways["oneDNN"] = lambda: onednn(a, b, None, "none", [], "")
+    found = {}
+    for name, way in ways.items():
+        way()
+        speeds = []
+        for _ in range(7):
+            began = time.perf_counter() if threads > 1 else time.process_time()
+            way()
+            ended = time.perf_counter() if threads > 1 else time.process_time()
+            speeds.append(2 * n**3 / (ended - began) / 1e9)
+        found[name] = round(statistics.median(speeds), 1)
+    return found

@@ -1,0 +1,398 @@
+"""All benchmarks, or one: weft beside its peers, and the tables of docs/results.md.
+
+    python benchmarks/run.py
+    python benchmarks/run.py train overhead --data data/tatoeba --threads 2 --repetitions 3
+
+Each measurement is a process of its own, and the peers take turns, so that what else the machine
+does hits all alike. "Others" is how many cores other processes used meanwhile: wall-clock figures
+count where it is under 0.1, else those of a CPU second on one thread do. Each measurement is also
+appended as a line of JSON to ``--out``. A peer that is not installed is left out with a line.
+"""
+
+import argparse
+import datetime
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import machine
+
+HERE = Path(__file__).resolve().parent
+TIMEOUT = 240.0
+Line = dict[str, Any]
+
+
+class Lab:
+    """Runs measurements and keeps what they say."""
+
+    def __init__(self, args: argparse.Namespace, cache: Path) -> None:
+        self.args, self.cache = args, cache
+        self.repetitions = 1 if args.quick else args.repetitions
+        self.threads = 1 if args.quick else args.threads
+
+    def has(self, peer: str, needs: Iterable[str]) -> bool:
+        """Whether what a peer needs is installed; says what is not."""
+        missing = [name for name in needs if importlib.util.find_spec(name) is None]
+        if missing:
+            self.say(f"{peer}: left out, {' and '.join(missing)} is not installed")
+        return not missing
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def command(self, words: list[str], *, limit: float = TIMEOUT) -> Line | None:
+        """Runs one measurement; its last line of JSON, with the times of the whole process."""
+        threads = str(self.threads)
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": threads,
+            "CUDA_VISIBLE_DEVICES": "",
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "WEFT_CACHE": str(self.cache / "weft"),
+        }
+        watch = machine.Watch()
+        try:
+            done = subprocess.run(
+                [sys.executable, *words],
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            self.say(f"{' '.join(words)}: left out, it took over {limit:.0f} s")
+            return None
+        read = watch.read()
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            self.say(f"{' '.join(words)}: left out, it failed: {last}")
+            return None
+        found = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        return {"process": read, **(json.loads(found[-1]) if found else {}), "stdout": done.stdout}
+
+    def turns(
+        self, bench: str, peers: Mapping[str, list[str]], *, repetitions: int = 0
+    ) -> dict[str, list[Line]]:
+        """All repetitions of all peers in turn; each is kept as a line of JSON."""
+        found: dict[str, list[Line]] = {peer: [] for peer in peers}
+        for repetition in range(repetitions or self.repetitions):
+            for peer, words in peers.items():
+                self.say(f"{bench}: {peer}, {repetition + 1} of {repetitions or self.repetitions}")
+                line = self.command(words)
+                if line is not None:
+                    found[peer].append(line)
+                    self.keep(bench, peer, line)
+        return {peer: lines for peer, lines in found.items() if lines}
+
+    def keep(self, bench: str, peer: str, line: Line) -> None:
+        kept = {k: v for k, v in line.items() if k not in ("stdout", "bench", "peer")}
+        when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        row = {"bench": bench, "peer": peer, "when": when, "threads": self.threads, **kept}
+        with self.args.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def middle(lines: list[Line], name: str) -> float:
+    return statistics.median(float(line[name]) for line in lines)
+
+
+def heading(title: str) -> None:
+    print(f"\n### {title}\n", flush=True)
+
+
+def table(columns: list[str], rows: Iterable[list[str]]) -> None:
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+def which_counts(found: Mapping[str, list[Line]], threads: int) -> bool:
+    """Whether wall-clock counts; says so."""
+    most = max((float(o["others"]) for lines in found.values() for o in lines), default=0.0)
+    quiet = most < machine.QUIET
+    if quiet:
+        print(f"\nOthers used at most {most:.2f} cores: wall-clock counts.")
+    elif threads == 1:
+        print(f"\nOthers used up to {most:.2f} cores: what counts is the CPU second.")
+    else:
+        print(f"\nOthers used up to {most:.2f} cores with {threads} threads: NO row here counts.")
+    return quiet
+
+
+# -- the benchmarks
+
+
+def train_rows(lab: Lab, peers: list[str], cells: Mapping[str, int]) -> dict[str, list[Line]]:
+    import train
+
+    seconds = "0.3" if lab.args.quick else str(lab.args.seconds)
+    common = ["--data", str(lab.args.pairs), "--cache", str(lab.cache), "--seconds", seconds]
+    common = [str(HERE / "train.py"), *common, "--threads", str(lab.threads)]
+    chosen = [peer for peer in peers if lab.has(peer, train.PEERS[peer])]
+    words = {p: [*common, "--peer", p, "--cells", str(cells.get(p, 2048))] for p in chosen}
+    return lab.turns("train", words)
+
+
+def train_table(lab: Lab) -> None:
+    """Throughput of a training step, and what each faster path gives."""
+    import train
+
+    plain = [peer for peer in train.PEERS if not peer.startswith("weft without")]
+    without = [peer for peer in train.PEERS if peer.startswith("weft without")]
+    found = train_rows(lab, plain, {"bare, token budget": 8192})
+    heading("Training: target tokens without padding")
+    quiet = which_counts(found, lab.threads)
+    speed, gflops = ("tok_s", "gflops") if quiet else ("tok_cpu_s", "gflops_cpu")
+    peaks = machine.peak_gflops(lab.threads)
+    library, peak = max(peaks.items(), key=lambda item: item[1])
+    peak *= 1 if quiet or lab.threads == 1 else 1 / lab.threads
+    ours = middle(found["weft"], speed) if "weft" in found else 0.0
+    table(
+        ["loop", "n", "a second", "a CPU second", "weft is", "padding", "MFU", "others"],
+        (
+            [
+                peer,
+                str(len(lines)),
+                f"{middle(lines, 'tok_s'):,.0f}",
+                f"{middle(lines, 'tok_cpu_s'):,.0f}",
+                f"{ours / middle(lines, speed):.2f} times",
+                f"{100 * middle(lines, 'padding'):.1f} %",
+                f"{100 * middle(lines, gflops) / peak:.1f} %",
+                f"{middle(lines, 'others'):.2f}",
+            ]
+            for peer, lines in found.items()
+        ),
+    )
+    print(f"\nMFU is of {peak:,.0f} GFLOP/s, the best large product here ({library}; {peaks}).")
+    paths = train_rows(lab, ["weft", *without], {})
+    heading("What each faster path of weft's step gives (trainer.fast.…)")
+    quiet = which_counts(paths, lab.threads)
+    speed = "tok_s" if quiet else "tok_cpu_s"
+    whole = middle(paths["weft"], speed)
+    table(
+        ["step", "n", "tokens a second", "a CPU second", "the whole is", "others"],
+        (
+            [
+                peer,
+                str(len(lines)),
+                f"{middle(lines, 'tok_s'):,.0f}",
+                f"{middle(lines, 'tok_cpu_s'):,.0f}",
+                f"{whole / middle(lines, speed):.2f} times",
+                f"{middle(lines, 'others'):.2f}",
+            ]
+            for peer, lines in paths.items()
+        ),
+    )
+
+
+def overhead_table(lab: Lab) -> None:
+    """What a loop adds to a step of a tiny model."""
+    import overhead
+
+    peers = [peer for peer, needs in overhead.PEERS.items() if lab.has(peer, needs)]
+    steps = "30" if lab.args.quick else "1000"
+    script = str(HERE / "overhead.py")
+    words = {peer: [script, "--peer", peer, "--steps", steps] for peer in peers}
+    threads, lab.threads = lab.threads, 1
+    found = lab.turns("overhead", words)
+    lab.threads = threads
+    heading("Loop: microseconds a step of a tiny model (wanted: at most 60 more than bare)")
+    which_counts(found, 1)
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        base = found.get("bare, the same model" if peer == "weft" else "bare", [])
+        added = (
+            f"{middle(lines, 'cpu_us_step') - middle(base, 'cpu_us_step'):+,.0f}" if base else ""
+        )
+        shown = "" if peer.startswith("bare") else added
+        wall, cpu = (f"{middle(lines, name):,.0f}" for name in ("us_step", "cpu_us_step"))
+        return [peer, str(len(lines)), wall, cpu, shown, f"{middle(lines, 'others'):.2f}"]
+
+    table(
+        ["loop", "n", "wall", "CPU", "over bare, CPU", "others"],
+        (row(peer, lines) for peer, lines in found.items()),
+    )
+
+
+def startup_table(lab: Lab) -> None:
+    """From the start of the process to its first step."""
+    import overhead
+
+    peers = [peer for peer, needs in overhead.PEERS.items() if lab.has(peer, needs)]
+    script = str(HERE / "overhead.py")
+    words = {peer: [script, "--peer", peer, "--steps", "1"] for peer in peers if "same" not in peer}
+    words["weft, these pairs, warm token store"] = [
+        str(HERE / "train.py"),
+        *("--data", str(lab.args.pairs), "--cache", str(lab.cache)),
+        *("--peer", "weft", "--threads", "1", "--first-step"),
+    ]
+    threads, lab.threads = lab.threads, 1
+    for command in words.values():
+        lab.command(command)  # the file cache and the store are warm from here on
+    found = lab.turns("startup", words)
+    lab.threads = threads
+    heading("Start: seconds from the process's start to its first step (wanted: bare + 0.4)")
+    bare = statistics.median(line["process"]["wall_s"] for line in found["bare"])
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        read = {
+            name: statistics.median(line["process"][name] for line in lines)
+            for name in ("wall_s", "cpu_s", "others")
+        }
+        over = "" if peer == "bare" else f"{read['wall_s'] - bare:+.2f}"
+        wall, cpu = f"{read['wall_s']:.2f}", f"{read['cpu_s']:.2f}"
+        return [peer, str(len(lines)), wall, cpu, over, f"{read['others']:.2f}"]
+
+    columns = ["process", "n", "wall", "CPU", "over bare, wall", "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+
+
+def memory_table(lab: Lab) -> None:
+    """The most memory a process held while training."""
+    found = train_rows(lab, ["weft", "bare, token budget"], {})
+    heading("Memory: MB that a training process held at most (wanted: at most 1.1 of bare)")
+    lines = found.get("bare, token budget", [])
+    base = middle(lines, "peak_mb") if lines else float("nan")
+    columns = ["loop", "n", "MB", "of bare"]
+    table(
+        columns,
+        (
+            [
+                peer,
+                str(len(lines)),
+                f"{middle(lines, 'peak_mb'):,.0f}",
+                f"{middle(lines, 'peak_mb') / base:.2f}",
+            ]
+            for peer, lines in found.items()
+        ),
+    )
+
+
+def script_table(lab: Lab, title: str, script: str, words: list[str]) -> None:
+    """The table of a benchmark that compares by itself."""
+    line = lab.command([str(HERE / script), *words])
+    if line is None:
+        return
+    heading(title)
+    shown = [row for row in line["stdout"].splitlines() if not row.startswith("{")]
+    marks = script != "data.py"
+    print("\n".join([*(["```text"] if marks else []), *shown, *(["```"] if marks else [])]))
+    print(f"\nOthers used {line['process']['others']:.2f} cores.", flush=True)
+    for text in line["stdout"].splitlines():
+        if text.startswith("{"):
+            one = {**json.loads(text), "process": line["process"]}
+            lab.keep(one["bench"], one.get("peer", "all"), one)
+
+
+def data_table(lab: Lab) -> None:
+    """From a file to padded batches."""
+    words = ["--data", str(lab.args.pairs), "--repetitions", str(min(2, lab.repetitions))]
+    script_table(lab, "Data: from a file of pairs to padded batches", "data.py", words)
+
+
+def decode_table(lab: Lab) -> None:
+    """Greedy search and beams."""
+    small = ["--sentences", "64", "--repetitions", "1"]
+    for beam in (1, 5):
+        words = ["--data", str(lab.args.pairs), "--cache", str(lab.cache), "--beam", str(beam)]
+        words += ["--threads", str(lab.threads)]
+        words += small if lab.args.quick else ["--sentences", "512"]
+        script_table(lab, f"Decoding: 32 forced tokens, beam {beam}", "decode.py", words)
+
+
+def quality_table(lab: Lab) -> None:
+    """BLEU of the shipped recipe after some minutes."""
+    words = ["--data", str(lab.args.pairs), "--dev", str(lab.args.dev)]
+    words += ["--minutes", str(lab.args.minutes), "--threads", str(lab.threads)]
+    limit = 60 * lab.args.minutes * 2 + 600
+    line = lab.command([str(HERE / "quality.py"), *words], limit=limit)
+    if line is None:
+        return
+    lab.keep("quality", "weft", line)
+    heading("Quality: BLEU on dev.tsv of the shipped recipe")
+    rows = [[f"{v['minutes']:.1f}", f"{v['step']:,}", f"{v['bleu']:.2f}"] for v in line["values"]]
+    table(["minutes", "steps", "BLEU"], rows)
+    print(f"\nOthers used {line['process']['others']:.2f} cores.")
+
+
+BENCHES: dict[str, Callable[[Lab], None]] = {
+    "train": train_table,
+    "overhead": overhead_table,
+    "startup": startup_table,
+    "memory": memory_table,
+    "data": data_table,
+    "decode": decode_table,
+    "quality": quality_table,
+}
+
+
+def generated(folder: Path) -> tuple[Path, Path]:
+    """Pairs of weft's own corpus, where no others are."""
+    from weft.recipes.corpus.data import CorpusPairs
+
+    paths = []
+    for name, part in (("train.tsv", "train"), ("dev.tsv", "valid")):
+        rows = CorpusPairs.Config(part=part).build().rows()
+        text = "".join(f"{row['source']}\t{row['target']}\n" for row in rows)
+        (folder / name).write_text(text, encoding="utf-8")
+        paths.append(folder / name)
+    return paths[0], paths[1]
+
+
+def find_data(args: argparse.Namespace, cache: Path) -> None:
+    """``args.pairs`` and ``args.dev``: the folder named, else WEFT_TEST_DATA's, else generated."""
+    folder = args.data
+    if folder is None:
+        shared = os.environ.get("WEFT_TEST_DATA")
+        places = [Path("data/tatoeba"), *([Path(shared, "tatoeba-en-fr")] if shared else [])]
+        folder = next((place for place in places if (place / "train.tsv").is_file()), None)
+    if folder is None:
+        print("No data/tatoeba here (README.md says how to get it): generated pairs.")
+        args.pairs, args.dev = generated(cache)
+        return
+    args.pairs, args.dev = folder / "train.tsv", folder / "dev.tsv"
+    if not args.pairs.is_file():
+        sys.exit(f"--data {folder}: there is no train.tsv in it.")
+    print(f"Pairs of {args.pairs}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=", ".join(BENCHES))
+    parser.add_argument("--data", type=Path, help="folder of train.tsv and dev.tsv")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--repetitions", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=6, help="of each training measurement")
+    parser.add_argument("--minutes", type=float, default=15, help="of quality's training")
+    parser.add_argument("--out", type=Path, default=Path("bench.jsonl"))
+    parser.add_argument("--quick", action="store_true", help="a smoke run; its figures say nothing")
+    args = parser.parse_args()
+    chosen = args.benches or [name for name in BENCHES if name != "quality"]
+    unknown = [name for name in chosen if name not in BENCHES]
+    if unknown:
+        parser.error(f"unknown benchmark {unknown[0]!r}; known: {', '.join(BENCHES)}")
+    if args.threads < 1 or args.repetitions < 1:
+        parser.error("--threads and --repetitions are at least 1")
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+        cache = Path(folder)
+        find_data(args, cache)
+        lab = Lab(args, cache)
+        sys.path.insert(0, str(HERE))
+        facts = ", ".join(f"{k} {v}" for k, v in machine.facts(lab.threads).items())
+        print(f"{datetime.date.today().isoformat()}; {facts}", flush=True)
+        for name in chosen:
+            BENCHES[name](lab)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,350 @@
+"""Training throughput of one loop on the work of bare.py: one repetition, one line of JSON.
+
+    python benchmarks/train.py --data train.tsv --cache /tmp/bench --peer weft --seconds 10
+
+What is counted are target ids without padding, in a second and in a CPU second; the clock starts
+when the first steps are over.
+"""
+
+import argparse
+import json
+import logging
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from bare import (
+    BATCH,
+    BOS,
+    DIM,
+    DROPOUT,
+    EOS,
+    FFN,
+    HEADS,
+    LAYERS,
+    PAD,
+    RATE,
+    UNK,
+    VOCABULARY,
+    Bare,
+    Sizes,
+    budget_batches,
+    collated,
+    encoded,
+    flops,
+    loss_of,
+    pieces_of,
+    random_batches,
+    sizes,
+)
+from machine import Watch, peak_megabytes
+
+FAST = {"linear": "torch", "dropout_masks": False, "split_loss": False, "keep_memory": False}
+"""The faster paths of weft's step, and what takes each away."""
+PEERS: dict[str, tuple[str, ...]] = {
+    "weft": (),
+    **{f"weft without fast {name}": () for name in FAST},
+    "weft without any": (),
+    "bare": (),
+    "bare, token budget": (),
+    "transformers": ("transformers", "datasets", "accelerate"),
+    "transformers, by length": ("transformers", "datasets", "accelerate"),
+    "lightning": ("lightning",),
+    "accelerate": ("accelerate",),
+}
+"""Each with the packages it needs."""
+
+
+class Meter:
+    """Counts steps; ``step`` answers True when enough is measured."""
+
+    def __init__(self, warmup: int, seconds: float, *, first_step: bool = False) -> None:
+        self.warmup, self.seconds, self.first_step = warmup, seconds, first_step
+        self.sizes: list[Sizes] = []
+        self.steps, self.watch, self.result = 0, Watch(), dict[str, float]()
+
+    def step(self) -> bool:
+        self.steps += 1
+        if self.first_step:
+            os._exit(0)  # the parent's clock stops here
+        if self.steps == self.warmup:
+            self.watch, self.began = Watch(), time.perf_counter()
+        done = self.steps > self.warmup and time.perf_counter() - self.began >= self.seconds
+        if done and not self.result:
+            self.result = self.read()
+        return done
+
+    def read(self) -> dict[str, float]:
+        read = self.watch.read()
+        counted = self.sizes[self.warmup : self.steps]
+        source, target, source_cells, target_cells = map(sum, zip(*counted, strict=True))
+        wall, cpu = read["wall_s"], read["cpu_s"]
+        return {
+            "steps": self.steps - self.warmup,
+            "tok_s": target / wall,
+            "tok_cpu_s": target / cpu,
+            "ms_step": 1e3 * wall / len(counted),
+            "padding": 1 - (source + target) / (source_cells + target_cells),
+            "gflops": flops(source, target) / wall / 1e9,
+            "gflops_cpu": flops(source, target) / cpu / 1e9,
+            "others": read["others"],
+            "peak_mb": peak_megabytes(),
+        }
+
+
+# -- weft
+
+
+def weft(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
+    """The trainer as a recipe has it, with its console and metrics.jsonl."""
+    from weft.data.text_pairs import TextPairs
+    from weft.metrics.reporters.console import Console
+    from weft.metrics.reporters.jsonl import JsonLines
+    from weft.models.fast import Fast
+    from weft.models.transformer import Transformer
+    from weft.runtime.devices import Env
+    from weft.runtime.experiment import Experiment
+    from weft.tasks.translation import Translation
+    from weft.text.multilingual import MultilingualTokenizer
+    from weft.training import AdamW, Callback, Constant, Trainer
+
+    class Counted(Translation):
+        def training_step(self, batch: Any) -> Any:
+            labels = len(batch.target) * (batch.target.shape[1] - 1)
+            source = int(batch.source_lengths.sum())
+            target = batch.num_tokens - source
+            meter.sizes.append((source, target, batch.source.numel(), labels))
+            return super().training_step(batch)
+
+    class Clock(Callback):
+        def step(self, progress: Any) -> bool:
+            return meter.step()
+
+    os.environ.setdefault("WEFT_CACHE", str(args.cache / "weft"))
+    languages = {"source_langs": ("eng",), "target_langs": ("fra",)}
+    pieces = pieces_of(args.data, args.cache)
+    tokenizer = MultilingualTokenizer.from_file(pieces, **languages)
+    module = Transformer.Config(dropout=DROPOUT).build(tokenizer=tokenizer)
+    task = Counted.Config(label_smoothing=0.0).build(module=module, tokenizer=tokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        xp = Experiment(folder=Path(folder), recipe="bench")
+        Trainer.Config(max_epochs=1000, fast=Fast(**fast)).build(
+            task=task,
+            optimizer=AdamW.Config(lr=RATE).build(module=module, task=task),
+            lr_scheduler=Constant.Config().build(),
+            train_data=TextPairs.Config(path=args.data, max_tokens=args.cells).build().read(),
+            reporters=[Console.Config().build(), JsonLines.Config().build(xp=xp)],
+            callbacks=[Clock()],
+            env=Env(),
+            xp=xp,
+        ).fit()
+
+
+# -- the others
+
+
+def counted(batches: Iterator[Any], meter: Meter) -> Iterator[Any]:
+    for rows in batches:
+        meter.sizes.append(sizes(rows))
+        yield collated(rows)
+
+
+def loader(args: argparse.Namespace, meter: Meter) -> Any:
+    """A DataLoader over all rows, as most programs have it."""
+
+    def collate(rows: Any) -> Any:
+        meter.sizes.append(sizes(rows))
+        return collated(rows)
+
+    rows: Any = encoded(args.data, args.cache)
+    size = min(BATCH, len(rows))
+    return torch.utils.data.DataLoader(
+        rows, batch_size=size, shuffle=True, collate_fn=collate, drop_last=True
+    )
+
+
+def by_hand(batches: Iterator[Any], meter: Meter) -> None:
+    model = Bare()
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    for batch in batches:
+        optimizer.zero_grad()
+        loss_of(model, *batch).backward()
+        optimizer.step()
+        if meter.step():
+            return
+
+
+def bare(args: argparse.Namespace, meter: Meter) -> None:
+    by_hand(counted(random_batches(encoded(args.data, args.cache)), meter), meter)
+
+
+def bare_budget(args: argparse.Namespace, meter: Meter) -> None:
+    by_hand(counted(budget_batches(encoded(args.data, args.cache), args.cells), meter), meter)
+
+
+def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
+    """Seq2SeqTrainer with its defaults, saving and reporting off."""
+    from datasets import Dataset
+    from transformers import (
+        MarianConfig,
+        MarianMTModel,
+        Seq2SeqTrainer,
+        Seq2SeqTrainingArguments,
+        TrainerCallback,
+    )
+
+    rows = encoded(args.data, args.cache)
+    columns = {"input_ids": [s for s, _ in rows], "labels": [t for _, t in rows]}
+    data = Dataset.from_dict({**columns, "length": [len(s) for s, _ in rows]})
+    config = MarianConfig(
+        vocab_size=VOCABULARY,
+        d_model=DIM,
+        encoder_layers=LAYERS,
+        decoder_layers=LAYERS,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=FFN,
+        decoder_ffn_dim=FFN,
+        dropout=DROPOUT,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=512,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        unk_token_id=UNK,
+        decoder_start_token_id=BOS,
+        forced_eos_token_id=None,
+    )
+
+    def collate(rows: list[Any]) -> dict[str, torch.Tensor]:
+        pairs = [(row["input_ids"], row["labels"]) for row in rows]
+        meter.sizes.append(sizes(pairs))
+        source, inputs, labels = collated(pairs)
+        labels = labels.masked_fill(labels == PAD, -100)
+        mask = (source != PAD).long()
+        return {
+            "input_ids": source,
+            "attention_mask": mask,
+            "decoder_input_ids": inputs,
+            "labels": labels,
+        }
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, arguments: Any, state: Any, control: Any, **_: Any) -> None:
+            if meter.step():
+                control.should_training_stop = True
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Seq2SeqTrainingArguments(
+            output_dir=folder,
+            per_device_train_batch_size=BATCH,
+            learning_rate=RATE,
+            lr_scheduler_type="constant",
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            num_train_epochs=1000,
+            **extra,
+        )
+        Seq2SeqTrainer(
+            model=MarianMTModel(config),
+            args=settings,
+            train_dataset=data,
+            data_collator=collate,
+            callbacks=[Clock()],
+        ).train()
+
+
+def lightning(args: argparse.Namespace, meter: Meter) -> None:
+    import lightning
+
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+
+    class Module(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = Bare()
+
+        def training_step(self, batch: Any, _: int) -> Any:
+            loss = loss_of(self.model, *batch)
+            self.log("loss", loss, prog_bar=True)
+            return loss
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.Adam(self.parameters(), lr=RATE)
+
+    class Clock(lightning.Callback):
+        def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
+            if meter.step():
+                trainer.should_stop = True
+
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = lightning.Trainer(
+            max_epochs=1000, accelerator="cpu", default_root_dir=folder, callbacks=[Clock()]
+        )
+        trainer.fit(Module(), loader(args, meter))
+
+
+def accelerate(args: argparse.Namespace, meter: Meter) -> None:
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    model: Any = Bare()
+    optimizer: Any = torch.optim.Adam(model.parameters(), lr=RATE)
+    model, optimizer, data = accelerator.prepare(model, optimizer, loader(args, meter))
+    while True:
+        for batch in data:
+            optimizer.zero_grad()
+            accelerator.backward(loss_of(model, *batch))
+            optimizer.step()
+            if meter.step():
+                return
+
+
+def run(args: argparse.Namespace, meter: Meter) -> None:
+    peer: str = args.peer
+    if peer.startswith("weft"):
+        left = peer.removeprefix("weft without fast ")
+        taken = FAST if peer == "weft without any" else {k: v for k, v in FAST.items() if k == left}
+        weft(args, meter, **taken)
+        return
+    others: dict[str, Callable[[], None]] = {
+        "bare": lambda: bare(args, meter),
+        "bare, token budget": lambda: bare_budget(args, meter),
+        "transformers": lambda: transformers(args, meter),
+        "transformers, by length": lambda: transformers(
+            args, meter, train_sampling_strategy="group_by_length"
+        ),
+        "lightning": lambda: lightning(args, meter),
+        "accelerate": lambda: accelerate(args, meter),
+    }
+    others[peer]()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="a TSV file of pairs")
+    parser.add_argument("--cache", type=Path, required=True, help="folder of pieces and ids")
+    parser.add_argument("--peer", choices=PEERS, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--cells", type=int, default=2048, help="of a batch by token budget")
+    parser.add_argument("--first-step", action="store_true", help="end the process at step 1")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    quick = args.seconds < 1
+    meter = Meter(2 if quick else 10, args.seconds, first_step=args.first_step)
+    run(args, meter)
+    print(json.dumps({"bench": "train", "peer": args.peer, **meter.result}))
+
+
+if __name__ == "__main__":
+    main()

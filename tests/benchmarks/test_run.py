@@ -1,0 +1,62 @@
+"""The benchmarks run, each on generated pairs; what they measure is not looked at here."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
+
+
+def bench(folder, *words):
+    command = [sys.executable, str(RUN), "--out", str(folder / "out.jsonl"), *words]
+    environment = {k: v for k, v in os.environ.items() if k != "WEFT_TEST_DATA"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_quick_run_prints_a_table_and_keeps_every_measurement(tmp_path):
+    done = bench(tmp_path, "memory", "--quick")
+    assert done.returncode == 0, done.stderr
+    assert "generated pairs" in done.stdout
+    assert "### Memory" in done.stdout
+    shares = dict(
+        re.findall(r"^\| (.+?) \| 1 \| [\d,]+ \| ([\d.]+) \|$", done.stdout, re.MULTILINE)
+    )
+    assert shares.keys() == {"weft", "bare, token budget"}
+    assert shares["bare, token budget"] == "1.00"
+    lines = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["peer"] for line in lines] == ["weft", "bare, token budget"]
+    for line in lines:
+        assert line["tok_s"] > 0
+        assert 0 <= line["padding"] < 1
+        assert line["others"] >= 0
+        assert line["peak_mb"] > 50
+
+
+def test_the_loops_of_the_tiny_job_run(tmp_path):
+    script = RUN.parent / "overhead.py"
+    for peer in ("weft", "bare", "bare, the same model"):
+        command = [sys.executable, str(script), "--peer", peer, "--steps", "5"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["us_step"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["speed"], "unknown benchmark 'speed'; known: train, overhead, startup, memory, data"),
+        (["--threads", "0"], "--threads and --repetitions are at least 1"),
+        (["--data", "nowhere"], "--data nowhere: there is no train.tsv in it."),
+    ],
+)
+def test_what_cannot_be_measured_is_said(tmp_path, words, message):
+    done = bench(tmp_path, *words)
+    assert done.returncode != 0
+    assert message in done.stderr

@@ -10,6 +10,7 @@ import pytest
 from weft.cli.main import main
 from weft.recipes.check import check
 from weft.recipes.trial import try_ingredient
+from weft.runtime.disk import operations
 from weft.text.paths import Seq2SeqText
 from weft.training import Trainer
 
@@ -208,6 +209,29 @@ def test_a_fault_is_found_and_listed(recipe, name):
     found = check(script, words, device="cpu")
     wanted = wanted.replace("{script}", script)
     assert any(problem.startswith(wanted) for problem in found.problems), found.problems
+
+
+def test_the_room_that_checkpoints_take_is_said_and_looked_for(recipe, capsys, monkeypatch):
+    sizes = []
+    for keep in (2, 5):
+        assert main(["check", recipe(), f"trainer.keep={keep}"]) == 0
+        said = re.search(
+            r"checkpoint: ([\d.]+) MB, (\d+) at a time: ([\d.,]+) MB, of [\d.,]+ MB free",
+            capsys.readouterr().out,
+        )
+        size, count, needed = (float(said[i].replace(",", "")) for i in (1, 2, 3))
+        assert count == keep + 2
+        assert needed == pytest.approx(count * size, abs=0.05 * (count + 1))
+        sizes.append(size)
+    assert sizes[0] == sizes[1]
+    free = operations.free
+    monkeypatch.setattr(operations, "free", lambda folder: min(free(folder), 700_000))
+    found = check(recipe(), ["trainer.keep=9999"], device="cpu")
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith("checkpoint: 10001 checkpoints of ")
+    assert found.problems[0].endswith(
+        " 0.7 MB free. Make room, lower trainer.keep, or run on another disk."
+    )
 
 
 def test_faults_do_not_hide_each_other(recipe, capsys):

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from weft.checkpoint.store import Checkpoints
 from weft.config.key import local_modules
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
-from weft.errors import PlanError, UserError, WeftError, raised_at
+from weft.errors import PlanError, StorageError, UserError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
 from weft.recipes.planning import Planned, plan_recipe
@@ -21,6 +24,7 @@ from weft.recipes.reading import DATA, read_data
 from weft.recipes.run import seed_of
 from weft.recipes.run_folder import refuse_collision
 from weft.runtime.devices import Env
+from weft.runtime.disk import operations
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.evaluate import evaluate
@@ -290,14 +294,22 @@ class _Steps:
         return f"{type(optimizer).__name__}, {len(held):,} tensors"
 
     def checkpoint(self) -> str:
-        """Saves and loads all weights and the optimizer's state; there is room for the run's."""
+        """Saves and loads all weights and the optimizer's state; there is room for the run's.
+
+        The state is that after a step, which is measured with gradients of zero; the weights are
+        put back.
+        """
         store = Checkpoints(self.folder / "tried", keep=1)  # the trainer is to find a fresh run
         parts = {"model": self.task.module, "optimizer": self.session.get("optimizer")}
+        _take_empty_step(self.task.module, parts["optimizer"])
+        trainer = self.plan.settings.get("trainer", {})
+        if trainer.get("ema") is not None:
+            parts["weights"] = self.task.module
         saved = store.save(1, parts, write_text=self.task.text.save)
         if store.restore(parts) != 1:
             raise WeftError("what was saved could not be loaded again.")
         size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
-        return f"{size / 1e6:.1f} MB before the first step"
+        return f"{size / 1e6:.1f} MB{_room(size, trainer.get('keep'))}"
 
     def predict(self) -> str:
         """From a row's text to an answer."""
@@ -309,6 +321,37 @@ class _Steps:
     def trainer(self) -> str:
         """Builds the trainer, which checks what it selects by."""
         return type(self.session.get("trainer")).__name__
+
+
+def _take_empty_step(module: nn.Module, optimizer: Any) -> None:
+    """Gives the optimizer the state that it has in training; the weights stay as they are."""
+    held = [p for group in getattr(optimizer, "param_groups", []) for p in group["params"]]
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    for parameter in held:
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    module.load_state_dict(before)
+    module.zero_grad(set_to_none=True)
+
+
+def _room(size: int, keep: int | None) -> str:
+    """What the checkpoints of a run take here, where its trainer says how many it keeps.
+
+    Raises:
+        StorageError: The disk has not so much room.
+    """
+    if keep is None:
+        return ""
+    count = keep + 2  # the best, and the one that is being written
+    free = operations.free(Path.cwd())
+    needed = count * size
+    if free < needed:
+        raise StorageError(
+            f"{count} checkpoints of {size / 1e6:,.1f} MB (trainer.keep={keep}, the best, and the "
+            f"one being written) need {needed / 1e6:,.1f} MB, but {Path.cwd()} has "
+            f"{free / 1e6:,.1f} MB free. Make room, lower trainer.keep, or run on another disk."
+        )
+    return f", {count} at a time: {needed / 1e6:,.1f} MB, of {free / 1e6:,.1f} MB free"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -154,18 +154,18 @@ def test_a_damaged_index_is_made_again(both, cache, caplog):
 def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):
     """Read, indexed and gone through in a fraction of the file's size."""
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 1 << 20)
-    monkeypatch.setattr(file_rows, "NEAR", 512)
+    monkeypatch.setattr(file_rows, "NEAR", 64)
     monkeypatch.setattr(tokens, "CHUNK_CHARACTERS", 1_000_000)
     path = tmp_path / "large.tsv"
-    line = ("x" * 499 + "\t" + "y" * 499 + "\n").encode()
+    line = ("x" * 4999 + "\t" + "y" * 4999 + "\n").encode()
     with path.open("wb") as file:
-        file.writelines([line * 1000] * 24)
+        file.writelines([line * 100] * 24)
     tracemalloc.start()
     data = TextPairs.Config(path=path).build()
-    assert sum(len(row["source"]) for row in data) == 24_000 * 499
+    assert sum(len(row["source"]) for row in data) == 2_400 * 4_999
     parts = [len(part) for part in tokens.chunks_of(data.rows(), ["source", "target"])]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert sum(parts) == 24_000
-    assert max(parts) <= 1_000
+    assert sum(parts) == 2_400
+    assert max(parts) <= 100
     assert peak < path.stat().st_size / 2  # 8 MB, most of it a block of 1 MB in columns

@@ -161,7 +161,8 @@ def test_a_script_with_one_mistake(kitchen, script, message):
         ("env.device=cpu", "'env' is provided by the run and has no settings."),
         (
             "train_data.type=x",
-            "train_data.type: Unknown data 'x'. Known: corpus_pairs, text_pairs.",
+            "train_data.type: Unknown data 'x'. Known: corpus_pairs, huggingface_pairs, "
+            "text_pairs.",
         ),
     ],
 )

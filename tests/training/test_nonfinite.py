@@ -1,6 +1,7 @@
 """What is done about a step that is not finite: left out, or gone back from; bounded, resumable."""
 
 import math
+import random
 
 import pytest
 import torch
@@ -127,6 +128,48 @@ def test_a_roll_back_goes_to_the_checkpoint_and_on_with_the_data_after(poisoned)
     assert sum(line.get("rollbacks", 0) for line in lines) == 1
     steps = [line["step"] for line in lines]
     assert steps == sorted(set(steps))  # lines from before are cut back
+
+
+class Drawn:
+    """Ready batches that do not know their place, shuffled by the global generator."""
+
+    def __init__(self):
+        self.begun = 0
+
+    def __iter__(self):
+        self.begun += 1
+        order = list(range(7))
+        random.shuffle(order)
+        for number in order:
+            yield self.batches[number]
+
+
+def test_a_roll_back_draws_ready_batches_once_and_a_killed_run_as_the_undisturbed(
+    bench, monkeypatch
+):
+    monkeypatch.setattr(Poisoned, "how", "loss")
+    rows = bench.but(folder=bench.folder / "rows").make().data.data
+    monkeypatch.setattr(Drawn, "batches", list(rows)[:7], raising=False)
+    poison = tuple(Drawn.batches[3].rows.tolist())
+    monkeypatch.setattr(Poisoned, "rows", poison)
+    here = bench.but(
+        task_class=Poisoned,
+        train_data=Drawn,
+        trainer={"on_nonfinite": "rollback", "accumulate": 1, "max_steps": 14},
+    )
+    undisturbed = here.but(folder=here.folder / "undisturbed").make()
+    undisturbed.fit()
+    assert undisturbed.nonfinite.furthest
+    source, groups = undisturbed.data.data.source, undisturbed.data
+    assert source.begun <= groups.epochs + 2  # a look at the first batch, and one an epoch
+    wanted = outcome(undisturbed)
+    for step in (2, 5, 8, 11):
+        killed = here.but(folder=here.folder / f"killed-{step}")
+        with pytest.raises(Killed):
+            killed.make(KillAt(step)).fit()
+        resumed = killed.make()
+        resumed.fit()
+        assert differences(wanted, outcome(resumed)) == [], step
 
 
 def test_a_roll_back_before_the_first_save_goes_to_the_start(poisoned):

@@ -31,7 +31,7 @@ from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.initial import Initial
-from weft.training.nonfinite import NonFinite, broken_step
+from weft.training.nonfinite import NonFinite, Untouched, broken_step
 from weft.training.precision import autocast
 from weft.training.progress import Progress
 from weft.training.saved_modules import check_modules, save_modules
@@ -229,10 +229,8 @@ class Trainer(Component):
         self.optimizer.zero_grad(set_to_none=True)
         if self.config.on_nonfinite == "skip":
             return self.took(group, before, seconds=self.clock.seconds - before.seconds)
-        ahead = (self.data, self.data.state_dict()), (self.nonfinite, self.nonfinite.state_dict())
-        seconds, step = self.clock.seconds, self.checkpoints.restore(self.parts)
-        for part, state in ahead:
-            part.load_state_dict(state)
+        going_on = dict.fromkeys(("data", "nonfinite", "random"), Untouched())
+        seconds, step = self.clock.seconds, self.checkpoints.restore({**self.parts, **going_on})
         self.clock.spent(seconds)
         best = self.selection is not None and self.selection.is_best(self.clock.now.steps)
         self.save(best=best)  # a run killed from here on does not meet the broken step again

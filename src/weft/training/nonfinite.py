@@ -9,7 +9,7 @@ from torch import Tensor
 from weft.checkpoint.parts import Stateful
 from weft.errors import DataError, NonFiniteError
 
-__all__ = ["NonFinite", "Policy", "broken_step"]
+__all__ = ["NonFinite", "Policy", "Untouched", "broken_step"]
 
 LOG = logging.getLogger("weft")
 
@@ -96,6 +96,20 @@ class NonFinite:
         """Takes saved counts."""
         for name in self.state_dict():
             setattr(self, name, int(state[name]))
+
+
+class Untouched:
+    """Stands for a part that a rollback leaves where it is: the data, and what it is drawn with.
+
+    To load the place that it has would draw its batches again, with other random numbers.
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: it is never saved."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Leaves the part as it is."""
 
 
 def broken_step(

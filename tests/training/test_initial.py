@@ -7,11 +7,15 @@ import torch
 
 from tests.training.bench import KillAt, Killed, differences, outcome, sentences
 from weft.checkpoint import Checkpoints
+from weft.checkpoint.manifest import Manifest
 from weft.errors import CheckpointError, UserError
+from weft.models import fast
+from weft.models.fast import Fast
 from weft.models.transformer import Transformer
 from weft.tasks import Translation
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import train_sentencepiece
+from weft.training import Callback, Every
 from weft.training.initial import Initial
 
 
@@ -163,3 +167,41 @@ def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, tm
     assert "encoder.safetensors" in refused(
         CheckpointError, initialize=str(source.xp.folder / "modules")
     )
+
+
+def test_saved_parts_say_which_step_they_are_of(bench):
+    trainer = bench.make(max_steps=5, evaluate_every=Every(2), save_modules=("encoder",))
+    trainer.use_best = lambda: 4
+    trainer.fit()
+    assert Manifest.read(trainer.xp.folder / "modules").step == 4
+
+
+def test_the_faster_paths_are_those_of_the_run_at_work(bench):
+    seen = []
+
+    class Looks(Callback):
+        def step(self, progress):
+            seen.append(fast.now().linear)
+
+    before = fast.now()
+    first = bench.make(Looks(), max_steps=1, fast=Fast(linear="torch"))
+    bench.but(folder=bench.folder / "other").make(fast=Fast(linear="onednn"))
+    first.fit()
+    assert (seen, fast.now()) == (["torch"], before)
+
+
+def test_all_submodules_learn_though_initialize_left_one_evaluating(bench):
+    class Leaves(Translation):
+        def initialize(self):
+            self.module.encoder.eval()
+            return []
+
+    seen = []
+
+    class Looks(Callback):
+        def step(self, progress):
+            seen.append(all(module.training for module in trainer.task.module.modules()))
+
+    trainer = bench.but(task_class=Leaves).make(Looks(), max_steps=1)
+    trainer.fit()
+    assert seen == [True]

@@ -35,6 +35,15 @@ REFUSED = [
         lambda: Selection.Config(min_delta=-0.5),
         "trainer.selection.min_delta must be at least 0, but is -0.5.",
     ),
+    (
+        lambda: Trainer.Config(clip_norm=float("nan")),
+        "trainer.clip_norm must be positive or null, but is nan.",
+    ),
+    (
+        lambda: Trainer.Config(max_nonfinite=3),
+        "trainer.max_nonfinite is 3, but trainer.on_nonfinite=stop ends the run with the first. "
+        "Leave it out, or set on_nonfinite to skip or rollback.",
+    ),
     (lambda: AdamW.Config(lr=0.0), "optimizer.lr must be positive, but is 0.0."),
     (
         lambda: AdamW.Config(betas=(0.9, 1.0)),

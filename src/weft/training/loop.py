@@ -2,8 +2,8 @@
 
 import logging
 import signal
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,6 @@ class Trainer(Component):
         self.config, self.task, self.optimizer = config, task, optimizer
         self.schedule, self.xp, self.until = lr_scheduler, xp, config.until
         self.clock, self.sums = Clock(config.until), TrainSums()
-        take_fast_paths(config.fast)
         task.module.to(env.device)
         self.weights = Weights(task.module, ema=config.ema)
         self.numbers = autocast(config.precision, env.device)
@@ -107,7 +106,7 @@ class Trainer(Component):
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
-        with self.stops, closing(self.reporters):
+        with self.stops, closing(self.reporters), fast_paths(self.config.fast):
             self.start()
             while True:
                 if self.clock.now != self.clock.seen or self.is_open(self.clock.now):
@@ -199,13 +198,13 @@ class Trainer(Component):
     def start(self) -> None:
         """Goes to the newest good checkpoint, or initializes a fresh run."""
         self.optimizer.zero_grad(set_to_none=True)  # what a step that failed in this process left
-        self.task.module.train()
         step = self.checkpoints.restore(self.parts)
         if step is not None and self.selection is not None and self.selection.is_best(step):
             self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
         resumed = [f"Resumed at step {step:,}."] if step is not None else []
         for line in resumed or [*self.task.initialize(), *self.initial.load()]:
             LOG.info(line)
+        self.task.module.train()  # all of it, however initialize left the submodules
         self.weights.begin()
         if self.selection is not None and self.selection.stalled():
             LOG.info(f"The run ends here: {self.selection.patience_spent}.")
@@ -288,13 +287,14 @@ class Trainer(Component):
         now = self.clock.now
         self.weights.finish()
         summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
+        used = now.steps
         if self.selection is not None and self.selection.best is not None:
             step, value = self.selection.best
             summary["best"] = {"step": step, self.selection.config.metric: value}
             used = self.use_best()
             if used != step:
                 summary["weights"] = {"step": used}
-        save_modules(self.xp.folder, self.config.save_modules, step=now.steps, task=self.task)
+        save_modules(self.xp.folder, self.config.save_modules, step=used, task=self.task)
         if self.test is not None:
             # The weights are the best ones now, not the last step's, so a stop must not save.
             evaluation = self.evaluate(self.test, save=False)
@@ -372,11 +372,17 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
     return selection
 
 
-def take_fast_paths(paths: Fast) -> None:
-    """Chooses the faster paths of a step in this process."""
+@contextmanager
+def fast_paths(paths: Fast) -> Iterator[None]:
+    """Takes the faster paths of a step; the process has its former ones again afterwards."""
+    before = fast.now()
     fast.use(paths)
     if paths.keep_memory:
         keep_memory()
+    try:
+        yield
+    finally:
+        fast.use(before)
 
 
 def directions_of(task: Task) -> dict[str, Direction]:

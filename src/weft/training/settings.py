@@ -14,6 +14,7 @@ from weft.training.selection import Selection
 __all__ = ["DEFAULT_EPOCHS", "TrainerConfig"]
 
 DEFAULT_EPOCHS = 10
+MAX_NONFINITE = 5
 
 
 class TrainerConfig(Config):
@@ -41,7 +42,7 @@ class TrainerConfig(Config):
     """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
     the step's update out, ``rollback`` goes back to the newest checkpoint and on with other
     data."""
-    max_nonfinite: int = 5
+    max_nonfinite: int = MAX_NONFINITE
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
     precision: Precision = "fp32"
     """Type of the matrix products in training steps: ``bf16`` is faster where the hardware has it;
@@ -69,8 +70,14 @@ class TrainerConfig(Config):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"trainer.{name} must be at least 1, but is {value}.")
-        if self.clip_norm is not None and self.clip_norm <= 0:
+        if self.clip_norm is not None and not self.clip_norm > 0:
             raise UserError(f"trainer.clip_norm must be positive or null, but is {self.clip_norm}.")
+        if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
+            raise UserError(
+                f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "
+                "ends the run with the first. Leave it out, or set on_nonfinite to skip or "
+                "rollback."
+            )
         if self.ema is not None and not 0 < self.ema < 1:
             raise UserError(f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}.")
 

@@ -15,6 +15,7 @@ from weft.models.projected_loss import projected_cross_entropy
 def test_value_and_gradients(
     smoothing: float, has_bias: bool, labels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(projected_loss, "LEAST_LABELS", 1)
     monkeypatch.setattr(projected_loss, "SCORES", 8 * 11)  # eight labels at a time
     torch.manual_seed(0)
     targets = torch.randint(11, (labels,))
@@ -65,3 +66,13 @@ def test_no_label_at_all_is_a_loss_of_zero() -> None:
     loss.total.backward()
     assert loss.total == 0
     assert loss.count == 0
+
+
+def test_numbers_of_64_bits_stay_so():
+    hidden = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([0, 6, 2, 2, 1])
+    assert torch.autograd.gradcheck(
+        lambda h, w: projected_cross_entropy(h, w, None, targets, label_smoothing=0.1).total,
+        (hidden, weight),
+    )

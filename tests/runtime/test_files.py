@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -204,3 +205,11 @@ def test_files_are_on_the_disk_before_the_rename(tmp_path, monkeypatch):
     assert calls[:3] == [("mkdir", tmp), ("write", "a"), ("fsync", "a")]
     assert sorted(calls[3:5]) == [("fsync", "a"), ("fsync", "b")]
     assert calls[5:] == [("fsync", tmp), ("rename", tmp), ("fsync", tmp_path.name)]
+
+
+def test_a_folder_made_by_two_at_once_is_made(tmp_path):
+    for number in range(20):
+        folder = tmp_path / str(number) / "a" / "b"
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _, folder=folder: make_folder(folder), range(4)))
+        assert folder.is_dir()

@@ -215,6 +215,14 @@ def test_a_prefix_of_the_task_holds_where_a_row_has_none(make_task):
     assert all(answer.text.startswith("Un chien") for answer in answers)
 
 
+def test_an_empty_prefix_of_a_row_is_its_own_whatever_its_neighbours(make_task):
+    task = make_task(answer_prefix="Un chien")
+    plain = {"source": "Go.", "prefix": ""}
+    alone = task.predict([plain])[0].text
+    assert not alone.startswith("Un chien")
+    assert task.predict([plain, {"source": "Go.", "prefix": "Va"}])[0].text == alone
+
+
 def test_a_prefix_that_is_no_text_or_too_long_is_refused(make_task):
     task = make_task(max_target_length=12)
     with pytest.raises(DataError) as error:

@@ -17,9 +17,17 @@ from weft.errors import CheckpointError
 from weft.runtime.disk import storing
 from weft.runtime.files import HashingFile, new_folder, operations, sha256
 
-__all__ = ["split_parts", "versions", "write_checkpoint", "write_parts", "write_text_path"]
+__all__ = [
+    "PART_NAME",
+    "split_parts",
+    "versions",
+    "write_checkpoint",
+    "write_parts",
+    "write_text_path",
+]
 
-_PART = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+"""What the name of a part must look like."""
 
 
 def split_parts(
@@ -32,7 +40,7 @@ def split_parts(
     """
     tensors, plain = {}, {}
     for name, part in parts.items():
-        if not _PART.fullmatch(name):
+        if not PART_NAME.fullmatch(name):
             raise CheckpointError(
                 f"A part cannot be called {name!r}: use small letters, digits, '_', '-' and '.'."
             )

@@ -20,6 +20,9 @@ __all__ = ["projected_cross_entropy"]
 
 SCORES = 2**19
 """Scores made at a time: 2 MB of them, a share of the second cache of a core."""
+LEAST_LABELS = 128
+"""But so many labels at least: of a vocabulary of 32,000, 16 at a time take 2.8 times as long as
+all at once, 128 as long."""
 
 
 def projected_cross_entropy(
@@ -87,16 +90,17 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         label_smoothing: float,
     ) -> tuple[Tensor, Tensor]:
+        wide = torch.promote_types(hidden.dtype, torch.float32)
         wanted = [
-            None if x is None or not need else torch.zeros_like(x, dtype=torch.float32)
+            None if x is None or not need else torch.zeros_like(x, dtype=wide)
             for x, need in zip((hidden, weight, bias), ctx.needs_input_grad, strict=False)
         ]
         gradients = _Gradients(*wanted)
-        total, nll = torch.zeros((2,), device=hidden.device).unbind()
-        size = max(1, SCORES // len(weight))
+        total, nll = torch.zeros((2,), device=hidden.device, dtype=wide).unbind()
+        size = max(LEAST_LABELS, SCORES // len(weight))
         for start in range(0, len(targets), size):
             part = slice(start, start + size)
-            log_probs = F.log_softmax(linear(hidden[part], weight, bias).float(), dim=-1)
+            log_probs = F.log_softmax(linear(hidden[part], weight, bias).to(wide), dim=-1)
             labels = targets[part, None]
             part_nll = -log_probs.gather(1, labels).sum()
             nll = nll + part_nll

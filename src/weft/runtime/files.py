@@ -93,7 +93,11 @@ def make_folder(folder: Path) -> None:
     missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
     for path in reversed(missing):
         with storing(path):
-            operations.mkdir(path)
+            try:
+                operations.mkdir(path)
+            except FileExistsError:  # another process was faster
+                if not path.is_dir():
+                    raise
         sync_folder(path.parent)
 
 

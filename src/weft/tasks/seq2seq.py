@@ -223,7 +223,8 @@ class Seq2Seq(Task):
         """
         batch, module = batch.to(self.device), self.module
         own_loss = type(self).loss is not Seq2Seq.loss or type(self).logits is not Seq2Seq.logits
-        if own_loss or not fast.now().split_loss or not isinstance(module, LinearOutput):
+        splits = fast.now().split_loss and self.device.type == "cpu"
+        if own_loss or not splits or not isinstance(module, LinearOutput):
             return self.loss(*self.logits(batch))
         target_in, labels, real = _shifted(batch)
         states = module.hidden(batch.source, batch.source_lengths, target_in)[real]
@@ -326,6 +327,7 @@ class Seq2Seq(Task):
         if not rows:
             return []
         prefixes = [prefix_of(row, self.config.answer_prefix) for row in rows]
+        differ = any(prefix != self.config.answer_prefix for prefix in prefixes)
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
@@ -343,7 +345,7 @@ class Seq2Seq(Task):
             with torch.inference_mode():
                 for batch in batches:
                     numbers = _rows_of(batch)
-                    own = {"prefixes": [prefixes[i] for i in numbers]} if any(prefixes) else {}
+                    own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
                     translated = self.generate(batch.source, batch.source_lengths, **own)
                     answers.update(zip(numbers, translated, strict=True))
         finally:

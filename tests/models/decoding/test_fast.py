@@ -157,3 +157,30 @@ def test_weights_that_changed_are_read_again(make_model):
             parameter.data.mul_(-1.5)  # which no version counter of the parameter sees
     after = decode(model, source, lengths, Decoding(), prefix=[BOS], eos_idx=EOS)
     assert before != after
+
+
+class Adapter(torch.nn.Module):
+    """Has the weight of a layer, and adds to what it gives."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    @property
+    def weight(self):
+        return self.layer.weight
+
+    @property
+    def bias(self):
+        return self.layer.bias
+
+    def forward(self, x):
+        return self.layer(x) + 1
+
+
+def test_a_layer_in_an_adapter_is_not_taken_for_its_weights(make_model):
+    model = make_model(SIZE)
+    assert fastest(model, rows=32) is not model
+    block = model.decoder.layers[0].feed_forward
+    block.inner = Adapter(block.inner)
+    assert fastest(model, rows=32) is model

@@ -56,8 +56,8 @@ class SentOnce(Component, Reporter):
         lines = _lines(self._xp.folder / self.file)
         self._sent = self._safe(lines)
         known = next((str(line["run"]) for line in lines if "run" in line), None)
+        run = self._begin(info, known)  # what fails here is not to be closed
         self._log = LineLog(self._xp.folder / self.file)
-        run = self._begin(info, known)
         if run != known:
             self._log.append({"run": run})
         for line in _lines(self._xp.folder / "metrics.jsonl") if self.gathers else ():

@@ -1,5 +1,6 @@
 """Weights & Biases: the values of a run, online or in its offline files."""
 
+import time
 from collections.abc import Mapping
 from typing import Any, Literal, final
 
@@ -8,11 +9,15 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
+from weft.errors import RunError
 from weft.metrics.reporters.reporter import RunInfo
 from weft.metrics.reporters.sent_once import SentOnce
 from weft.runtime.experiment import Experiment
 
 __all__ = ["Wandb"]
+
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between tries while the service of a killed process still holds the run."""
 
 
 @final
@@ -54,18 +59,28 @@ class Wandb(SentOnce):
         import wandb
 
         name = known or self.new_name()
-        self._run = wandb.init(
-            project=self.config.project,
-            entity=self.config.entity,
-            mode=self.config.mode,
-            id=name,
-            resume="allow",
-            reinit="create_new",
-            name=f"{self._xp.recipe} {self._xp.key}".strip() or None,
-            dir=str(self._xp.folder),
-            config=self.settings,
-            settings=wandb.Settings(console="off", silent=True),
-        )
+        for wait in WAITS:
+            try:
+                self._run = wandb.init(
+                    project=self.config.project,
+                    entity=self.config.entity,
+                    mode=self.config.mode,
+                    id=name,
+                    resume="allow",
+                    reinit="create_new",
+                    name=f"{self._xp.recipe} {self._xp.key}".strip() or None,
+                    dir=str(self._xp.folder),
+                    config=self.settings,
+                    settings=wandb.Settings(console="off", silent=True),
+                )
+                break
+            except Exception as error:  # its errors have no base of their own
+                if "in use" not in str(error) or wait == WAITS[-1]:
+                    raise RunError(
+                        f"Weights & Biases takes no run: {error} Mend that, or start without the "
+                        "reporter wandb; the values are in metrics.jsonl in any case."
+                    ) from error
+                time.sleep(wait)
         return name
 
     @override

@@ -70,6 +70,12 @@ def test_a_finished_run_prints_its_result_and_does_nothing(trainings, done):
     assert unlike(before, outcome(run_folder(done))) == []
 
 
+def test_parts_asked_of_a_finished_run_are_refused(trainings, done):
+    ended = trainings.run(done, "train", "tiny.py", "trainer.save_modules=[encoder]")
+    assert ended.code == 2
+    assert "is finished, so trainer.save_modules=encoder would save nothing" in ended.log
+
+
 def test_another_length_is_found_and_named(trainings, done):
     ended = trainings.run(done, "train", "tiny.py", "trainer.max_steps=24")
     name = f"runs/tiny/{run_folder(done).name}"

@@ -104,11 +104,11 @@ def train(
         before = plan_recipe(recipe, targets=["trainer"], allow_code=allow_code)
         changes = allowed_changes(planned, before)
     if is_finished(folder, planned):
-        return _done(folder)
+        return _done(folder, planned)
     _make(folder.path)
     with Lock(folder.path), log_to_folder(folder.path):
         if is_finished(folder, planned):  # by the process that had the folder until now
-            return _done(folder)
+            return _done(folder, planned)
         LOG.info("Run folder: %s", folder.path)
         for place in (folder.path, folder.path / "predictions"):
             if place.is_dir():
@@ -127,7 +127,15 @@ def _make(folder: Path) -> None:
         ) from error
 
 
-def _done(folder: RunFolder) -> Run:
+def _done(folder: RunFolder, planned: Planned) -> Run:
+    names = planned.plan.settings.get("trainer", {}).get("save_modules") or ()
+    missing = [n for n in names if not (folder.path / "modules" / f"{n}.safetensors").is_file()]
+    if missing:
+        raise UserError(
+            f"{folder.path} is finished, so trainer.save_modules={','.join(missing)} would save "
+            "nothing: parts are saved when a run ends. Another run takes them from the whole one "
+            "by trainer.initialize and trainer.initialize_from; or train anew with --again."
+        )
     LOG.info("This run is finished: %s", folder.path)
     return Run(folder.path, folder.result)
 

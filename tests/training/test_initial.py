@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from torch import nn
 
 from tests.training.bench import KillAt, Killed, differences, outcome, sentences
 from weft.checkpoint import Checkpoints
@@ -17,6 +18,7 @@ from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import train_sentencepiece
 from weft.training import Callback, Every
 from weft.training.initial import Initial
+from weft.training.saved_modules import check_modules
 
 
 @pytest.fixture
@@ -205,3 +207,14 @@ def test_all_submodules_learn_though_initialize_left_one_evaluating(bench):
     trainer = bench.but(task_class=Leaves).make(Looks(), max_steps=1)
     trainer.fit()
     assert seen == [True]
+
+
+@pytest.mark.parametrize("name", ["LayerNorm", "model"])
+def test_a_name_no_saved_part_can_have_is_refused_before_the_run(name):
+    with pytest.raises(UserError) as caught:
+        check_modules(nn.ModuleDict({name: nn.Linear(1, 1)}), [name])
+    assert str(caught.value) == (
+        f"trainer.save_modules names '{name}', which cannot be the name of a saved part: small "
+        "letters, digits, '_', '.' and '-' after a first small letter, 64 at most, and not "
+        "'model', which is the whole module."
+    )

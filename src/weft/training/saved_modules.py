@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
-from weft.checkpoint.writing import split_parts, write_checkpoint
+from weft.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
 from weft.errors import UserError
 from weft.tasks.task import Task
 
@@ -14,7 +14,7 @@ __all__ = ["check_modules", "save_modules"]
 
 
 def check_modules(module: nn.Module, names: Sequence[str]) -> None:
-    """Refuses names that the module has not, before anything is trained.
+    """Refuses names that the module has not, or no file can have, before anything is trained.
 
     Example:
         >>> check_modules(
@@ -25,6 +25,12 @@ def check_modules(module: nn.Module, names: Sequence[str]) -> None:
     """
     known = [name for name, inner in module.named_modules() if name and inner.state_dict()]
     for name in names:
+        if name == "model" or not PART_NAME.fullmatch(name):
+            raise UserError(
+                f"trainer.save_modules names '{name}', which cannot be the name of a saved part: "
+                "small letters, digits, '_', '.' and '-' after a first small letter, 64 at most, "
+                "and not 'model', which is the whole module."
+            )
         if name not in known:
             near = get_close_matches(name, known, n=1)
             tops = [each for each in known if "." not in each]

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -57,9 +58,10 @@ time.sleep(60)
 
 
 def test_a_killed_run_goes_on_without_loss_or_repetition(name, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, name, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    )
+    # Without the service of this process, which other tests may have started: it outlives the kill.
+    alone = {name: value for name, value in os.environ.items() if name != "WANDB_SERVICE"}
+    command = [sys.executable, "-c", KILLED, name, str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=alone)
     state = json.loads(process.stdout.readline())
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGKILL)

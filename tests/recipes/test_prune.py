@@ -195,3 +195,13 @@ def test_what_the_command_refuses(tmp_path, capsys):
     )
     assert main(["runs", "prune", str(tmp_path), "--keep", "-1"]) == 2
     assert capsys.readouterr().err == "error: --keep must be 0 or more, but is -1.\n"
+
+
+def test_a_run_with_another_in_its_folder_stays_whole(tmp_path):
+    outer = made_run(tmp_path / "outer")
+    inner = made_run(outer / "inner")
+    plan = plan_prune(tmp_path, whole_runs=True)
+    assert [item.path for item in plan.doomed] == [inner]
+    assert [(kept.run, kept.why) for kept in plan.kept] == [
+        (outer, "another run lies in its folder")
+    ]

@@ -105,6 +105,8 @@ def plan_prune(
     at = now or datetime.now().astimezone()
     for run in sorted(file.parent for file in root.glob("**/run.json")):
         why = _why_not(run, older_than, at) or _in_use(run)
+        if why is None and whole_runs and _holds_another(run):
+            why = "another run lies in its folder"
         try:
             going = [] if why else [run] if whole_runs else _going(run, keep=keep)
         except CheckpointError as error:
@@ -127,6 +129,11 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
     files = [path for path in (run / "run.json", run / "metrics.jsonl") if path.exists()]
     written = datetime.fromtimestamp(max(path.stat().st_mtime for path in files), now.tzinfo)
     return "younger" if older_than is not None and written > now - older_than else None
+
+
+def _holds_another(run: Path) -> bool:
+    """Whether a run lies beneath a run: it would go with it, finished or not."""
+    return any(file.parent != run for file in run.glob("**/run.json"))
 
 
 def _in_use(run: Path) -> str | None:

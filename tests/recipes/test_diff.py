@@ -55,7 +55,7 @@ def test_results_have_their_change(tmp_path):
 def test_values_that_are_no_numbers_have_no_change(tmp_path):
     first, second = (made_run(tmp_path / name) for name in ("a", "b"))
     with (second / "metrics.jsonl").open("a") as file:
-        file.write('{"split": "valid", "step": 30, "loss": "NaN", "chrf": 3}\n')
+        file.write('{"split": "valid", "step": 30, "loss": "NaN", "chrf": 3, "at_step": "NaN"}\n')
     assert lines_of(first, second, "result")["valid.loss"] == ("1.500", "nan", "")
     assert lines_of(first, second, "result")["valid.chrf"] == ("-", "3.000", "")
 

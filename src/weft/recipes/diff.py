@@ -79,7 +79,9 @@ def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Diffe
 def _number(name: str, value: float | None) -> str:
     if value is None:
         return ABSENT
-    return format_value(name, int(value) if name.endswith("step") else value)
+    return format_value(
+        name, int(value) if name.endswith("step") and math.isfinite(value) else value
+    )
 
 
 def _signed(name: str, value: float) -> str:

@@ -136,13 +136,13 @@ class _Scale:
             abs(low), abs(high)
         ):  # a flat line is in the middle; zeros are at the bottom
             low, high = (0.0, 1.0) if low == 0 else (low - abs(low) / 2, low + abs(low) / 2)
-            return cls(max(steps), (low, high), decades=False)
+            return cls(max(steps) or 1.0, (low, high), decades=False)
         decades = not share and low > 0 and high / low > DECADES
         if decades:
             low, high = math.log10(low), math.log10(high)
         room = 0.04 * (high - low)
         bottom = 0.0 if not decades and 0 <= low < 0.3 * high else low - room
-        return cls(max(steps), (bottom, high + room), decades)
+        return cls(max(steps) or 1.0, (bottom, high + room), decades)
 
     def x(self, step: float) -> float:
         """From left to right."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.data.bad_rows import AccountedRows
 from weft.data.store import tokens
-from weft.data.store.tokens import TokenStore, characters_of
+from weft.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from weft.errors import UserError
 from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import DATA, fingerprint_of, read_data
@@ -95,12 +95,18 @@ def _read(name: str, data: Any, say: Callable[[str], None]) -> None:
 def _store(name: str, data: Any, text: TextPath, say: Callable[[str], None]) -> TokenStore | None:
     """Where the tokens of some data belong; None, and why, where nothing is kept of it."""
     first, data = look(data)
-    fingerprint = fingerprint_of(data)
     if not is_row(first, text.columns):
         say(f"{name}: ready batches, which are made anew in each run")
         return None
-    if fingerprint is None:
+    if fingerprint_of(data) is None:
         say(f"{name}: rows without a fingerprint, which are encoded anew in each run")
+        return None
+    fingerprint = kept_fingerprint(data, text)
+    if fingerprint is None:
+        say(
+            f"{name}: encoded anew in each run: the data, the text path or its tokenizer is code "
+            "of your own, and a store does not know when it changes"
+        )
         return None
     rows, _ = rows_of(data, train=name == "train_data")
     characters = characters_of(rows, text.columns)

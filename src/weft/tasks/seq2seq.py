@@ -15,7 +15,7 @@ from weft.config.component import Config as BaseConfig
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
-from weft.data.store.tokens import encoded_rows
+from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import CheckpointError, DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
@@ -123,8 +123,7 @@ class Seq2Seq(Task):
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)
-        made = getattr(data, "fingerprint", None)
-        encoded = encoded_rows(self.text, rows, made() if callable(made) else None)
+        encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
         columns, kept = dict(encoded.columns), None
         over, details = encoded.over_length, dict[str, str]()
         if len(over) and not train and self.config.over_length == "skip":

@@ -13,12 +13,20 @@ from weft.data.rows import Rows
 from weft.data.seq2seq import collate_seq2seq
 from weft.data.store import tokens
 from weft.data.store.arrays import ArrayWriter
-from weft.data.store.tokens import TokenStore, chunks_of, encoded_rows, text_fingerprint
+from weft.data.store.tokens import (
+    TokenStore,
+    chunks_of,
+    encoded_rows,
+    kept_fingerprint,
+    text_fingerprint,
+)
+from weft.data.text_pairs import TextPairs
 from weft.errors import StorageError, UserError
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.paths import Seq2SeqText, load_text_path
 
 MARK = "ab" * 32
+COLUMNS = ("source", "target")
 
 
 def same(found, wanted):
@@ -38,7 +46,7 @@ def test_what_is_kept_is_what_encoding_gives(text, rows, encoded, cache, caplog)
     (folder,) = [path for path in (cache / "tokens").iterdir() if path.suffix == ""]
     assert len(encoded.over_length) > 3  # the limit of 12 bites
     first, last = caplog.messages
-    assert first.startswith(f"Tokenizing 500 rows, once, into {folder} (at most ")
+    assert first.startswith(f"Tokenizing 500 rows, once, into {folder} (about ")
     assert last.startswith("Tokenized 500 rows in ")
     caplog.clear()
     again = encoded_rows(text, rows, MARK)
@@ -90,6 +98,75 @@ def test_the_name_is_of_text_data_and_limits(text, cache):
         TokenStore.of(Seq2SeqText(other, max_source_length=12), MARK),
     ]
     assert len({store.folder for store in made}) == 4
+
+
+def test_another_encoding_of_ours_is_another_store(text, cache, monkeypatch):
+    before = TokenStore.of(text, MARK)
+    monkeypatch.setattr(tokens, "ENCODING", tokens.ENCODING + 1)
+    assert TokenStore.of(text, MARK).folder != before.folder
+
+
+def test_nothing_is_kept_of_what_a_users_own_code_decides(text, tmp_path):
+    class OwnPairs(TextPairs):
+        def rows(self):
+            return Rows({name: [*map(str.upper, super().rows().column(name))] for name in COLUMNS})
+
+    class OwnText(Seq2SeqText):
+        pass
+
+    class OwnTokenizer(MultilingualTokenizer):
+        pass
+
+    path = tmp_path / "pairs.tsv"
+    path.write_text("le chat\tthe cat\n")
+    data, own = (kind(TextPairs.Config(path=path)) for kind in (TextPairs, OwnPairs))
+    own_tokenizer = OwnTokenizer.from_file(text.tokenizer.config.model)
+    assert type(own_tokenizer) is OwnTokenizer
+    assert kept_fingerprint(data, text) == data.fingerprint()
+    assert kept_fingerprint(own, text) is None
+    assert kept_fingerprint(data, OwnText(text.tokenizer)) is None
+    assert kept_fingerprint(data, Seq2SeqText(own_tokenizer)) is None
+    assert kept_fingerprint([{"source": "le chat"}], text) is None
+
+
+def test_a_store_of_other_rows_is_made_again(text, rows, encoded, cache, caplog):
+    """The same fingerprint, and yet not the same: in number, in ids, in what is too long."""
+    folder = TokenStore.of(text, MARK).folder
+    encoded_rows(text, rows, MARK)
+    less = rows[:499]
+    assert same(encoded_rows(text, less, MARK), text.encode(less, with_targets=True))
+    other = Rows({"source": rows.column("target")[:499], "target": rows.column("source")[:499]})
+    assert same(encoded_rows(text, other, MARK), text.encode(other, with_targets=True))
+    told = ". The tokens are made again."
+    assert caplog.messages == [
+        f"{folder} has 500 rows, and the data 499{told}",
+        f"{folder} has other ids than these rows get now{told}",
+    ]
+
+
+@pytest.mark.parametrize("words", [1, 40])
+def test_the_room_said_is_about_what_is_taken(text, cache, words, monkeypatch):
+    """Also where a character is an id, or several: é is none of this tokenizer's pieces."""
+    rows = Rows({side: ["zé" * (words + n % 5) for n in range(3_000)] for side in COLUMNS})
+    asked = []
+    monkeypatch.setattr(tokens, "check_room", lambda folder, needed: asked.append(needed))
+    store = TokenStore.of(text, MARK)
+    store.get(text, rows)
+    taken = sum(path.stat().st_size for path in store.folder.iterdir()) - 2_000  # its manifest
+    assert asked[0] == pytest.approx(taken, rel=0.05)
+
+
+def test_rows_are_compared_all_over_and_few_where_they_are_long(rows):
+    numbers, some = tokens.spread_rows(rows, 3)
+    assert [rows[i] for i in numbers] == some
+    assert (len(some), numbers[0], numbers[-1]) == (3 * tokens.PLACES, 0, len(rows) - 1)
+
+    class Long(Rows):
+        num_bytes = 500 * tokens.CHUNK_CHARACTERS
+
+    numbers, some = tokens.spread_rows(Long({name: rows.column(name) for name in COLUMNS}), 3)
+    assert len(numbers) == len(some) == tokens.PLACES
+    assert tokens.spread_rows([], 3)[1] == []
 
 
 def test_a_saved_text_path_is_the_same(text, tmp_path):

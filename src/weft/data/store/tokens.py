@@ -30,16 +30,23 @@ from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "text_fingerprint"]
+__all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
 
 LOG = logging.getLogger("weft")
 
 LEAST_CHARACTERS = 4_000_000
 """Less text is encoded anew in each run: 0.4 s with SentencePiece (11 million characters a second),
 about one with a slower tokenizer."""
+ENCODING = 1
+"""To be raised with each change of weft's own code that gives some text other ids."""
 CHUNK_ROWS = 65_536
 CHUNK_CHARACTERS = 8_000_000
 """A chunk ends with either: what is lost at most when the writing is killed, 0.8 s of work."""
+PLACES = 8
+"""Rows are looked at in so many places of the data; more cost too much where a row group of Parquet
+is read for each."""
+COMPARED_ROWS = 8  # in each place, whenever a store is opened
+MEASURED_ROWS = 128  # in each place, for the room a store will take
 
 Row = Mapping[str, str]
 
@@ -62,6 +69,22 @@ def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -
     except StorageError as error:
         LOG.warning("Tokens are not kept, and are made in memory: %s", error)
         return text.encode(rows, with_targets=True)
+
+
+def kept_fingerprint(data: object, text: TextPath) -> str | None:
+    """The data's fingerprint; None where it has none, or where nothing can tell a store's age.
+
+    Code of a user's own may give other rows or ids after any change of it, so tokens are kept
+    only of weft's own data, text paths and tokenizers.
+    """
+    made = getattr(data, "fingerprint", None)
+    if not callable(made):
+        return None
+    owners = [type(i).__module__ for i in (data, text, *text.ingredients.values())]
+    if not all(owner.startswith("weft.") for owner in owners):
+        return None
+    fingerprint: str = made()
+    return fingerprint
 
 
 @runtime_checkable
@@ -92,6 +115,7 @@ class TokenStore:
             "text": text_fingerprint(text),
             "data": fingerprint,
             "columns": list(text.columns),
+            "encoding": ENCODING,
             "versions": {name: importlib.metadata.version(name) for name in packages},
         }
         key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
@@ -132,7 +156,7 @@ class TokenStore:
         whole: bool = False,
         say: Callable[[str], None] = LOG.info,
     ) -> Encoded:
-        """Opens the store; makes it where it is missing or damaged.
+        """Opens the store; makes it where it is missing, damaged or of other rows.
 
         Args:
             text: What it was named after.
@@ -145,18 +169,37 @@ class TokenStore:
             StorageError: It cannot be written.
         """
         with suppress(DamagedStoreError):
-            if (opened := self.open(whole=whole)) is not None:
-                return opened[1]
+            if (kept := self._compared(text, rows, whole)) is not None:
+                return kept
         with locked(self.folder):
-            if not self._is_kept(whole):  # by the process that had the lock until now
+            if not self._is_kept(text, rows, whole):  # by the process that had the lock until now
                 self._make(text, rows, workers, say)
         opened = self.open()
         assert opened is not None, f"{self.folder} was just written"
         return opened[1]
 
-    def _is_kept(self, whole: bool) -> bool:
+    def _compared(self, text: TextPath, rows: Sequence[Row], whole: bool) -> Encoded | None:
+        """The mapped ids where there are any, of which some are compared with ids made now."""
+        opened = self.open(whole=whole)
+        if opened is None:
+            return None
+        manifest, kept = opened
+        if manifest.summary["rows"] != len(rows):
+            raise DamagedStoreError(
+                f"{self.folder} has {manifest.summary['rows']:,} rows, and the data {len(rows):,}"
+            )
+        numbers, some = spread_rows(rows, COMPARED_ROWS)
+        made = text.encode(some, with_targets=True)
+        over = np.flatnonzero(np.isin(numbers, kept.over_length))
+        if not np.array_equal(over, made.over_length) or any(
+            kept[name].take(numbers) != made[name] for name in text.columns
+        ):
+            raise DamagedStoreError(f"{self.folder} has other ids than these rows get now")
+        return kept
+
+    def _is_kept(self, text: TextPath, rows: Sequence[Row], whole: bool) -> bool:
         try:
-            return self.open(whole=whole) is not None
+            return self._compared(text, rows, whole) is not None
         except DamagedStoreError as error:
             LOG.warning("%s. The tokens are made again.", error)
             return False
@@ -169,8 +212,7 @@ class TokenStore:
         say: Callable[[str], None],
     ) -> None:
         characters = characters_of(rows, text.columns)
-        cell = np.dtype(self.dtypes[f"{text.columns[0]}.values"]).itemsize
-        needed = characters * cell // 2 + 8 * len(text.columns) * len(rows)  # a piece: 2 or more
+        needed = self._room(text, rows)
         make_folder(self.folder.parent)
         check_room(self.folder.parent, needed)
         writer = ArrayWriter(self.folder, self.facts, self.dtypes)
@@ -179,7 +221,7 @@ class TokenStore:
             again = f", going on at row {done:,}" if done else ""
             say(
                 f"Tokenizing {len(rows):,} rows, once, into {self.folder} "
-                f"(at most {needed / 1e6:,.0f} MB){again}."
+                f"(about {needed / 1e6:,.0f} MB){again}."
             )
             start = time.perf_counter()
             wanted = workers_for(characters) if workers is None else workers
@@ -190,6 +232,15 @@ class TokenStore:
             writer.close()
         fresh = len(rows) - done
         say(f"Tokenized {fresh:,} rows in {seconds:.1f} s ({fresh / seconds:,.0f} rows/s).")
+
+    def _room(self, text: TextPath, rows: Sequence[Row]) -> int:
+        """Bytes the store will take, about: as many ids a row as rows all over the data have."""
+        _, some = spread_rows(rows, MEASURED_ROWS)
+        made = text.encode(some, with_targets=True)
+        size = 8 * len(made.over_length)
+        for name in text.columns:
+            size += np.dtype(self.dtypes[f"{name}.values"]).itemsize * len(made[name].values)
+        return size * len(rows) // max(1, len(some)) + 8 * len(text.columns) * (len(rows) + 1)
 
 
 def _write(writer: ArrayWriter, text: TextPath, rows: Sequence[Row], workers: int) -> None:
@@ -227,6 +278,27 @@ def chunks_of(
         cuts = np.flatnonzero(np.diff(ends // CHUNK_CHARACTERS)) + 1
         for a, b in itertools.pairwise([0, *cuts.tolist(), len(part)]):
             yield part[a:b]
+
+
+def spread_rows(rows: Sequence[Row], length: int) -> tuple[NDArray[np.int64], list[Row]]:
+    """Numbers and rows of runs in ``PLACES`` places, the first and the last rows among them.
+
+    Args:
+        rows: All rows.
+        length: Rows of a run; fewer where they are long and not in memory.
+
+    >>> spread_rows([{"a": "x"}] * 15, 1)[0].tolist()
+    [0, 2, 4, 6, 8, 10, 12, 14]
+    """
+    count = len(rows)
+    if isinstance(rows, StoredRows):
+        average = max(1, rows.num_bytes // max(1, count))
+        length = max(1, min(length, CHUNK_CHARACTERS // (PLACES * average)))
+    if count <= PLACES * length:
+        return np.arange(count), list(rows)
+    starts = np.linspace(0, count - length, PLACES).astype(np.int64).tolist()
+    some = [row for first in starts for row in rows[first : first + length]]
+    return np.concatenate([np.arange(first, first + length) for first in starts]), some
 
 
 def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:

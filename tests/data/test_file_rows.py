@@ -131,6 +131,38 @@ def test_a_file_that_was_changed_is_read_again_or_refused(cache, tmp_path, monke
     )
 
 
+def test_a_file_that_is_changed_between_index_and_rows_is_refused(cache, tmp_path, monkeypatch):
+    """Also where each row begins where another did."""
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"a\tb\nc\td\n")
+    data = TextPairs.Config(path=path).build().read()
+    path.write_bytes(b"e\tf\ng\th\n")
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(DataError, match=r"a\.tsv was changed since it was read: rows 1 to 2 are"):
+        list(data.rows())
+
+
+def test_a_file_that_is_changed_while_it_is_indexed_is_refused(both, cache, monkeypatch):
+    _, config = both
+    scan = type(config.build()._layout).scan
+
+    def growing(self, stream, name):
+        found = scan(self, stream, name)
+        os.utime(config.path, ns=(1, 1))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(config.build()._layout), "scan", growing)
+        with pytest.raises(DataError) as error:
+            config.build().read()
+    assert str(error.value) == (
+        f"{config.path} was changed while it was read: where its rows are is not known. Start "
+        "again when it is whole."
+    )
+    assert [path for path in cache.glob("rows/*/places") if path.parent.suffix != ".part"] == []
+
+
 def test_an_index_that_cannot_be_kept_costs_memory_only(both, failing_disk, caplog):
     held, config = both
     with failing_disk(1, lasting=True):

@@ -53,6 +53,8 @@ class RowIndex:
     """Oddities that did no harm."""
     sha256: str
     """Of the file's bytes."""
+    stamp: tuple[int, int]
+    """The file's size in bytes and its time in nanoseconds, from before it was indexed."""
 
 
 class FileRows(Sequence[dict[str, str]]):
@@ -66,8 +68,7 @@ class FileRows(Sequence[dict[str, str]]):
 
     def __init__(self, path: Path, layout: RowFormat, index: RowIndex) -> None:
         self.path, self.layout, self.known = path, layout, index
-        self.num_bytes = path.stat().st_size
-        self._as_indexed = _stamp(path)
+        self.num_bytes = index.stamp[0]
         self._near = (0, Rows({name: [] for name in layout.columns}))
 
     @override
@@ -113,7 +114,7 @@ class FileRows(Sequence[dict[str, str]]):
                 stop - start + 1,
             )
         )
-        if len(found) != stop - start or _stamp(self.path) != self._as_indexed:
+        if len(found) != stop - start or _stamp(self.path) != self.known.stamp:
             raise DataError(
                 f"{self.path} was changed since it was read: rows {start + 1} to {stop} are not "
                 "where they were. Start again."
@@ -136,13 +137,13 @@ def index_file(path: Path, layout: RowFormat) -> RowIndex:
 
     Raises:
         StorageError: The index cannot be written.
-        DataError: The header does not have the columns.
+        DataError: The header does not have the columns, or the file was changed while it was read.
     """
-    found = path.stat()
+    stamp = _stamp(path)
     facts = {
         "path": str(path.resolve()),
-        "size": found.st_size,
-        "mtime_ns": found.st_mtime_ns,
+        "size": stamp[0],
+        "mtime_ns": stamp[1],
         "format": type(layout).__name__,
         "layout": asdict(layout),
     }
@@ -167,6 +168,7 @@ def index_file(path: Path, layout: RowFormat) -> RowIndex:
         count=RowCount(good, len(bad), about["total"]),
         notes=FileNotes(**about["notes"]),
         sha256=about["sha256"],
+        stamp=stamp,
     )
 
 
@@ -190,6 +192,11 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
                     starts = [*places[:1].tolist(), *(row.byte_offset for row in wrong[:1])]
                     head = min(starts, default=None)
                 writer.append({"places": places, "lines": lines}, None)
+        if _stamp(path) != (facts["size"], facts["mtime_ns"]):
+            raise DataError(
+                f"{path} was changed while it was read: where its rows are is not known. Start "
+                "again when it is whole."
+            )
         summary = {
             "head": head or 0 if getattr(layout, "header", False) else 0,
             "bad_rows": [[*asdict(row).values()][1:] for row in bad],

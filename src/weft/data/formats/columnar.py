@@ -172,9 +172,11 @@ class _ColumnarScan(Scan):
                 return [None] * int(batch.num_rows)
             known = ", ".join(map(repr, batch.schema.names)) or "none"
             raise DataError(f"{self.name}: wanted the column {key!r}, found {known}.")
-        if pyarrow.types.is_dictionary(found.type):
-            found = found.dictionary_decode()
         kinds = pyarrow.types
+        if kinds.is_dictionary(found.type):
+            known = _without_views(found.dictionary)
+            found = pyarrow.DictionaryArray.from_arrays(found.indices, known).dictionary_decode()
+        found = _without_views(found)
         is_text = kinds.is_string(found.type) or kinds.is_large_string(found.type)
         if not is_text and not kinds.is_null(found.type):
             raise DataError(
@@ -199,6 +201,14 @@ class _ColumnarScan(Scan):
                 return f"column {name!r}: NUL at character {value.index(chr(0))}"
             row.append(value or "")
         return self._layout.blank(tuple(row)) or tuple(row)
+
+
+def _without_views(texts: Any) -> Any:
+    """Texts laid out as string_view, as Polars writes them, in the layout of all others."""
+    import pyarrow
+
+    is_view = str(texts.type) == "string_view"  # pyarrow 15 has no predicate for it
+    return texts.cast(pyarrow.large_string()) if is_view else texts
 
 
 def _decoded(raw: bytes | None) -> str | bytes | None:

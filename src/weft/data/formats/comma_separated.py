@@ -102,6 +102,8 @@ class _CsvScan(LineScan):
         self._field = re.compile(
             rf'(?:"([^"]*+(?:""[^"]*+)*+)"|([^"{separator}\n]*))({separator}|\Z)'.encode()
         )
+        # What a line that begins inside a quoted field holds of it, where it does not end in it.
+        self._inside = re.compile(rb'[^"]*+(?:""[^"]*+)*+\Z')
         self._ahead: deque[RawLine] = deque()
         self._records = 0
         self._at: list[int] = [at for at in layout.columns.values() if isinstance(at, int)]
@@ -134,22 +136,28 @@ class _CsvScan(LineScan):
         if line.problem is not None or b'"' not in line.raw:
             text, problem = text_of(line.raw, first=line.number == 1)
             return line.problem or problem or text.split(self._layout.separator)
-        whole, taken = line.raw, [line]
-        while isinstance(fields := self._fields(whole), int):
-            grown = self._grow(taken, fields, lines)
-            if grown is None:
-                self._ahead.extendleft(reversed(taken[1:]))
-                return f"the quote at byte {fields} of the line is never closed"
-            whole = grown
-        if isinstance(fields, str):
+        fields, taken = list[bytes](), [line]
+        part, start = line.raw, 0  # what is not split yet, and where in the record it begins
+        while isinstance(wrong := self._split_fields(part, start, fields), int):
+            further = self._grow(taken, start + len(part), lines)
+            if further is None:
+                wrong = f"the quote at byte {start + wrong} of the line is never closed"
+                break
+            part, start = part[wrong:] + further, start + wrong
+        if wrong is not None:
             self._ahead.extendleft(reversed(taken[1:]))
-            return fields
-        text, problem = text_of(whole, first=line.number == 1)
+            return wrong
+        whole = b"".join(one.raw + one.end for one in taken[:-1]) + taken[-1].raw
+        _, problem = text_of(whole, first=line.number == 1)
         return problem or [field.decode() for field in fields]
 
-    def _grow(self, taken: list[RawLine], quote: int, lines: Iterator[RawLine]) -> bytes | None:
-        """The record with further lines up to one that has a quote; None where there is none."""
-        size = sum(len(line.raw) + len(line.end) for line in taken)
+    def _grow(self, taken: list[RawLine], size: int, lines: Iterator[RawLine]) -> bytes | None:
+        """What follows ``size`` bytes up to the line that ends a field; None where there is none.
+
+        Each line is looked at once, and all are joined once: time is linear in their bytes.
+        """
+        ended = len(taken) - 1
+        size += len(taken[-1].end)
         while True:
             line = self._ahead.popleft() if self._ahead else next(lines, None)
             if line is None:
@@ -158,36 +166,39 @@ class _CsvScan(LineScan):
             size += len(line.raw) + len(line.end)
             if line.problem is not None or size > self.longest:
                 return None
-            if b'"' in line.raw:
+            if not self._inside.match(line.raw):
                 break
-        *before, last = taken
-        return b"".join(part.raw + part.end for part in before) + last.raw
+        between = b"".join(one.raw + one.end for one in taken[ended + 1 : -1])
+        return taken[ended].end + between + line.raw
 
-    def _fields(self, whole: bytes) -> list[bytes] | str | int:
-        """The fields; or what is wrong; or where the quote is that is still open."""
-        fields, at = list[bytes](), 0
+    def _split_fields(self, part: bytes, start: int, fields: list[bytes]) -> str | int | None:
+        """Appends the fields of a part that begins with one; None where they are all.
+
+        Else what is wrong, or where in the part the quote is that is still open.
+        """
+        at = 0
         while True:
-            found = self._field.match(whole, at)
+            found = self._field.match(part, at)
             if found is None:
-                return self._wrong(whole, at)
+                return self._wrong(part, at, start)
             quoted, plain, end = found.groups()
             fields.append(plain if quoted is None else quoted.replace(b'""', b'"'))
             at = found.end()
             if not end:
-                return fields
+                return None
 
-    def _wrong(self, whole: bytes, at: int) -> str | int:
-        if whole[at : at + 1] != b'"':
-            quote = whole.index(b'"', at)
+    def _wrong(self, part: bytes, at: int, start: int) -> str | int:
+        if part[at : at + 1] != b'"':
+            quote = part.index(b'"', at)
             return (
-                f"a quote at byte {quote} of the record, in a field that does not "
+                f"a quote at byte {start + quote} of the record, in a field that does not "
                 "begin with one (RFC 4180: quote the field and double its quotes)"
             )
-        closed = re.compile(rb'"[^"]*+(?:""[^"]*+)*+"').match(whole, at)
+        closed = re.compile(rb'"[^"]*+(?:""[^"]*+)*+"').match(part, at)
         if closed is None:
             return at
         return (
-            f"something follows the closing quote at byte {closed.end() - 1} of the record "
+            f"something follows the closing quote at byte {start + closed.end() - 1} of the record "
             "(RFC 4180: double a quote inside a field)"
         )
 

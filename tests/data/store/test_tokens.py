@@ -251,6 +251,29 @@ def test_a_failing_disk_costs_the_store_only(
     assert k > 40
 
 
+def test_what_a_killed_process_had_yet_to_delete_is_deleted(
+    text, rows, encoded, cache, monkeypatch
+):
+    """Of this store only: another's may be at work."""
+    encoded_rows(text, rows, MARK)
+    folder = TokenStore.of(text, MARK).folder
+    (folder / "source.values").write_bytes(b"")
+    other = folder.with_name(".other.tmp-1")
+    other.mkdir()
+
+    def killed(path, **_):
+        if f".{folder.name}.tmp-" in str(path):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            encoded_rows(text, rows, MARK)
+    assert len(list(folder.parent.glob(f".{folder.name}.tmp-*"))) == 1
+    assert same(encoded_rows(text, rows, MARK), encoded)
+    assert list(folder.parent.glob(".*")) == [other]
+
+
 def test_too_little_room_is_said_before_anything_is_written(text, rows, cache, monkeypatch):
     monkeypatch.setattr("weft.data.store.arrays.operations.free", lambda _: 10)
     with pytest.raises(StorageError) as error:

@@ -54,6 +54,8 @@ def store_root() -> Path:
 def locked(folder: Path) -> Iterator[None]:
     """Holds the lock of a store's name; waits, saying so once, while another process has it.
 
+    What a process that was killed had yet to delete of that name is deleted.
+
     Raises:
         StorageError: The folder of the stores cannot be written.
     """
@@ -71,6 +73,8 @@ def locked(folder: Path) -> Iterator[None]:
                 told = True
             time.sleep(WAIT)
     try:
+        for doomed in folder.parent.glob(f".{folder.name}.tmp-*"):  # of a process that was killed
+            shutil.rmtree(doomed, ignore_errors=True)
         yield
     finally:
         lock.__exit__(None, None, None)

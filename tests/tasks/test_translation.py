@@ -87,7 +87,8 @@ def test_a_module_that_cannot_generate_is_refused_before_training(make_task, tok
         "Plain can be trained, but generates no text: it has no max_length, no "
         "encode(source, source_lengths) -> memory, no start(memory) -> state, no "
         "step(tokens, state) -> logits. Generation needs these, where the state has "
-        "select(indices); weft.models.Transformer has them all. Add them, or set "
+        "select(indices), and repeat(times) and select(indices, groups=None) for beam search; "
+        "weft.models.Transformer has them all. Add them, or set "
         "task.generate=false to evaluate the loss alone."
     )
     with pytest.raises(UserError, match=re.escape("Plain can be trained, but")):

@@ -83,7 +83,8 @@ def generator_of(module: nn.Module) -> Generator:
     missing = [text for name, text in _GENERATES.items() if not hasattr(module, name)]
     raise UserError(
         f"{type(module).__name__} can be trained, but generates no text: it has no "
-        f"{', no '.join(missing)}. Generation needs these, where the state has select(indices); "
+        f"{', no '.join(missing)}. Generation needs these, where the state has select(indices), "
+        "and repeat(times) and select(indices, groups=None) for beam search; "
         "weft.models.Transformer has them all. Add them, or set task.generate=false to evaluate "
         "the loss alone."
     )

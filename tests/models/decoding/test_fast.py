@@ -15,6 +15,7 @@ from weft.models.layers.gated import Gated
 from weft.models.layers.heads import MultiHead
 from weft.models.layers.norms import RMSNorm
 from weft.models.layers.talking_heads import TalkingHeads
+from weft.models.transformer import Transformer
 
 BOS, EOS, SIZE = 1, 2, 120
 KINDS = {
@@ -184,3 +185,67 @@ def test_a_layer_in_an_adapter_is_not_taken_for_its_weights(make_model):
     block = model.decoder.layers[0].feed_forward
     block.inner = Adapter(block.inner)
     assert fastest(model, rows=32) is model
+
+
+class Shifted(Transformer):
+    """A model whose step is its own: the end mark and its neighbour change places."""
+
+    def step(self, tokens, state):
+        return super().step(tokens, state).roll(1, dims=1)
+
+
+def test_a_subclass_decodes_by_its_own_step(make_model):
+    model = make_model(SIZE)
+    source, lengths = sources()
+    plain = decode(model, source, lengths, Decoding(), prefix=[BOS], eos_idx=EOS)
+    model.__class__ = Shifted
+    assert fastest(model, rows=32) is model
+    assert decode(model, source, lengths, Decoding(), prefix=[BOS], eos_idx=EOS) != plain
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "decoder",
+        "decoder.norm",
+        "decoder.layers.0",
+        "decoder.layers.1.attention",
+        "decoder.layers.1.attention.heads",
+        "decoder.layers.1.cross_attention.kv",
+        "decoder.layers.0.feed_forward",
+        "decoder.layers.0.feed_forward.inner",
+        "decoder.layers.0.feed_forward_residual",
+    ],
+)
+def test_a_method_replaced_on_an_instance_is_not_passed_by(make_model, path):
+    model = make_model(SIZE)
+    module = model.get_submodule(path)
+    module.forward = module.forward
+    assert fastest(model, rows=32) is model
+    del module.forward
+    assert fastest(model, rows=32) is not model
+    model.step = model.step
+    assert fastest(model, rows=32) is model
+
+
+def test_hooks_of_all_modules_are_not_passed_by(make_model):
+    model = make_model(SIZE)
+    hook = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        assert fastest(model, rows=32) is model
+    finally:
+        hook.remove()
+    assert fastest(model, rows=32) is not model
+
+
+@torch.inference_mode()
+def test_a_layer_of_another_kind_inside_a_block_is_called(make_model):
+    model = make_model(SIZE)
+    block = model.decoder.layers[0].feed_forward
+    block.inner, block.outer = torch.nn.Identity(), torch.nn.Identity()
+    fast = fastest(model, rows=32)
+    assert isinstance(fast, FastDecoder)
+    memory, tokens = model.encode(*sources(6)), torch.arange(6)
+    wanted, found = (m.step(tokens, m.start(memory)) for m in (model, fast))
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)

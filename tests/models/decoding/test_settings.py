@@ -25,7 +25,22 @@ INF = float("inf")
             "decoding.n_best must be at most 1000, but is 1001.",
         ),
         ({"beam_size": 1001}, "decoding.beam_size must be at most 1000, but is 1001."),
-        ({"length_penalty": INF}, "decoding.length_penalty must be a number, but is inf."),
+        (
+            {"length_penalty": 500.0},
+            "decoding.length_penalty must be from -5 to 5 (0 to 2 are usual), but is 500.0.",
+        ),
+        (
+            {"length_penalty": -5.1},
+            "decoding.length_penalty must be from -5 to 5 (0 to 2 are usual), but is -5.1.",
+        ),
+        (
+            {"length_penalty": INF},
+            "decoding.length_penalty must be from -5 to 5 (0 to 2 are usual), but is inf.",
+        ),
+        (
+            {"length_penalty": float("nan")},
+            "decoding.length_penalty must be from -5 to 5 (0 to 2 are usual), but is nan.",
+        ),
         (
             {"max_length_a": -1.0},
             "decoding.max_length_a must be at least 0 and max_length_b at least 1, "

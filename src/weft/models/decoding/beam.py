@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from weft.models.decoding.best import best_successors, log_sums
-from weft.models.decoding.hypothesis import Generator, Hypothesis
+from weft.models.decoding.hypothesis import BeamReading, Generator, Hypothesis
 from weft.models.decoding.request import Request
 
 __all__ = ["beam_search"]
@@ -32,7 +32,8 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
         vocabulary and the length limit allow no more.
     """
     begun = request.begin(model)
-    state, logits = begun.state, begun.logits
+    logits = begun.logits
+    state: BeamReading = begun.state
     beams = _Beams(request, begun.limits)
     beam_size = request.decoding.beam_size
     state.repeat(beam_size)

@@ -1,6 +1,7 @@
 """The search that the settings ask for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from torch import Tensor
 
@@ -55,8 +56,6 @@ def decode(
         >>> len(found), len(found[0]), found[0][0].ids[:2]
         (1, 1, [7, 9])
     """
-    if not len(source):
-        return []
     request = Request(
         source=source,
         source_lengths=source_lengths,
@@ -66,13 +65,25 @@ def decode(
         unk_idx=unk_idx,
         forced=forced,
     )
+    return _search(model, request) if len(source) else []
+
+
+def _search(model: Generator, request: Request) -> list[list[Hypothesis]]:
+    decoding = request.decoding
     search = sample if decoding.sample else greedy if decoding.beam_size == 1 else beam_search
+    rows = len(request.source) * max(decoding.beam_size, decoding.n_best)
+    with _evaluating(model):
+        return search(fastest(model, rows=rows), request)
+
+
+@contextmanager
+def _evaluating(model: Generator) -> Iterator[None]:
+    """Puts a model in evaluation mode, and back."""
     training = model.training
     if training:
         model.train(False)
     try:
-        rows = len(source) * max(decoding.beam_size, decoding.n_best)
-        return search(fastest(model, rows=rows), request)
+        yield
     finally:
         if training:
             model.train()

@@ -1,14 +1,17 @@
 """What a search reads from, and what it finds."""
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import torch
 from torch import Tensor
+from typing_extensions import override
 
+from weft.errors import UserError
 from weft.models.memory import Memory
 
-__all__ = ["Generator", "Hypothesis", "Reading"]
+__all__ = ["BeamReading", "Generator", "Hypothesis", "Reading", "check_state"]
 
 
 @dataclass(frozen=True)
@@ -24,23 +27,23 @@ class Hypothesis:
 
 
 class Reading(Protocol):
-    """What a generator keeps of the tokens it read, such as :class:`weft.models.memory.State`."""
+    """What a generator keeps of the tokens it read: all that greedy search and draws ask of it."""
 
-    def __len__(self) -> int:
-        """Number of rows."""
+    def select(self, indices: Tensor, /) -> None:
+        """Keeps the rows of these indices, in their order; an index may repeat."""
         ...
 
-    @property
-    def device(self) -> torch.device:
-        """Where it is."""
+
+class BeamReading(Reading, Protocol):
+    """What beam search asks of it, such as :class:`weft.models.memory.State`."""
+
+    def repeat(self, times: int, /) -> None:
+        """Makes each row a group of ``times`` equal rows, one after another."""
         ...
 
-    def repeat(self, times: int) -> None:
-        """Makes each row a group of ``times`` equal rows."""
-        ...
-
-    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """Keeps the rows of these indices; after ``repeat``, ``groups`` are the groups kept."""
+    @override
+    def select(self, indices: Tensor, /, *, groups: Tensor | None = None) -> None:
+        """Keeps rows; ``groups`` are the groups they are of, in their order; None: all of them."""
         ...
 
 
@@ -64,9 +67,58 @@ class Generator(Protocol):
         ...
 
     def start(self, memory: Memory) -> Any:
-        """A :class:`Reading` in which nothing was read."""
+        """A :class:`Reading` in which nothing was read, for beam search a :class:`BeamReading`."""
         ...
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Reads a token of each row; returns the next one's logits, which may be changed."""
         ...
+
+
+def check_state(model: Generator, state: object, *, beam_size: int) -> None:
+    """Refuses a decoder's state that lacks what the search will ask for, before it asks.
+
+    Args:
+        model: The model that began the state, for the message.
+        state: What its ``start`` gave.
+        beam_size: Over 1, the search is one of beams.
+
+    Raises:
+        UserError: Names the methods that are missing.
+
+    Example:
+        >>> from weft.models.memory import State
+        >>> import torch
+        >>> check_state(None, State([torch.zeros(2, 1, 1, 3, 4)], None), beam_size=4)
+    """
+    select = getattr(state, "select", None)
+    missing = []
+    if not callable(select):
+        missing.append("select(indices)" if beam_size == 1 else "select(indices, groups=None)")
+    elif beam_size > 1 and not _takes(select, "groups"):
+        missing.append("groups=None in its select(indices)")
+    if beam_size > 1 and not callable(getattr(state, "repeat", None)):
+        missing.append("repeat(times)")
+    if not missing:
+        return
+    greedy = (
+        "" if beam_size == 1 else ", or set decoding.beam_size=1, which needs select(indices) alone"
+    )
+    raise UserError(
+        f"{_name(model)}.start(memory) gives a state, {_name(state)}, without "
+        f"{' and '.join(missing)}, which the search needs (decoding.beam_size is {beam_size}). "
+        f"weft.models.memory.State has all that a search asks for; add it{greedy}."
+    )
+
+
+def _takes(function: Callable[..., object], name: str) -> bool:
+    """Whether a function takes an argument of this name; True where nothing tells."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _name(thing: object) -> str:
+    return type(thing).__name__

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from weft.errors import UserError
 from weft.models.decoding.forced import Forced
-from weft.models.decoding.hypothesis import Generator, Reading
+from weft.models.decoding.hypothesis import Generator, check_state
 from weft.models.decoding.scores import Scores, processors_of
 from weft.models.decoding.settings import Decoding
 
@@ -40,12 +40,14 @@ class Request:
         """Runs the encoder and reads the prefix.
 
         Raises:
-            UserError: There is no prefix, or forced ids do not fit the rows or the model.
+            UserError: There is no prefix, forced ids do not fit the rows or the model, or the
+                model's state lacks what the search needs.
         """
         if not self.prefix:
             raise UserError("Decoding needs a prefix of at least one id, the start mark.")
         scores, limits = self._scores(), self._limits(model.max_length)
         state = model.start(model.encode(self.source, self.source_lengths))
+        check_state(model, state, beam_size=self.decoding.beam_size)
         logits = torch.empty(0)
         for token in self.prefix:
             tokens = torch.full((len(self.source),), token, device=self.source.device)
@@ -81,8 +83,9 @@ class Request:
 class Begun:
     """A search that has read its prefix."""
 
-    state: Reading
-    """Of the prefix, a row for each source."""
+    state: Any
+    """Of the prefix, a row for each source: a :class:`Reading`, in beam search a
+    :class:`BeamReading`."""
     logits: Tensor
     """Of the first id. *Shape:* :math:`(B,V)`."""
     limits: Tensor

@@ -13,6 +13,8 @@ __all__ = ["Decoding"]
 
 LARGEST_BEAM = 1_000
 """Over this no search of text has gained, and a typing error would take all memory."""
+LARGEST_PENALTY = 5
+"""32-bit numbers hold lengths up to ten million to this power; to the power of 500, none over 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +33,7 @@ class Decoding:
     """Sequences followed at once; 1 is greedy search, the fastest; 4 or 5 are usual for quality."""
     length_penalty: float = 1.0
     """Power of the length that log-probabilities are divided by to compare sequences; 0 compares
-    them as they are, which favours short ones. 1 is transformers' default."""
+    them as they are, which favours short ones. 1 is transformers' default; 5 is the largest."""
     n_best: int = 1
     """Hypotheses for a source, at most ``beam_size``; with ``sample``, draws for a source."""
     early_stopping: Literal["heuristic", "first", "never"] = "heuristic"
@@ -78,9 +80,10 @@ class Decoding:
         for name in ("beam_size", "n_best"):
             if (value := getattr(self, name)) > LARGEST_BEAM:
                 raise UserError(f"decoding.{name} must be at most {LARGEST_BEAM}, but is {value}.")
-        if not math.isfinite(self.length_penalty):
+        if not -LARGEST_PENALTY <= self.length_penalty <= LARGEST_PENALTY:
             raise UserError(
-                f"decoding.length_penalty must be a number, but is {self.length_penalty}."
+                f"decoding.length_penalty must be from {-LARGEST_PENALTY} to {LARGEST_PENALTY} "
+                f"(0 to 2 are usual), but is {self.length_penalty}."
             )
         if not 0 <= self.max_length_a < math.inf or self.max_length_b < 1:
             raise UserError(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from weft.models.decoding.best import log_sums
-from weft.models.decoding.hypothesis import Generator, Hypothesis
+from weft.models.decoding.hypothesis import Generator, Hypothesis, Reading
 from weft.models.decoding.request import Begun, Request
 
 __all__ = ["Choose", "grow"]
@@ -34,7 +34,8 @@ def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> li
         A hypothesis for each row.
     """
     found = _Found(request, begun.limits)
-    state, logits, limits = begun.state, begun.logits, begun.limits
+    state: Reading = begun.state
+    logits, limits = begun.logits, begun.limits
     rows = torch.arange(len(limits), device=limits.device)
     open_ = torch.ones_like(rows, dtype=torch.bool)  # of the rows still in the batch
     for length in range(int(limits.max())):

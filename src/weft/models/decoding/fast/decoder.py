@@ -6,15 +6,18 @@ from typing import Final, cast, final
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
-from weft.models.decoders.transformer import TransformerDecoderLayer
+from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding.fast.affine import Affine
 from weft.models.decoding.fast.layer import FastLayer, norm_of
 from weft.models.decoding.fast.slots import SlotCache
 from weft.models.decoding.hypothesis import Generator
+from weft.models.layers.attention import CrossAttention, SelfAttention
 from weft.models.layers.heads import MultiHead
 from weft.models.layers.linear import Linear
+from weft.models.layers.residual import Residual
 from weft.models.memory import Memory
 from weft.models.transformer import Transformer
 
@@ -76,25 +79,47 @@ def _parameters(model: Transformer) -> list[Tensor]:
 
 
 def _suits(model: Transformer) -> bool:
-    """Whether all layers are of the kinds that the fast step knows, as they came."""
-    if torch.is_autocast_enabled("cpu"):
+    """Whether the model and all layers are of the kinds that the fast step knows, as they came."""
+    if torch.is_autocast_enabled("cpu") or _has_any_global_hook():
+        return False
+    # A subclass, or a method put on an instance, may decode in a way of its own.
+    if type(model) is not Transformer or type(model.decoder) is not TransformerDecoder:
         return False
     modules = list(model.decoder.modules())
     if any(m._forward_hooks or m._forward_pre_hooks for m in modules):
         return False
+    if any(map(_has_methods_of_its_own, [model, *modules])):
+        return False
     if not all(type(m).__module__.startswith(KNOWN) for m in modules):
         return False  # an adapter around a layer, say: its weights are not all there is to it
-    for layer in model.decoder.layers:
-        if type(layer) is not TransformerDecoderLayer:
-            return False
-        attentions = (layer.attention, layer.cross_attention)
-        if any(type(attention.heads) is not MultiHead for attention in attentions):
-            return False
-        linears = (layer.attention.qkv, layer.attention.out, layer.cross_attention.q)
-        if any(type(m) is not Linear for m in (*linears, layer.cross_attention.out)):
-            return False
+    if not all(map(_known_layer, model.decoder.layers)):
+        return False
     weights = {(p.device.type, p.dtype) for p in model.decoder.parameters()}
     return weights == {("cpu", model.output_weight.dtype)}
+
+
+def _has_methods_of_its_own(module: nn.Module) -> bool:
+    """Whether a method was replaced on the instance: ``model.step = mine``."""
+    return any(callable(getattr(type(module), name, None)) for name in vars(module))
+
+
+def _known_layer(layer: nn.Module) -> bool:
+    """Whether a layer and what it is made of are of the very classes that are laid out."""
+    if type(layer) is not TransformerDecoderLayer:
+        return False
+    itself, to_memory = layer.attention, layer.cross_attention
+    residuals = (
+        layer.attention_residual,
+        layer.cross_attention_residual,
+        layer.feed_forward_residual,
+    )
+    return (
+        type(itself) is SelfAttention
+        and type(to_memory) is CrossAttention
+        and all(type(attention.heads) is MultiHead for attention in (itself, to_memory))
+        and all(type(m) is Linear for m in (itself.qkv, itself.out, to_memory.q, to_memory.out))
+        and all(type(residual) is Residual for residual in residuals)
+    )
 
 
 @final

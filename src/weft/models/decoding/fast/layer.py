@@ -12,6 +12,7 @@ from weft.models.decoding.fast.affine import Affine
 from weft.models.decoding.fast.slots import SlotCache
 from weft.models.layers.attention import SelfAttention
 from weft.models.layers.feed_forward import Mlp
+from weft.models.layers.linear import Linear
 from weft.models.layers.norms import LayerNorm
 from weft.models.layers.residual import Residual
 
@@ -45,7 +46,7 @@ class FastLayer:
         self.cross_q = Affine.of(weight, bias, copy=copy, scale=scale)
         self.cross_out = affine(to_memory.out)
         self.feed_forward: Callable[[Tensor], Tensor] = layer.feed_forward
-        if type(layer.feed_forward) is Mlp:
+        if type(layer.feed_forward) is Mlp and _is_linear(layer.feed_forward):
             inner, outer = affine(layer.feed_forward.inner), affine(layer.feed_forward.outer)
             activation = _in_place(layer.feed_forward.activation)
             self.feed_forward = lambda x: outer(activation(inner(x)))
@@ -134,6 +135,10 @@ def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     shape, eps = list(norm.normalized_shape), norm.eps
     weight, bias = norm.weight.detach(), norm.bias.detach()
     return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
+
+
+def _is_linear(block: Mlp) -> bool:
+    return type(block.inner) is Linear and type(block.outer) is Linear
 
 
 def _in_place(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

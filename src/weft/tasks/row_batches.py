@@ -14,16 +14,17 @@ from collections.abc import (
     Sized,
 )
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import torch
 from torch import Tensor
 from typing_extensions import override
 
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.errors import DataError
-from weft.runtime.seeds import HostRandom
+from weft.runtime.seeds import HostRandom, fold
 from weft.tasks.task import Row, Task
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 LOG = logging.getLogger("weft")
+Drawn = TypeVar("Drawn")
 
 MOST_ROWS = 5_000_000
 """Most rows of data without a length: some 2 GB as dictionaries, and seconds to read."""
@@ -163,21 +165,28 @@ class ReadyBatches:
     An iterable with ``state_dict`` and ``load_state_dict`` is resumed exactly; any other is
     replayed: after a crash its batches are drawn again and thrown away up to the place.
 
-    Such code often shuffles and augments with the global generators of ``random`` and numpy. Their
-    states at the epoch's start and before the next batch are part of the place, so a batch that was
-    read ahead when a run was killed is drawn again as it was.
+    Such code often shuffles and augments with global generators. Torch's is seeded for each batch
+    by (seed, epoch, number of the batch), and is put back after it. Those of ``random`` and numpy
+    are seeded at an epoch's start; their states before the next batch are part of the place, so a
+    batch that was read ahead when a run was killed is drawn again as it was.
 
     Args:
         batches: The iterable.
         read: Reads a batch back as rows of text.
+        seed: The run's seed.
     """
 
-    def __init__(self, batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]]) -> None:
-        self.source, self._read = batches, read
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        read: Callable[[Any], list[dict[str, Any]]],
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.source, self._read, self._seed = batches, read, seed
         self.epoch, self.position = 0, 0
         self._skip = 0
         self._random = HostRandom()
-        self._at_start: Mapping[str, Any] | None = None
         self._at_place: Mapping[str, Any] | None = None
 
     @property
@@ -189,18 +198,16 @@ class ReadyBatches:
         for batch in self._rest():
             self.position += 1
             yield batch
-        self.epoch, self.position, self._at_start = self.epoch + 1, 0, None
+        self.epoch, self.position = self.epoch + 1, 0
 
     def _rest(self) -> Iterator[Any]:
         """The batches of this epoch that are still to come."""
         at_place, self._at_place = self._at_place, None
         if at_place is None:
-            self._at_start = HostPlace()
-            yield from self.source
+            yield from self._drawn(self.epoch)
             return
         now = HostPlace()
-        self._random.load_state_dict(self._at_start or at_place)
-        iterator = iter(self.source)
+        iterator = self._drawn(self.epoch, self.position - self._skip)
         for _ in itertools.islice(iterator, self._skip):
             pass
         self._random.load_state_dict(at_place)
@@ -208,6 +215,18 @@ class ReadyBatches:
         self._random.load_state_dict(now)
         yield from ahead
         yield from iterator
+
+    def _drawn(self, epoch: int, first: int = 0) -> Iterator[Any]:
+        """What the source gives in an epoch, from batch number ``first`` on."""
+        seed = fold(self._seed, "data", epoch)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002  # the global one
+        iterator = _torch_seeded(seed, lambda: iter(self.source))
+        for number in itertools.count(first):
+            batch = _torch_seeded(fold(seed, number), lambda: next(iterator, _NOTHING))
+            if batch is _NOTHING:
+                return
+            yield batch
 
     def examples(self, batch: Any) -> list[dict[str, Any]]:
         """The rows of a batch, read back from it."""
@@ -217,7 +236,7 @@ class ReadyBatches:
         """Epoch, position, the global generators', and the iterable's own state if it has one."""
         state: dict[str, Any] = {"epoch": self.epoch, "position": self.position}
         if self.position:
-            state["random"] = {"start": self._at_start, "place": HostPlace()}
+            state["random"] = {"place": HostPlace()}
         if isinstance(self.source, Resumable):
             state["source"] = self.source.state_dict()
         return state
@@ -225,8 +244,7 @@ class ReadyBatches:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to the place in ``state``; replays whole epochs of an iterable without a state."""
         self.epoch, self.position, self._skip = state["epoch"], state["position"], 0
-        drawn = state.get("random", {})
-        self._at_start, self._at_place = drawn.get("start"), drawn.get("place")
+        self._at_place = state.get("random", {}).get("place")
         if isinstance(self.source, Resumable):
             self.source.load_state_dict(state["source"])
             return
@@ -237,10 +255,22 @@ class ReadyBatches:
                 self.position,
                 type(self.source).__name__,
             )
-        for _ in range(self.epoch):  # a generator behind it may shuffle by its own count of epochs
-            for _batch in self.source:
+        now = HostPlace()
+        for epoch in range(self.epoch):  # it may count its epochs, or go on from the last order
+            for _batch in self._drawn(epoch):
                 pass
+        self._random.load_state_dict(now)
         self._skip = self.position
+
+
+def _torch_seeded(seed: int, draw: Callable[[], Drawn]) -> Drawn:
+    """What ``draw`` gives with torch's global generator seeded, which is then put back (5 us)."""
+    before = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(seed)
+    try:
+        return draw()
+    finally:
+        torch.default_generator.set_state(before)
 
 
 class SizedReadyBatches(ReadyBatches):
@@ -252,9 +282,14 @@ class SizedReadyBatches(ReadyBatches):
 
 
 def ready_batches(
-    batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]]
+    batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]], *, seed: int = 0
 ) -> ReadyBatches:
     """Ready batches, with a length where the iterable has one.
+
+    Args:
+        batches: The iterable; each iteration of it is one epoch.
+        read: Reads a batch back as rows of text.
+        seed: What the iterable draws from global generators is a function of it.
 
     Example:
         >>> len(ready_batches([1, 2], read=list))
@@ -263,8 +298,8 @@ def ready_batches(
     try:
         len(batches)  # type: ignore[arg-type]
     except (TypeError, NotImplementedError):  # a DataLoader has __len__, whatever it loads from
-        return ReadyBatches(batches, read)
-    return SizedReadyBatches(batches, read)
+        return ReadyBatches(batches, read, seed=seed)
+    return SizedReadyBatches(batches, read, seed=seed)
 
 
 def is_row(item: Any, columns: Collection[str] = ()) -> bool:

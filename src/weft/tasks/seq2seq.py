@@ -119,7 +119,7 @@ class Seq2Seq(Task):
         if is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)
         check_batch(self, first, Seq2SeqBatch, train=train)
-        return ready_batches(data, self._read_batch)
+        return ready_batches(data, self._read_batch, seed=seed)
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)

@@ -1,6 +1,6 @@
 """A Transformer with a fast step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast, final
 from weakref import WeakKeyDictionary
@@ -83,7 +83,7 @@ def _suits(model: Transformer) -> bool:
     if torch.is_autocast_enabled("cpu") or _has_any_global_hook():
         return False
     # A subclass, or a method put on an instance, may decode in a way of its own.
-    if type(model) is not Transformer or type(model.decoder) is not TransformerDecoder:
+    if not _are_of([(model, Transformer), (model.decoder, TransformerDecoder)]):
         return False
     modules = list(model.decoder.modules())
     if any(m._forward_hooks or m._forward_pre_hooks for m in modules):
@@ -92,7 +92,7 @@ def _suits(model: Transformer) -> bool:
         return False
     if not all(type(m).__module__.startswith(KNOWN) for m in modules):
         return False  # an adapter around a layer, say: its weights are not all there is to it
-    if not all(map(_known_layer, model.decoder.layers)):
+    if not all(map(_is_known, model.decoder.layers)):
         return False
     weights = {(p.device.type, p.dtype) for p in model.decoder.parameters()}
     return weights == {("cpu", model.output_weight.dtype)}
@@ -103,22 +103,26 @@ def _has_methods_of_its_own(module: nn.Module) -> bool:
     return any(callable(getattr(type(module), name, None)) for name in vars(module))
 
 
-def _known_layer(layer: nn.Module) -> bool:
+def _are_of(things: Sequence[tuple[object, type]]) -> bool:
+    """Whether each is of the very class beside it, not of a subclass."""
+    return all(type(thing) is kind for thing, kind in things)
+
+
+def _is_known(layer: nn.Module) -> bool:
     """Whether a layer and what it is made of are of the very classes that are laid out."""
     if type(layer) is not TransformerDecoderLayer:
         return False
     itself, to_memory = layer.attention, layer.cross_attention
-    residuals = (
-        layer.attention_residual,
-        layer.cross_attention_residual,
-        layer.feed_forward_residual,
-    )
-    return (
-        type(itself) is SelfAttention
-        and type(to_memory) is CrossAttention
-        and all(type(attention.heads) is MultiHead for attention in (itself, to_memory))
-        and all(type(m) is Linear for m in (itself.qkv, itself.out, to_memory.q, to_memory.out))
-        and all(type(residual) is Residual for residual in residuals)
+    return _are_of(
+        [
+            (itself, SelfAttention),
+            (to_memory, CrossAttention),
+            *((attention.heads, MultiHead) for attention in (itself, to_memory)),
+            *((m, Linear) for m in (itself.qkv, itself.out, to_memory.q, to_memory.out)),
+            (layer.attention_residual, Residual),
+            (layer.cross_attention_residual, Residual),
+            (layer.feed_forward_residual, Residual),
+        ]
     )
 
 

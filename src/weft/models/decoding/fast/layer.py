@@ -138,7 +138,8 @@ def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def _is_linear(block: Mlp) -> bool:
-    return type(block.inner) is Linear and type(block.outer) is Linear
+    inside: tuple[nn.Module, ...] = (block.inner, block.outer)  # whatever was put there since
+    return all(type(module) is Linear for module in inside)
 
 
 def _in_place(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

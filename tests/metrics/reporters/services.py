@@ -26,7 +26,7 @@ def mlflow_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
 def wandb_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
     """Step and value by name, of all offline files of a folder, which are of one run.
 
-    A value that is in two of them counts once: W&B takes a step's value once.
+    A value that is in two of them counts once: W&B takes what it counts as a step once.
     """
     found: dict[str, set[tuple[int, float]]] = {}
     names = set()
@@ -39,8 +39,8 @@ def wandb_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
                 for item in record.history.item
             }
             for name, value in items.items():
-                if not name.startswith(("time/", "_")):
-                    found.setdefault(name, set()).add((items["_step"], repr(float(value))))
+                if name != "step" and not name.startswith(("time/", "_")):
+                    found.setdefault(name, set()).add((items["step"], repr(float(value))))
     assert len(names) == 1
     return {name: sorted(values) for name, values in sorted(found.items())}
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from weft.metrics.reporters.predictions import Predictions, spread
+from weft.metrics.reporters.reporter import RunInfo
 from weft.runtime.experiment import Experiment
 
 ROWS = [
@@ -63,3 +64,31 @@ def test_a_spread_has_no_row_twice_and_keeps_the_order(most: int) -> None:
     numbers = [row["row"] for row in spread(ROWS, most)]
     assert numbers == sorted(set(numbers))
     assert len(numbers) == min(most, 50)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "predictions").iterdir())
+
+
+def test_a_run_that_goes_back_deletes_the_answers_of_later_steps(tmp_path: Path) -> None:
+    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions.start(RunInfo())
+    for step in (4, 8):
+        predictions.examples("valid", {"step": step}, ROWS)
+    state = json.loads(json.dumps(predictions.state_dict()))
+    predictions.examples("valid", {"step": 12}, ROWS)
+    predictions.examples("test", {"step": 8}, ROWS)
+    (tmp_path / "predictions" / "mine-step-1.jsonl").write_text("")
+    predictions.load_state_dict(state)
+    kept = ["mine-step-1.jsonl", "valid-step-00000004.jsonl", "valid-step-00000008.jsonl"]
+    assert names(tmp_path) == kept
+    predictions.load_state_dict({})  # of an older checkpoint: what is there is not known
+    assert names(tmp_path) == kept
+
+
+def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
+    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions.examples("valid", {"step": 12}, ROWS)
+    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions.start(RunInfo())
+    assert names(tmp_path) == []

@@ -106,6 +106,7 @@ def test_a_line_that_a_crash_cut_off_is_sent_again(name, tmp_path):
     again.report("valid", {"step": 2}, {"loss": 2.0})
     again.close()
     written = [json.loads(line) for line in file.read_text().splitlines()]
+    assert written[-2].pop("digest")
     assert written[-2:] == [{"split": "valid", "step": 2}, {"closed": False}]
     assert READ[name](tmp_path) == {"valid/loss": [(1, "1.0"), (2, "2.0")]}
 
@@ -156,3 +157,17 @@ def test_a_real_run(name, tmp_path, monkeypatch):
         found = wandb_values(run)
     assert [step for step, _ in found["valid/loss"]] == [2, 4]
     assert [step for step, _ in found["train/lr"]] == [2, 4]
+
+
+def test_a_run_that_goes_back_has_its_new_values_there_too(name, tmp_path):
+    reporter = build(name, tmp_path)
+    reporter.report("valid", {"step": 1}, {"loss": 1.0})
+    state = reporter.state_dict()
+    for step in (2, 3):
+        reporter.report("valid", {"step": step}, {"loss": float(step)})
+    reporter.load_state_dict(state)
+    for step in (2, 3):
+        reporter.report("valid", {"step": step}, {"loss": 10.0 * step})
+    reporter.close()
+    found = READ[name](tmp_path)["valid/loss"]
+    assert sorted(found) == [(1, "1.0"), (2, "2.0"), (2, "20.0"), (3, "3.0"), (3, "30.0")]

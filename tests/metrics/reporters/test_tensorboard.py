@@ -12,7 +12,7 @@ from tests.trained_run import train_script
 from weft.cli.main import main
 from weft.errors import MissingExtraError, RunError, StorageError
 from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.tensorboard import TensorBoard
+from weft.metrics.reporters.tensorboard import EventFile, TensorBoard
 from weft.runtime.experiment import Experiment
 
 
@@ -184,3 +184,30 @@ def test_a_real_run(tmp_path):
     found = scalars(run)
     assert [step for step, _ in found["valid/loss"]] == [2, 4]
     assert [step for step, _ in found["train/lr"]] == [2, 4]
+
+
+def test_a_run_that_goes_back_again_and_again_overwrites_no_file(tmp_path):
+    reporter = started(tmp_path)
+    reporter.report("valid", {"step": 1}, {"loss": 1.0})
+    for value in (2.0, 3.0, 4.0):
+        state = reporter.state_dict()
+        reporter.report("valid", {"step": 2}, {"loss": value})  # taken back
+        reporter.load_state_dict(state)
+        reporter.report("valid", {"step": 2}, {"loss": value * 10})
+    state = reporter.state_dict()
+    reporter.close()
+    names = list(state["files"])
+    assert names == sorted(set(names))
+    resumed = started(tmp_path, step=2, state=state)
+    resumed.report("valid", {"step": 3}, {"loss": 5.0})
+    resumed.close()
+    found = scalars(tmp_path)["valid/loss"]
+    assert [value for _, value in found] == ["1.0", "20.0", "30.0", "40.0", "5.0"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
+    path = tmp_path / "events"
+    path.write_bytes(b"precious")
+    with pytest.raises(StorageError):
+        EventFile(path, step=0)
+    assert path.read_bytes() == b"precious"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, final
 
@@ -23,7 +24,8 @@ __all__ = ["Mlflow", "metric_name"]
 class Mlflow(SentOnce):
     """Hands the values to MLflow. A resumed run goes on in the same run there.
 
-    The settings are its artifact ``settings.json``.
+    The settings are its artifact ``settings.json``. What a run reported before it went back
+    (``trainer.on_nonfinite=rollback``) stays there; at the same step, what replaces it comes later.
 
     Args:
         config: The settings.
@@ -43,6 +45,7 @@ class Mlflow(SentOnce):
         """The experiment; it is made where it does not exist."""
 
     config: Config
+    service = "MLflow"
     file = "mlflow.jsonl"
 
     def __init__(self, config: Config, *, xp: Experiment) -> None:
@@ -79,8 +82,12 @@ class Mlflow(SentOnce):
 
     @override
     def _send(self, step: int, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            self._client.log_metric(self._run, metric_name(name), value, step=step)
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)  # milliseconds, as the service counts
+        batch = [Metric(metric_name(name), value, now, step) for name, value in values.items()]
+        if batch:
+            self._client.log_batch(self._run, metrics=batch)  # all or none
 
     @override
     def _finish(self, *, complete: bool) -> None:

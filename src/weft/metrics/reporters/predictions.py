@@ -1,8 +1,9 @@
 """``predictions/``: what the model answered, to read beside the inputs and references."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 from typing_extensions import override
 
@@ -10,11 +11,14 @@ from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.metrics.reporters.json_values import json_value
-from weft.metrics.reporters.reporter import Progress, Reporter, Row
+from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
+from weft.runtime.disk import storing
 from weft.runtime.experiment import Experiment
 from weft.runtime.files import write_atomic
 
 __all__ = ["Predictions", "spread"]
+
+_NAME = re.compile(r"(?P<split>.+)-step-(?P<step>\d{8,18})\.jsonl")
 
 
 @final
@@ -25,7 +29,7 @@ class Predictions(Component, Reporter):
     A line is a row as the task gives it: its number, inputs, prediction, references and score.
     During training a sample is written, the same rows each time, so that files can be compared; of
     an evaluation after training (progress ``final``, or split ``test``) everything. A resumed run
-    writes the files again as they were.
+    writes the files again as they were: what is of a later step than its checkpoint is deleted.
 
     Args:
         config: The settings.
@@ -45,6 +49,13 @@ class Predictions(Component, Reporter):
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config
         self._folder = xp.folder / "predictions"
+        self._newest: dict[str, int] = {}
+        self._resumed = False
+
+    @override
+    def start(self, info: RunInfo) -> None:
+        if not self._resumed and info.step == 0:
+            self._keep({})  # left by a start that was killed before its first checkpoint
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
@@ -63,6 +74,28 @@ class Predictions(Component, Reporter):
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
         write_atomic(path, "\n".join(lines) + "\n")
+        self._newest[split] = int(progress["step"])
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        """The newest step of each split."""
+        return {"newest": dict(self._newest)}
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Deletes the answers of later steps: the run does not come there again, or anew."""
+        if "newest" in state:  # older checkpoints have none
+            self._resumed = True
+            self._keep({str(split): int(step) for split, step in state["newest"].items()})
+
+    def _keep(self, newest: dict[str, int]) -> None:
+        """Deletes all files of a step after their split's newest."""
+        self._newest = newest
+        for path in self._folder.glob("*-step-*.jsonl"):
+            match = _NAME.fullmatch(path.name)
+            if match and int(match["step"]) > newest.get(match["split"], -1):
+                with storing(path):
+                    path.unlink()
 
 
 def spread(rows: Sequence[Row], most: int | None) -> Sequence[Row]:

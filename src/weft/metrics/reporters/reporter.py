@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -142,8 +143,10 @@ class Reporters(Reporter):
 
     @override
     def close(self) -> None:
-        for reporter in self.reporters:
-            reporter.close()
+        """Closes each of them, whatever another one raises."""
+        with ExitStack() as stack:
+            for reporter in reversed(self.reporters):
+                stack.callback(reporter.close)
 
     def _named(self) -> Iterator[tuple[str, Reporter]]:
         seen: dict[str, int] = {}

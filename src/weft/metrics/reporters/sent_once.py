@@ -1,10 +1,16 @@
 """Base of the reporters that hand values to a service, which cannot take them back."""
 
+import hashlib
 import importlib.util
 import json
+import logging
+import time as clock
 import uuid
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,22 +19,62 @@ from typing_extensions import override
 from weft.config.component import Component
 from weft.config.nodes import untyped
 from weft.config.yaml_files import read_yaml
-from weft.errors import MissingExtraError
+from weft.errors import MissingExtraError, RunError, WeftError
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.experiment import Experiment
 from weft.runtime.line_log import LineLog
 
-__all__ = ["SentOnce"]
+__all__ = ["Report", "SentOnce"]
+
+LOG = logging.getLogger("weft")
+
+PAUSE = 60.0
+"""Seconds without a try after one that failed, and at least ...."""
+SHARE = 10.0
+"""... this many times what the failed try took: a service that is away must not slow the run."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The values of one split at one step, by the names that a service has them under.
+
+    Example:
+        >>> report = Report.of("train", {"step": 3, "time": {"elapsed": 1.5}}, {"loss": 0.5})
+        >>> report.values, report.digest
+        ({'train/loss': 0.5}, 'a555ce3d')
+    """
+
+    split: str
+    """What was measured: ``train``, ``valid``, ``test``."""
+    step: int
+    """Optimizer steps taken."""
+    values: Mapping[str, float]
+    """Such as ``valid/loss``, and ``time/steps_per_second`` of the training."""
+    digest: str
+    """Of all values but those of the clock: the same in a run that was killed and resumed."""
+
+    @classmethod
+    def of(cls, split: str, progress: Progress, values: Mapping[str, Any]) -> "Report":
+        """What a reporter is given, as a report."""
+        tagged = {f"{split}/{name}": float(value) for name, value in values.items()}
+        digest = hashlib.sha256(repr(sorted(tagged.items())).encode()).hexdigest()[:8]
+        rates = progress.get("time", {}).items() if split == "train" else ()
+        paces = {f"time/{name}": float(v) for name, v in rates if "_per_second" in name}
+        return cls(split, int(progress.get("step") or 0), {**tagged, **paces}, digest)
 
 
 class SentOnce(Component, Reporter):
     """Hands the values of each split and step over once, however often a run is resumed.
 
     What a service has, it has: it cannot be cut back like a file. But a resumed run reports the
-    same values again, so those that are there already are left out. Which they are is kept in the
+    same values again, so those that are there already are left out; those that differ, since the
+    run went back and took another way, are handed over too. What the service has is kept in the
     run folder, a line each, with the name under which the service knows the run. Where a service
-    gathers values before it takes them, those of a process that was killed count as lost: what
-    ``metrics.jsonl`` has of them is handed over again.
+    gathers values before it takes them, those of a process that was killed count as lost.
+
+    A service that fails when a run starts ends it. One that fails later does not: a warning says
+    so once, what it did not take is tried again after a pause and at the end of the run, and what
+    it has not taken then is handed over from ``metrics.jsonl`` when the run is resumed.
 
     Args:
         package: The package to import; it must be installed.
@@ -39,6 +85,8 @@ class SentOnce(Component, Reporter):
         MissingExtraError: The package is not installed.
     """
 
+    service: ClassVar[str]
+    """Its name, for messages."""
     file: ClassVar[str]
     """Name of the file in the run folder."""
     gathers: ClassVar[bool] = False
@@ -47,51 +95,108 @@ class SentOnce(Component, Reporter):
     def __init__(self, *, package: str, extra: str, xp: Experiment) -> None:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, extra=extra, what=f"The reporter '{extra}'")
-        self._xp = xp
+        self._xp, self._name = xp, extra
         self._log: LineLog | None = None
-        self._sent: set[tuple[str, int]] = set()
+        self._sent: dict[tuple[str, int], str | None] = {}
+        self._waiting: deque[Report] = deque()
+        self._last, self._silent_until, self._told = 0, 0.0, False
+        self.shift = 0
+        """What a service that counts only upwards adds to steps: it grows when a run goes back."""
 
     @override
     def start(self, info: RunInfo) -> None:
         lines = _lines(self._xp.folder / self.file)
         self._sent = self._safe(lines)
+        self.shift = next((int(line["shift"]) for line in lines[::-1] if "shift" in line), 0)
         known = next((str(line["run"]) for line in lines if "run" in line), None)
-        run = self._begin(info, known)  # what fails here is not to be closed
+        try:
+            run = self._begin(info, known)  # what fails here is not to be closed
+        except WeftError:
+            raise
+        except Exception as error:  # errors of services have no base of their own
+            raise RunError(
+                f"{self.service} takes no run: {_sentence(error)} Mend that, or start without the "
+                f"reporter {self._name}; the values are in metrics.jsonl in any case."
+            ) from error
         self._log = LineLog(self._xp.folder / self.file)
         if run != known:
             self._log.append({"run": run})
-        for line in _lines(self._xp.folder / "metrics.jsonl") if self.gathers else ():
+        for line in _lines(self._xp.folder / "metrics.jsonl") if info.step else ():
             place = {name: line.pop(name, None) for name in ("split", "step", "epoch", "examples")}
             progress = {"step": place["step"], "time": line.pop("time", {})}
             self.report(str(place["split"]), progress, line)
 
-    def _safe(self, lines: list[dict[str, Any]]) -> set[tuple[str, int]]:
-        """The splits and steps that the service has for certain."""
-        safe: set[tuple[str, int]] = set()
-        waiting: set[tuple[str, int]] = set()
+    def _safe(self, lines: list[dict[str, Any]]) -> dict[tuple[str, int], str | None]:
+        """The splits and steps that the service has for certain, with the values' digests."""
+        safe: dict[tuple[str, int], str | None] = {}
+        waiting: dict[tuple[str, int], str | None] = {}
         for line in lines:
             if "split" in line:
-                waiting.add((str(line["split"]), int(line["step"])))
+                waiting[str(line["split"]), int(line["step"])] = line.get("digest")
             if not self.gathers or "closed" in line:
                 safe |= waiting
         return safe
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
-        step = int(progress.get("step", 0))
+        report = Report.of(split, progress, values)
         if self._log is None:
-            self.start(RunInfo(recipe=self._xp.recipe, folder=self._xp.folder, step=step))
-        if (split, step) in self._sent:
+            start = RunInfo(recipe=self._xp.recipe, folder=self._xp.folder, step=report.step)
+            self.start(start)
+        self._last = max(self._last, report.step)
+        if self._sent.get((split, report.step), "") in (None, report.digest):
             return
-        tagged = {f"{split}/{name}": float(value) for name, value in values.items()}
-        rates = progress.get("time", {}).items() if split == "train" else ()
-        self._send(step, {**tagged, **{f"time/{n}": v for n, v in rates if "_per_second" in n}})
-        self._sent.add((split, step))
+        self._waiting.append(report)
+        if clock.monotonic() >= self._silent_until:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Hands over what waits, in order, as far as the service takes it."""
         assert self._log is not None
-        self._log.append({"split": split, "step": step})
+        began = clock.monotonic()
+        while self._waiting:
+            report = self._waiting[0]
+            try:
+                self._send(report.step, report.values)
+            except Exception as error:  # whatever it is, it is no reason to end a training
+                now = clock.monotonic()
+                self._silent_until = now + max(PAUSE, SHARE * (now - began))
+                self._warn(f"the values of {report.split} at step {report.step:,}", error)
+                return
+            self._sent[report.split, report.step] = report.digest
+            place = {"split": report.split, "step": report.step}
+            self._log.append({**place, "digest": report.digest})
+            self._waiting.popleft()
+
+    def _warn(self, what: str, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            LOG.warning(
+                "%s did not take %s: %s The run goes on. What it does not take is tried again "
+                "later, and is in metrics.jsonl in any case.",
+                self.service,
+                what,
+                _sentence(error),
+            )
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        """The last step that was reported."""
+        return {"last": self._last}
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What was reported later is not handed over any more; what the service has, it keeps."""
+        before, self._last = self._last, int(state.get("last", 0))
+        self._waiting = deque(r for r in self._waiting if r.step <= self._last)
+        if self._log is not None and before > self._last:  # the run goes back while it is on
+            self.shift += before - self._last
+            self._log.append({"shift": self.shift})
 
     @override
     def end(self, summary: Mapping[str, Any]) -> None:
+        if self._log is not None:
+            self._hand_over()
         self._end(complete=True)
 
     @override
@@ -99,12 +204,26 @@ class SentOnce(Component, Reporter):
         self._end(complete=False)
 
     def _end(self, *, complete: bool) -> None:
-        if self._log is not None:
+        if self._log is None:
+            return
+        log, self._log = self._log, None
+        try:
             self._finish(complete=complete)
-            self._log.append({"closed": complete})
-            self._log.sync()
-            self._log.close()
-            self._log = None
+            log.append({"closed": complete})
+        except WeftError:
+            raise
+        except Exception as error:  # it would hide the error that ended the run
+            self._warn("the end of the run", error)
+        finally:
+            log.sync()
+            log.close()
+        if self._waiting:
+            LOG.warning(
+                "%d reports are not at %s; they are in metrics.jsonl, and are handed over when "
+                "the run is resumed.",
+                len(self._waiting),
+                self.service,
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -137,7 +256,18 @@ class SentOnce(Component, Reporter):
         """Says that nothing more comes; ``complete`` says whether the run reached its end."""
 
 
+def _sentence(error: Exception) -> str:
+    """What an error says, on one line and with a full stop."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log in the run folder; one that a crash cut off is none."""
+    """The lines of a log in the run folder; one that is cut off or damaged is none."""
     text = path.read_bytes() if path.is_file() else b""
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
+    found = []
+    for line in text.splitlines(keepends=True):
+        with suppress(ValueError):
+            value = json.loads(line) if line.endswith(b"\n") else None
+            found += [value] if isinstance(value, dict) else []
+    return found

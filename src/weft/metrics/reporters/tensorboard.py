@@ -29,8 +29,9 @@ class TensorBoard(Component, Reporter):
     """Writes the values for TensorBoard into the run folder: ``tensorboard --logdir runs``.
 
     A value is called ``valid/loss``; what the clock decides is under ``time``. Every start of a run
-    has a file of its own, named by its step. A checkpoint keeps the files' lengths, and a resumed
-    run cuts them back: no step is there twice.
+    has a file of its own, and so has what comes after it went back; they are numbered, and no
+    number is used twice. A checkpoint keeps the files' lengths, and a resumed run cuts them back:
+    no step is there twice.
 
     Args:
         config: The settings.
@@ -54,6 +55,7 @@ class TensorBoard(Component, Reporter):
         self._folder = xp.folder
         self._file: EventFile | None = None
         self._before: dict[str, int] = {}
+        self._number = 0  # of the next file; a TensorBoard that looks on reads no name twice
         self._resumed = False
 
     @override
@@ -100,13 +102,22 @@ class TensorBoard(Component, Reporter):
             self._file.close()
 
     def _open(self, step: int) -> "EventFile":
-        self._file = EventFile(self._folder / f"events.out.tfevents.{step:010d}.weft", step=step)
+        self._count()
+        name = f"events.out.tfevents.{self._number:010d}.weft"
+        self._file = EventFile(self._folder / name, step=step)
         return self._file
+
+    def _count(self) -> list[Path]:
+        """The files of this reporter by name; the next one comes after all that ever were."""
+        found = [(p, _NAME.fullmatch(p.name)) for p in sorted(self._folder.glob("events.*"))]
+        files = [(path, int(match[1])) for path, match in found if match]
+        self._number = max([self._number, *(number + 1 for _, number in files)])
+        return [path for path, _ in files]
 
     def _keep(self, sizes: Mapping[str, int]) -> None:
         """Cuts the files that are there to their sizes and deletes all others."""
         self._before = {}
-        for path in sorted(p for p in self._folder.glob("events.*") if _NAME.fullmatch(p.name)):
+        for path in self._count():
             if path.name not in sizes:
                 path.unlink()
                 continue
@@ -125,11 +136,11 @@ class EventFile:
     """One file of events. It is whole events only; every one is handed to the system at once.
 
     Args:
-        path: The file; one that is there is written anew.
+        path: The file; it must not be there.
         step: The step after which its events begin.
 
     Raises:
-        StorageError: It cannot be opened or written.
+        StorageError: It is there, or it cannot be opened or written.
     """
 
     def __init__(self, path: Path, *, step: int) -> None:
@@ -139,7 +150,7 @@ class EventFile:
         self.path, self.size = path, 0
         self._event, self._summary = event_pb2.Event, summary_pb2.Summary
         with storing(path):
-            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             self._descriptor = operations.open(path, flags)
             sync_folder(path.parent)
         self._records = RecordWriter(self)

@@ -9,7 +9,6 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
-from weft.errors import RunError
 from weft.metrics.reporters.reporter import RunInfo
 from weft.metrics.reporters.sent_once import SentOnce
 from weft.runtime.experiment import Experiment
@@ -25,7 +24,9 @@ WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 class Wandb(SentOnce):
     """Hands the values to Weights & Biases. A resumed run goes on in the same run there.
 
-    Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later.
+    Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later. Curves
+    are drawn over the value ``step``: the service's own counter only grows, so after a run went
+    back (``trainer.on_nonfinite=rollback``) it is ahead.
 
     Args:
         config: The settings.
@@ -46,6 +47,7 @@ class Wandb(SentOnce):
         """Whether values are sent; none: as ``WANDB_MODE`` says, else online."""
 
     config: Config
+    service = "Weights & Biases"
     file = "wandb.jsonl"
     gathers = True
 
@@ -59,7 +61,7 @@ class Wandb(SentOnce):
         import wandb
 
         name = known or self.new_name()
-        for wait in WAITS:
+        for wait in (*WAITS, None):
             try:
                 self._run = wandb.init(
                     project=self.config.project,
@@ -75,17 +77,15 @@ class Wandb(SentOnce):
                 )
                 break
             except Exception as error:  # its errors have no base of their own
-                if "in use" not in str(error) or wait == WAITS[-1]:
-                    raise RunError(
-                        f"Weights & Biases takes no run: {error} Mend that, or start without the "
-                        "reporter wandb; the values are in metrics.jsonl in any case."
-                    ) from error
+                if wait is None or "in use" not in str(error):
+                    raise
                 time.sleep(wait)
+        self._run.define_metric("*", step_metric="step")
         return name
 
     @override
     def _send(self, step: int, values: Mapping[str, float]) -> None:
-        self._run.log(dict(values), step=step)
+        self._run.log({**values, "step": step}, step=step + self.shift)
 
     @override
     def _finish(self, *, complete: bool) -> None:

@@ -3,12 +3,17 @@
 
 PYTHON ?= python3
 VENV := .venv
+# How many processes check and test at a time. Each of pytest's takes about 1.5 GB of memory.
+JOBS ?= 2
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
-DOCS := $(BIN)/sphinx-build --fail-on-warning --nitpicky --keep-going --quiet -b html docs docs/_build/html
+DOCS := $(BIN)/sphinx-build --jobs $(JOBS) --fail-on-warning --nitpicky --keep-going --quiet -b html docs docs/_build/html
+
+# Tests start Python a hundred times: what it has compiled it shall find again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format docs bench clean
+.PHONY: help demo test test-all check lint types floors pages format docs bench clean
 
 help:
 	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
@@ -23,18 +28,32 @@ help:
 demo: $(VENV)/core.stamp
 	$(BIN)/weft demo
 
-# The tests come last, so that their closing line is the last one printed.
+# The tests come last, so that their closing line is the last one printed. A process that has no test
+# left takes half of those the other has left: a file's tests mostly stay together, with what they share.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
+
 test: check
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-all: check
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
 
 check: $(VENV)/test.stamp
+	@$(MAKE) --no-print-directory --jobs $(JOBS) types pages lint floors
+
+lint types floors pages: $(VENV)/test.stamp
+
+lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types:
 	$(BIN)/mypy
+
+floors:
 	$(BIN)/lint-imports
+
+pages:
 	$(DOCS)
 
 format: $(VENV)/test.stamp

@@ -11,6 +11,9 @@ import pytest
 
 from weft.runtime.disk import operations
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # several at a time, each as wide as the machine, wait for
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # each other; torch is not imported yet
+
 DATA = Path(os.environ.get("WEFT_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 

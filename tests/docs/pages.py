@@ -117,16 +117,18 @@ def matches(expected: list[str], found: list[str]) -> bool:
 
 
 class Runner:
-    """Runs the blocks of one page in ``folder``."""
+    """Runs the blocks of one page in ``folder``; the PATH begins with ``programs``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, programs: Path | None = None) -> None:
         self.folder = folder
         self.namespace: dict[str, object] = {"__name__": "__page__"}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        folders = [programs, Path(sys.executable).parent, os.environ.get("PATH")]
+        path = os.pathsep.join(str(name) for name in folders if name)
         # A width and no colours, so that the output does not depend on where the tests run; one
         # thread, as several wait for each other on a busy machine and a page's models are tiny.
         fixed = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
-        self.env = {**os.environ, **fixed, "PATH": path}
+        # What is printed and what is logged come in the order of a terminal.
+        self.env = {**os.environ, **fixed, "PYTHONUNBUFFERED": "1", "PATH": path}
 
     def run(self, page: Path) -> int:
         """Runs a page and returns how many blocks did something."""

@@ -16,6 +16,7 @@ from weft.runtime.files import write_atomic
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import ModelType, train_sentencepiece
 from weft.text.tokenizer import Tokenizer
+from weft.text.training_text import TrainingText, training_text
 
 __all__ = ["FittedTokenizer", "Kind"]
 
@@ -37,15 +38,19 @@ _BELONGS_TO: dict[str, tuple[str, ...]] = {
     "lowercase": ("bpe", "wordpiece", "words"),
 }
 """Settings that not all kinds have, and which have them."""
-_FITTED = 1
+_FITTED = 2
 """Counts the changes of how files are fitted: a cached one of an older weft is not taken."""
+MOST_CHARACTERS = 100_000_000
+"""SentencePiece holds all its text, in 22 bytes a character: more than 2.2 GB are not needed."""
 
 
 @registries.tokenizers.register("fitted")
 class FittedTokenizer(Component):
     """Makes a tokenizer from all text of ``train_data``, which gives rows.
 
-    What takes long is kept in ``cache_dir`` under a name made of the text and the settings.
+    It is kept in ``cache_dir`` under a name made of the data's fingerprint and the settings; where
+    it is found there, no text is read. Of data without a fingerprint the text itself is in the
+    name.
     """
 
     class Config(BaseConfig):
@@ -97,23 +102,25 @@ class FittedTokenizer(Component):
             self, *, train_data: Iterable[Mapping[str, str]]
         ) -> Tokenizer:
             """Fits the tokenizer, or finds it fitted."""
-            texts = list(_texts(train_data))
             langs = {"source_langs": self.source_langs, "target_langs": self.target_langs}
-            if self.kind in ("characters", "bytes"):
-                return self._symbols(texts, langs)
-            if self.kind == "sentencepiece":
-                return self._sentencepiece(texts, langs)
-            return self._from_json(texts, langs)
+            if self.kind == "bytes":
+                return self._bytes(langs)
+            with training_text(train_data) as text:
+                if self.kind == "sentencepiece":
+                    return self._sentencepiece(text, langs)
+                if self.kind == "characters":
+                    return self._characters(text, langs)
+                return self._from_json(text, langs)
 
-        def _sentencepiece(self, texts: list[str], langs: dict[str, Any]) -> Tokenizer:
+        def _sentencepiece(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             made_by = ("vocab_size", "model_type", "character_coverage", "byte_fallback")
             settings = {name: getattr(self, name) for name in made_by}
-            path = self._cached(self.model_type, [*settings.values()], texts, ".model")
+            path = self._cached(self.model_type, [*settings.values()], text, ".model")
             if not path.exists():
-                train_sentencepiece(texts, path, **settings)
+                train_sentencepiece(text.at_most(MOST_CHARACTERS), path, **settings)
             return MultilingualTokenizer.from_file(path, **langs)
 
-        def _from_json(self, texts: list[str], langs: dict[str, Any]) -> Tokenizer:
+        def _from_json(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             # Imported here: the package takes 30 ms that other kinds need not wait for.
             from weft.text.fitting import JsonKind, fit_tokenizer_json
             from weft.text.huggingface import HuggingFaceTokenizer
@@ -121,25 +128,32 @@ class FittedTokenizer(Component):
             (kind,) = (kind for kind in get_args(JsonKind) if kind == self.kind)
             made_by = ("vocab_size", "character_coverage", "min_count", "lowercase")
             settings = {name: getattr(self, name) for name in made_by}
-            made = [_FITTED, kind, *settings.values()]
-            path = self._cached(kind, made, texts, ".json")
+            path = self._cached(kind, [kind, *settings.values()], text, ".json")
             if not path.exists():
-                raw = fit_tokenizer_json(texts, kind, **settings)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(path, raw)
+                some = text.at_most(MOST_CHARACTERS) if kind == "unigram" else text
+                _keep(path, fit_tokenizer_json(some, kind, **settings))
             return HuggingFaceTokenizer.from_file(path, **langs)
 
-        def _symbols(self, texts: list[str], langs: dict[str, Any]) -> Tokenizer:
-            from weft.text.symbols import ByteTokenizer, CharacterTokenizer
+        def _characters(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
+            from weft.text.symbols import CharacterTokenizer
 
-            if self.kind == "characters":
-                return CharacterTokenizer.fit(
-                    texts,
-                    vocab_size=self.vocab_size,
-                    character_coverage=self.character_coverage,
-                    min_count=self.min_count,
-                    **langs,
-                )
+            made_by = ("vocab_size", "character_coverage", "min_count")
+            settings = {name: getattr(self, name) for name in made_by}
+            path = self._cached("characters", [*settings.values()], text, ".txt")
+            if not path.exists():
+                made = CharacterTokenizer.fit(text, **settings)
+                _keep(path, made.config.characters.encode())
+            try:
+                characters = path.read_bytes().decode()
+                return CharacterTokenizer(CharacterTokenizer.Config(characters=characters, **langs))
+            except (UnicodeDecodeError, UserError):
+                raise UserError(
+                    f"{path} holds no alphabet: it was changed. Delete it; it is made again."
+                ) from None
+
+        def _bytes(self, langs: dict[str, Any]) -> Tokenizer:
+            from weft.text.symbols import ByteTokenizer
+
             made = ByteTokenizer(ByteTokenizer.Config(**langs))
             if self.vocab_size < made.vocabulary.size:
                 raise UserError(
@@ -149,21 +163,15 @@ class FittedTokenizer(Component):
                 )
             return made
 
-        def _cached(self, name: str, made_by: list[Any], texts: list[str], suffix: str) -> Path:
-            digest = hashlib.sha256(json.dumps(made_by).encode())
-            digest.update("\n".join(texts).encode())
-            file = f"{name}-{self.vocab_size}-{digest.hexdigest()[:12]}{suffix}"
-            return self.cache_dir / "tokenizers" / file
+        def _cached(self, name: str, made_by: list[Any], text: TrainingText, suffix: str) -> Path:
+            made = json.dumps([_FITTED, name, *made_by, text.key])
+            digest = hashlib.sha256(made.encode()).hexdigest()
+            return self.cache_dir / "tokenizers" / f"{name}-{self.vocab_size}-{digest[:12]}{suffix}"
 
     def __init__(self, config: Config) -> None:
         self.config = config
 
 
-def _texts(rows: Iterable[Mapping[str, str]]) -> Iterable[str]:
-    for row in rows:
-        if not isinstance(row, Mapping):
-            raise UserError(
-                "A fitted tokenizer needs train_data that yields rows of text; "
-                f"found {type(row).__name__}. Give 'tokenizer' its own training text instead."
-            )
-        yield from row.values()
+def _keep(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, content)

@@ -6,7 +6,7 @@ The same texts and settings give the same bytes. Special ids are pad 0, unk 1, b
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ _WORDS = tokenizers.Regex(r"▁?[\p{L}\p{M}]+|▁?\p{N}+|▁?[^▁\p{L}\p{M}\p{N
 
 
 def fit_tokenizer_json(
-    texts: Sequence[str],
+    texts: Iterable[str],
     kind: JsonKind,
     *,
     vocab_size: int,
@@ -41,7 +41,7 @@ def fit_tokenizer_json(
     """Fits a vocabulary to texts.
 
     Args:
-        texts: The training texts.
+        texts: The training texts; they are read up to four times, and not held.
         kind: ``bpe``: byte pair encoding of characters (Sennrich et al. 2016,
             https://arxiv.org/abs/1508.07909); ``byte_bpe``: of UTF-8 bytes, so that nothing is
             unknown and every text comes back exactly (GPT-2); ``unigram``: SentencePiece's model
@@ -61,14 +61,9 @@ def fit_tokenizer_json(
         >>> list(json.loads(raw)["model"]["vocab"])
         ['<pad>', '<unk>', '<s>', '</s>', 'sat', 'the', 'cat']
     """
+    _check_size(kind, vocab_size)
     if error := not_text(texts):
         raise error
-    least = len(SPECIAL) + (256 if kind == "byte_bpe" else 1)
-    if vocab_size < least:
-        raise UserError(
-            f"vocab_size={vocab_size} is too small: the special pieces take {len(SPECIAL)}"
-            f"{', the bytes 256' if kind == 'byte_bpe' else ''}. Set vocab_size to {least} or more."
-        )
     if kind == "unigram":
         return _unigram(texts, vocab_size, character_coverage)
     library = _untrained(kind, lowercase=lowercase)
@@ -80,16 +75,25 @@ def fit_tokenizer_json(
             show_progress=False,
         )
         library.train_from_iterator(texts, words)
+        return _written(library, vocab_size, exactly=False)
+    settings: dict[str, Any] = {"min_frequency": min_count}
+    if kind == "byte_bpe":
+        settings["initial_alphabet"] = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     else:
-        settings: dict[str, Any] = {"min_frequency": min_count}
-        if kind == "byte_bpe":
-            settings["initial_alphabet"] = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-        else:
-            settings |= _alphabet(library, texts, character_coverage)
-        if kind == "wordpiece":
-            settings["continuing_subword_prefix"] = CONTINUES
-        _train_pairs(library, texts, vocab_size, settings)
-    return _written(library, vocab_size, exactly=kind != "words")
+        settings |= _alphabet(library, texts, character_coverage)
+    if kind == "wordpiece":
+        settings["continuing_subword_prefix"] = CONTINUES
+    _train_pairs(library, texts, vocab_size, settings)
+    return _written(library, vocab_size, exactly=True)
+
+
+def _check_size(kind: JsonKind, vocab_size: int) -> None:
+    least = len(SPECIAL) + (256 if kind == "byte_bpe" else 1)
+    if vocab_size < least:
+        raise UserError(
+            f"vocab_size={vocab_size} is too small: the special pieces take {len(SPECIAL)}"
+            f"{', the bytes 256' if kind == 'byte_bpe' else ''}. Set vocab_size to {least} or more."
+        )
 
 
 def _untrained(kind: str, *, lowercase: bool) -> tokenizers.Tokenizer:
@@ -125,7 +129,7 @@ def _untrained(kind: str, *, lowercase: bool) -> tokenizers.Tokenizer:
 
 
 def _train_pairs(
-    library: tokenizers.Tokenizer, texts: Sequence[str], vocab_size: int, settings: dict[str, Any]
+    library: tokenizers.Tokenizer, texts: Iterable[str], vocab_size: int, settings: dict[str, Any]
 ) -> None:
     special = [*SPECIAL]
     if "continuing_subword_prefix" in settings:
@@ -146,7 +150,7 @@ def _pair_trainer(
 
 
 def _alphabet(
-    library: tokenizers.Tokenizer, texts: Sequence[str], coverage: float
+    library: tokenizers.Tokenizer, texts: Iterable[str], coverage: float
 ) -> dict[str, Any]:
     """The characters that get a piece, chosen here: the library would draw among equal ones."""
     normal = library.normalizer
@@ -199,7 +203,7 @@ def _file(content: dict[str, Any]) -> bytes:
     return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _unigram(texts: Sequence[str], vocab_size: int, character_coverage: float) -> bytes:
+def _unigram(texts: Iterable[str], vocab_size: int, character_coverage: float) -> bytes:
     """Trained by SentencePiece: the trainer of ``tokenizers`` gives other pieces at each run."""
     with tempfile.TemporaryDirectory(prefix="weft-unigram-") as folder:
         path = Path(folder, "unigram.model")

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import sentencepiece
 
@@ -82,36 +82,43 @@ def train_sentencepiece(
     if vocab_size < least:
         raise UserError(
             f"vocab_size={vocab_size} is too small: special pieces take 4, user-defined pieces "
-            f"{len(pieces)}, "
-            f"bytes {256 * byte_fallback}. Set vocab_size to {least} or more."
+            f"{len(pieces)}, bytes {256 * byte_fallback}. Set vocab_size to {least} or more."
         )
+    model = _trained(
+        texts,
+        vocab_size=vocab_size,
+        model_type=model_type,
+        character_coverage=character_coverage,
+        byte_fallback=byte_fallback,
+        user_defined_symbols=[*pieces],
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, model)
+    _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
+
+
+def _trained(texts: Iterable[str], *, vocab_size: int, **settings: Any) -> bytes:
+    """The model; an error is that of the texts, or is told in words of the user's settings."""
     model, broken = io.BytesIO(), list[Exception]()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_sentences(texts, broken),
             model_writer=model,
             vocab_size=vocab_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
-            byte_fallback=byte_fallback,
-            user_defined_symbols=[*pieces],
             pad_id=0,
             unk_id=1,
             bos_id=2,
             eos_id=3,
             minloglevel=2,  # errors only: the trainer's own log has hundreds of lines
+            **settings,
         )
     except Exception as error:
-        if (
-            broken
-        ):  # what the caller's own texts raised: SentencePiece would hide it in an error of its own
+        if broken:  # SentencePiece would hide what the texts raised in an error of its own
             raise broken[0] from None
         if not isinstance(error, RuntimeError):
             raise
         raise _explained(str(error), vocab_size) from None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, model.getvalue())
-    _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
+    return model.getvalue()
 
 
 def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:

@@ -1,7 +1,7 @@
 """What every tokenizer offers: encoders per side and language, a decoder, and saving as data."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -139,7 +139,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return owner.from_files(folder, settings)
 
 
-def not_text(texts: Sequence[str]) -> DataError | None:
+def not_text(texts: Iterable[str]) -> DataError | None:
     """What is wrong with the first that no tokenizer can encode; None where all are text.
 
     >>> print(not_text(["a", 7]))

@@ -1,0 +1,117 @@
+"""The text that a tokenizer is fitted on: read only where it must be, and never held whole."""
+
+import hashlib
+import itertools
+import json
+import logging
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO
+
+from weft.errors import UserError
+
+__all__ = ["TrainingText", "training_text"]
+
+LOG = logging.getLogger("weft")
+
+HELD_BYTES = 64 << 20
+"""What is read from rows that cannot be read twice is kept on the disk above this."""
+
+
+class TrainingText:
+    """All texts of some rows, one after the other; they can be read any number of times.
+
+    Args:
+        key: What tells these texts from others.
+        texts: Begins with the first one.
+    """
+
+    def __init__(self, key: str, texts: Callable[[], Iterator[str]]) -> None:
+        self.key, self._texts = key, texts
+
+    def __iter__(self) -> Iterator[str]:
+        return self._texts()
+
+    def at_most(self, characters: int) -> Iterable[str]:
+        """The texts themselves, or so many of them as have about that many characters.
+
+        What is left out is spread evenly over all of them, and is the same each time.
+
+        Example:
+            >>> text = TrainingText("key", lambda: iter(["aa", "bb", "cc", "dd"]))
+            >>> list(text.at_most(8)), list(text.at_most(4)), list(text.at_most(6))
+            (['aa', 'bb', 'cc', 'dd'], ['bb', 'dd'], ['bb', 'cc', 'dd'])
+        """
+        count, found = 0, 0
+        for count, text in enumerate(self, start=1):  # noqa: B007  # counts them
+            found += len(text)
+        if found <= characters:
+            return self
+        wanted = max(1, count * characters // found)
+        LOG.info(
+            "The tokenizer is fitted on %s of %s texts, spread over all of them: more do not fit "
+            "into memory, and change little.",
+            f"{wanted:,}",
+            f"{count:,}",
+        )
+        return TrainingText(self.key, lambda: self._spread(wanted, count))
+
+    def _spread(self, wanted: int, count: int) -> Iterator[str]:
+        for number, text in enumerate(self):
+            if (number + 1) * wanted // count > number * wanted // count:
+                yield text
+
+
+@contextmanager
+def training_text(rows: Iterable[Mapping[str, str]]) -> Iterator[TrainingText]:
+    """The text of rows, of every column of each.
+
+    weft's own data knows a fingerprint of itself: its rows are read only when the texts are asked
+    for. Rows of a user's own code may be others when they are read again, so they are read once,
+    here, and kept until the end.
+
+    Args:
+        rows: Rows of text.
+
+    Raises:
+        UserError: They are no rows.
+
+    Example:
+        >>> with training_text([{"source": "Hi.", "target": "Salut."}]) as text:
+        ...     print(list(text))
+        ['Hi.', 'Salut.']
+    """
+    fingerprint = getattr(rows, "fingerprint", None)
+    if callable(fingerprint) and type(rows).__module__.startswith("weft."):
+        yield TrainingText(f"data {fingerprint()}", lambda: _texts(rows))
+        return
+    digest = hashlib.sha256()
+    with tempfile.SpooledTemporaryFile(max_size=HELD_BYTES, prefix="weft-text-") as kept:
+        for text in _texts(rows):
+            line = json.dumps(text).encode() + b"\n"  # also of half a surrogate pair
+            digest.update(line)
+            kept.write(line)
+        yield TrainingText(f"text {digest.hexdigest()}", lambda: _kept(kept))
+
+
+def _kept(file: IO[bytes]) -> Iterator[str]:
+    place = 0
+    while True:
+        file.seek(place)  # another reader may be at another place
+        lines = list(itertools.islice(file, 4096))
+        if not lines:
+            return
+        place = file.tell()
+        for line in lines:
+            yield json.loads(line)
+
+
+def _texts(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise UserError(
+                "A fitted tokenizer needs train_data that yields rows of text; "
+                f"found {type(row).__name__}. Give 'tokenizer' its own training text instead."
+            )
+        yield from row.values()

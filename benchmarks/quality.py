@@ -9,6 +9,7 @@ each: BLEU as the task measures it, over distinct sources with all their referen
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="a TSV file of pairs")
     parser.add_argument("--dev", type=Path, required=True, help="a TSV file of other pairs")
     parser.add_argument("--minutes", type=float, default=15)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--recipe", default="translation/tatoeba")
     parser.add_argument("settings", nargs="*", help="further settings of the recipe")
     args = parser.parse_args()
@@ -29,7 +30,8 @@ def main() -> None:
         words = [sys.executable, "-m", "weft", "train", args.recipe, "--run-dir", str(run)]
         words += [f"train_data.path={args.data}", f"valid_data.path={args.dev}"]
         words += [f"trainer.max_time={max(1, round(60 * args.minutes))}s", *args.settings]
-        subprocess.run(words, check=True, stdout=sys.stderr)
+        environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
+        subprocess.run(words, check=True, stdout=sys.stderr, env=environment)
         lines = [json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()]
     values = [
         {"minutes": line["time"]["elapsed"] / 60, "step": line["step"], "bleu": line["bleu"]}

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
+import pairs
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT = 240.0
@@ -95,7 +96,7 @@ class Lab:
         return {peer: lines for peer, lines in found.items() if lines}
 
     def keep(self, bench: str, peer: str, line: Line) -> None:
-        kept = {k: v for k, v in line.items() if k not in ("stdout", "bench", "peer")}
+        kept = {k: v for k, v in line.items() if k not in ("stdout", "bench", "peer", "rows")}
         when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         row = {"bench": bench, "peer": peer, "when": when, "threads": self.threads, **kept}
         with self.args.out.open("a", encoding="utf-8") as file:
@@ -111,7 +112,7 @@ def heading(title: str) -> None:
 
 
 def table(columns: list[str], rows: Iterable[list[str]]) -> None:
-    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for row in rows:
         print(f"| {' | '.join(row)} |", flush=True)
 
@@ -121,11 +122,11 @@ def which_counts(found: Mapping[str, list[Line]], threads: int) -> bool:
     most = max((float(o["others"]) for lines in found.values() for o in lines), default=0.0)
     quiet = most < machine.QUIET
     if quiet:
-        print(f"\nOthers used at most {most:.2f} cores: wall-clock counts.")
+        print(f"Others used at most {most:.2f} cores: wall-clock counts.")
     elif threads == 1:
-        print(f"\nOthers used up to {most:.2f} cores: what counts is the CPU second.")
+        print(f"Others used up to {most:.2f} cores: what counts is the CPU second.")
     else:
-        print(f"\nOthers used up to {most:.2f} cores with {threads} threads: NO row here counts.")
+        print(f"Others used up to {most:.2f} cores with {threads} threads: NO row here counts.")
     return quiet
 
 
@@ -302,12 +303,35 @@ def data_table(lab: Lab) -> None:
 
 def decode_table(lab: Lab) -> None:
     """Greedy search and beams."""
-    small = ["--sentences", "64", "--repetitions", "1"]
+    import decode
+
+    words = [str(HERE / "decode.py"), "--data", str(lab.args.pairs), "--cache", str(lab.cache)]
+    words += ["--threads", str(lab.threads), "--sentences", "64" if lab.args.quick else "512"]
+    peers = [peer for peer, needs in decode.PEERS.items() if lab.has(peer, needs)]
     for beam in (1, 5):
-        words = ["--data", str(lab.args.pairs), "--cache", str(lab.cache), "--beam", str(beam)]
-        words += ["--threads", str(lab.threads)]
-        words += small if lab.args.quick else ["--sentences", "512"]
-        script_table(lab, f"Decoding: 32 forced tokens, beam {beam}", "decode.py", words)
+        chosen = {peer: [*words, "--beam", str(beam), "--peer", peer] for peer in peers}
+        found = lab.turns("decode", chosen)
+        heading(f"Decoding: 32 forced tokens, beam {beam}, the same weights")
+        quiet = which_counts(found, lab.threads)
+        base = next((found[peer] for peer in ("transformers", "weft") if peer in found), [])
+        rows = [decode_row(peer, lines, base, quiet=quiet) for peer, lines in found.items()]
+        columns = ["search", "n", "tokens a second", "a CPU second", "times the first"]
+        table([*columns, "same ids as the first", "others"], rows)
+
+
+def decode_row(peer: str, lines: list[Line], base: list[Line], *, quiet: bool) -> list[str]:
+    """A peer's line of the table; how many sentences have the ids of the first peer."""
+    speed = "tok_s" if quiet else "tok_cpu_s"
+    both = list(zip(lines[0]["rows"], base[0]["rows"], strict=True))
+    return [
+        peer,
+        str(len(lines)),
+        f"{middle(lines, 'tok_s'):,.0f}",
+        f"{middle(lines, 'tok_cpu_s'):,.0f}",
+        f"{middle(lines, speed) / middle(base, speed):.2f}",
+        f"{sum(a == b for a, b in both)} of {len(both)}",
+        f"{middle(lines, 'others'):.2f}",
+    ]
 
 
 def quality_table(lab: Lab) -> None:
@@ -336,36 +360,6 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
 }
 
 
-def generated(folder: Path) -> tuple[Path, Path]:
-    """Pairs of weft's own corpus, where no others are."""
-    from weft.recipes.corpus.data import CorpusPairs
-
-    paths = []
-    for name, part in (("train.tsv", "train"), ("dev.tsv", "valid")):
-        rows = CorpusPairs.Config(part=part).build().rows()
-        text = "".join(f"{row['source']}\t{row['target']}\n" for row in rows)
-        (folder / name).write_text(text, encoding="utf-8")
-        paths.append(folder / name)
-    return paths[0], paths[1]
-
-
-def find_data(args: argparse.Namespace, cache: Path) -> None:
-    """``args.pairs`` and ``args.dev``: the folder named, else WEFT_TEST_DATA's, else generated."""
-    folder = args.data
-    if folder is None:
-        shared = os.environ.get("WEFT_TEST_DATA")
-        places = [Path("data/tatoeba"), *([Path(shared, "tatoeba-en-fr")] if shared else [])]
-        folder = next((place for place in places if (place / "train.tsv").is_file()), None)
-    if folder is None:
-        print("No data/tatoeba here (README.md says how to get it): generated pairs.")
-        args.pairs, args.dev = generated(cache)
-        return
-    args.pairs, args.dev = folder / "train.tsv", folder / "dev.tsv"
-    if not args.pairs.is_file():
-        sys.exit(f"--data {folder}: there is no train.tsv in it.")
-    print(f"Pairs of {args.pairs}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("benches", nargs="*", metavar="BENCH", help=", ".join(BENCHES))
@@ -385,7 +379,7 @@ def main() -> None:
         parser.error("--threads and --repetitions are at least 1")
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         cache = Path(folder)
-        find_data(args, cache)
+        pairs.find(args, cache)
         lab = Lab(args, cache)
         sys.path.insert(0, str(HERE))
         facts = ", ".join(f"{k} {v}" for k, v in machine.facts(lab.threads).items())

@@ -48,6 +48,24 @@ def test_the_loops_of_the_tiny_job_run(tmp_path):
         assert json.loads(done.stdout.splitlines()[-1])["us_step"] > 0
 
 
+def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    import decode_peers
+
+    weights = tmp_path / "weights.safetensors"
+    decode_peers.write_weights(weights)
+    source = [[*range(4 + 3 * i, 9 + 5 * i), 3] for i in range(9)]
+    peers = (
+        decode_peers.weft(2, weights, fast=True),
+        decode_peers.weft(2, weights, fast=False),
+        decode_peers.transformers(2, weights),
+    )
+    found = [peer(source) for peer in peers]
+    assert found[0] == found[1] == found[2]
+    assert [len(row) for row in found[0]] == [32] * 9
+    assert len({tuple(row) for row in found[0]}) > 1
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

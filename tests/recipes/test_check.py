@@ -313,14 +313,9 @@ def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):
     ]
 
 
-def test_a_rollback_by_the_clock_says_what_it_cannot_promise(recipe):
+def test_saves_by_the_clock_leave_a_rollback_what_it_is(recipe):
     words = ["trainer.on_nonfinite=rollback", "trainer.save_every=10 min"]
-    note = (
-        "trainer.save_every follows the clock, and trainer.on_nonfinite=rollback goes back to the "
-        "newest checkpoint: two runs agree only up to the first rollback."
-    )
-    assert note in check(recipe(), words, device="cpu").notes
-    assert note not in check(recipe(), [words[0], "trainer.save_every=4"], device="cpu").notes
+    assert not [note for note in check(recipe(), words, device="cpu").notes if "clock" in note]
 
 
 def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):

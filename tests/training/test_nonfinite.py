@@ -98,9 +98,11 @@ def test_killed_at_any_step_it_is_the_undisturbed_run(poisoned, policy):
         assert differences(wanted, outcome(resumed)) == [], step
 
 
-def test_a_roll_back_goes_to_the_checkpoint_and_on_with_the_data_after(poisoned):
+def test_a_roll_back_goes_to_the_last_evaluation_and_on_with_the_data_after(poisoned):
     alone = poisoned.but(
-        valid_data=None, test_data=None, trainer={"save_every": Every(3), "max_steps": 12}
+        valid_data=None,
+        test_data=None,
+        trainer={"save_every": Every(1), "evaluate_every": Every(3), "max_steps": 12},
     )
     first = broken(alone)[0]
     saved = (first - 1) // 3 * 3
@@ -170,6 +172,38 @@ def test_a_roll_back_draws_ready_batches_once_and_a_killed_run_as_the_undisturbe
         resumed = killed.make()
         resumed.fit()
         assert differences(wanted, outcome(resumed)) == [], step
+
+
+def test_where_a_roll_back_goes_does_not_depend_on_what_was_saved_when(poisoned):
+    """The steps of saves are up to the clock, and rotation deletes all but the last one."""
+    policy = {"on_nonfinite": "rollback", "evaluate_every": Every(4)}
+    here = poisoned.but(trainer={**policy, "keep": 1, "max_steps": 10})
+    found = []
+    for save_every in (1, 1000):
+        trainer = here.but(folder=here.folder / f"{save_every}").make(save_every=Every(save_every))
+        trainer.fit()
+        assert trainer.nonfinite.furthest
+        found.append(outcome(trainer))
+    assert differences(*found) == []
+
+
+def test_where_its_checkpoint_is_damaged_a_roll_back_goes_to_the_newest_good(poisoned, caplog):
+    class Damages(Callback):
+        def step(self, progress):
+            path = folder / "checkpoints" / "step-00000000" / "model.safetensors"
+            if progress.steps == first - 1:
+                path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+    first = broken(poisoned)[0]
+    assert first > 1
+    folder = poisoned.folder
+    settings = {"save_every": Every(1), "evaluate_every": Every(1000), "max_steps": first}
+    trainer = poisoned.make(Damages(), on_nonfinite="rollback", **settings)
+    trainer.fit()
+    skipped = [m for m in caplog.messages if m.startswith("checkpoint step-00000000 skipped: ")]
+    assert len(skipped) == 1
+    assert f"Back at step {first - 1:,}; the data goes on after what broke." in caplog.messages
+    assert trainer.nonfinite.target == first - 1
 
 
 def test_a_roll_back_before_the_first_save_goes_to_the_start(poisoned):

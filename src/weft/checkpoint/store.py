@@ -17,16 +17,9 @@ from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import FOLDER, Pointer
 from weft.checkpoint.selected import selected_step
 from weft.checkpoint.tensors import tensors_size
-from weft.checkpoint.writing import split_parts, write_checkpoint
+from weft.checkpoint.writing import check_room, split_parts, write_checkpoint
 from weft.errors import CheckpointError, StorageError, UserError
-from weft.runtime.disk import storing
-from weft.runtime.files import (
-    clean_leftovers,
-    make_folder,
-    operations,
-    remove_folder,
-    write_atomic,
-)
+from weft.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
 
 __all__ = ["Checkpoints", "Found", "Stateful"]
 
@@ -35,8 +28,6 @@ T = TypeVar("T")
 LAST, BEST = "last.json", "best.json"
 
 _logger = logging.getLogger("weft.checkpoint")
-_SLACK = 64 << 10
-"""Bytes for the manifest, the pointers and the folders' own blocks, on top of what is counted."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +68,8 @@ class Checkpoints:
             raise UserError(f"The number of checkpoints to keep must be at least 1, but is {keep}.")
         self.folder = folder
         self.keep = keep
+        self.kept_step: int | None = None
+        """The step of one more checkpoint that is not deleted; none at first."""
         self._good: set[str] = set()
         self._bad: set[str] = set()
 
@@ -108,7 +101,9 @@ class Checkpoints:
         tensors, document = split_parts(step, parts)
         make_folder(self.folder)
         clean_leftovers(self.folder)
-        self._check_room(sum(map(tensors_size, tensors.values())) + len(document))
+        newest = next((manifest for _, manifest in self._candidates()[0]), None)
+        size = sum(map(tensors_size, tensors.values())) + len(document)
+        check_room(self.folder, size, before=newest)
         final = self.folder / f"step-{step:08d}"
         self._good.discard(final.name)
         write_checkpoint(
@@ -125,11 +120,15 @@ class Checkpoints:
         self._rotate()
         return final
 
-    def restore(self, parts: Mapping[str, Stateful]) -> int | None:
+    def restore(self, parts: Mapping[str, Stateful], *, step: int | None = None) -> int | None:
         """Loads all parts from the newest good checkpoint.
 
         Why a newer one was skipped is said in one line, as a warning of the logger. One whose save
         was cut off just before ``last.json`` was written is the last from now on.
+
+        Args:
+            parts: What is loaded, by name.
+            step: Takes the checkpoint of this step; the newest good one only if it is damaged.
 
         Returns:
             The step it was saved at; None when nothing was ever saved here.
@@ -141,7 +140,7 @@ class Checkpoints:
         """
         if self.folder.is_dir():
             clean_leftovers(self.folder)
-        found = self.newest_good()
+        found = (None if step is None else self._good_of(step)) or self.newest_good()
         if found is None:
             return None
         if found.reason:
@@ -151,6 +150,19 @@ class Checkpoints:
         if pointer is None or pointer.serial < found.manifest.serial:
             self._point(LAST, found.path)
         return found.manifest.step
+
+    def _good_of(self, step: int) -> Found | None:
+        """The checkpoint of a step; none, and a warning, where it is damaged or gone."""
+        path = self.folder / f"step-{step:08d}"
+        try:
+            manifest = Manifest.read(path)
+            problems = damage(path, manifest)
+        except CheckpointError as error:
+            problems = [str(error)]
+        if not problems:
+            return Found(path, manifest, None)
+        _logger.warning("checkpoint %s skipped: %s", path.name, "; ".join(problems[:3]))
+        return None
 
     def newest_good(self) -> Found | None:
         """Finds the newest checkpoint of which every byte is as saved.
@@ -351,24 +363,8 @@ class Checkpoints:
             pointer = None
         return max([*serials, pointer.serial if pointer else 0], default=0) + 1
 
-    def _check_room(self, needed: int) -> None:
-        """Refuses a save for which there is no room, before anything is written."""
-        candidates, _ = self._candidates()
-        if candidates:  # others write the text path: take it to be as large as last time
-            files = candidates[0][1].files
-            needed += sum(entry.size for name, entry in files.items() if name.startswith("text/"))
-        needed += _SLACK
-        with storing(self.folder):
-            free = operations.free(self.folder)
-        if free < needed:
-            raise StorageError(
-                f"No room for a checkpoint in {self.folder}: {needed:,} bytes needed, "
-                f"{free:,} bytes free. Nothing was written and what was saved before is intact. "
-                f"Make room, then start again with the same command."
-            )
-
     def _rotate(self) -> None:
-        """Deletes what is too old: never the best, and nothing before the newest is good."""
+        """Deletes what is too old: never the best or the kept step's, and not before a good one."""
         try:
             best = Pointer.read(self.folder / BEST)
         except CheckpointError as error:
@@ -382,7 +378,9 @@ class Checkpoints:
         )
         if not ranked or ranked[0].name not in self._good:
             return
-        others = [path for path in ranked if best is None or path.name != best.folder]
+        stay = set() if best is None else {best.folder}
+        stay |= set() if self.kept_step is None else {f"step-{self.kept_step:08d}"}
+        others = [path for path in ranked if path.name not in stay]
         for path in others[self.keep :]:
             try:
                 remove_folder(path)

@@ -13,12 +13,13 @@ from weft.checkpoint.manifest import FORMAT, MANIFEST, FileEntry, Manifest
 from weft.checkpoint.parts import STATE, Stateful, tensor_file
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
-from weft.errors import CheckpointError
+from weft.errors import CheckpointError, StorageError
 from weft.runtime.disk import storing
 from weft.runtime.files import HashingFile, new_folder, operations, sha256
 
 __all__ = [
     "PART_NAME",
+    "check_room",
     "split_parts",
     "versions",
     "write_checkpoint",
@@ -28,6 +29,8 @@ __all__ = [
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 """What the name of a part must look like."""
+_SLACK = 64 << 10
+"""Bytes for the manifest, the pointers and the folders' own blocks, on top of what is counted."""
 
 
 def split_parts(
@@ -81,6 +84,29 @@ def write_checkpoint(  # what stands in a checkpoint
         manifest = Manifest(step=step, serial=serial, files=files, versions=versions())
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
+
+
+def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
+    """Refuses a save for which there is no room, before anything is written.
+
+    Args:
+        folder: Where checkpoints are.
+        needed: Bytes of all parts.
+        before: The newest checkpoint. Others write the text path: it is taken to be as large now.
+
+    Raises:
+        StorageError: There is less room; says how much.
+    """
+    files = {} if before is None else before.files
+    needed += _SLACK + sum(entry.size for name, entry in files.items() if name.startswith("text/"))
+    with storing(folder):
+        free = operations.free(folder)
+    if free < needed:
+        raise StorageError(
+            f"No room for a checkpoint in {folder}: {needed:,} bytes needed, "
+            f"{free:,} bytes free. Nothing was written and what was saved before is intact. "
+            f"Make room, then start again with the same command."
+        )
 
 
 def write_parts(

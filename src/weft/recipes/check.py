@@ -136,16 +136,9 @@ def _promises(planned: Planned) -> list[str]:
     every = trainer.get("evaluate_every")
     timed = ["evaluate_every"] if every is not None and Every.parse(every).timed else []
     timed += ["max_time"] if trainer.get("max_time") is not None else []
-    notes, save = [], trainer.get("save_every")
-    if trainer.get("on_nonfinite") == "rollback" and save and Every.parse(save).timed:
-        notes.append(
-            "trainer.save_every follows the clock, and trainer.on_nonfinite=rollback goes back to "
-            "the newest checkpoint: two runs agree only up to the first rollback."
-        )
     if not timed:
-        return notes
+        return []
     return [
-        *notes,
         f"trainer.{' and trainer.'.join(timed)} follow{'s' if len(timed) == 1 else ''} the clock: "
         "two runs agree only in the steps they have in common.",
     ]

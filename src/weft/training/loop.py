@@ -175,7 +175,10 @@ class Trainer(Component):
         self.clock.seen = now
         if last or evaluation:
             self.clock.closed = now
-        if best or self.ended(now) or config.save_every.due(before, now):
+        goal = config.on_nonfinite == "rollback" and config.evaluate_every.due(before, now)
+        if goal:
+            self.come_back_here()
+        if best or goal or self.ended(now) or config.save_every.due(before, now):
             self.save(best=best)
 
     @property
@@ -199,6 +202,7 @@ class Trainer(Component):
         """Goes to the newest good checkpoint, or initializes a fresh run."""
         self.optimizer.zero_grad(set_to_none=True)  # what a step that failed in this process left
         step = self.checkpoints.restore(self.parts)
+        self.checkpoints.kept_step = self.nonfinite.target
         if step is not None and self.selection is not None and self.selection.is_best(step):
             self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
         resumed = [f"Resumed at step {step:,}."] if step is not None else []
@@ -211,6 +215,7 @@ class Trainer(Component):
         self.reporters.start(self.info)
         self.tell("start", self.clock.now)
         if step is None and self.config.on_nonfinite == "rollback":
+            self.come_back_here()
             self.save(best=False)  # there is always something to go back to
 
     def took(self, group: Group, before: Progress, *, seconds: float) -> Progress:
@@ -229,12 +234,18 @@ class Trainer(Component):
         if self.config.on_nonfinite == "skip":
             return self.took(group, before, seconds=self.clock.seconds - before.seconds)
         going_on = dict.fromkeys(("data", "nonfinite", "random"), Untouched())
-        seconds, step = self.clock.seconds, self.checkpoints.restore({**self.parts, **going_on})
+        seconds, target = self.clock.seconds, self.nonfinite.target
+        step = self.checkpoints.restore({**self.parts, **going_on}, step=target)
         self.clock.spent(seconds)
+        self.come_back_here()  # another step than before where that checkpoint was damaged
         best = self.selection is not None and self.selection.is_best(self.clock.now.steps)
         self.save(best=best)  # a run killed from here on does not meet the broken step again
         LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
         return self.clock.now
+
+    def come_back_here(self) -> None:
+        """Makes the checkpoint that is saved next the one that a rollback goes to."""
+        self.nonfinite.target = self.checkpoints.kept_step = self.clock.now.steps
 
     def ended(self, now: Progress) -> bool:
         """Whether the limit is reached, patience is spent, or a callback asked."""

@@ -24,10 +24,12 @@ REPORTED = {"skip": "skipped_steps", "rollback": "rollbacks"}
 class NonFinite:
     """Counts the steps that broke, and ends the run after too many in a row.
 
-    ``skip`` leaves the update of a broken step out. ``rollback`` goes back to the newest good
-    checkpoint and on with the data after what broke the step, as PaLM was trained (Chowdhery et
-    al. 2022, section 5.1): the batches since the checkpoint are not seen again, since the same
-    batches from the same weights would break again.
+    ``skip`` leaves the update of a broken step out. ``rollback`` goes back to where
+    ``trainer.evaluate_every`` last fell due and on with the data after what broke the step, as PaLM
+    was trained (Chowdhery et al. 2022, section 5.1): the batches since then are not seen again,
+    since the same batches from the same weights would break again. It does not go to the newest
+    checkpoint: when those are saved is up to the clock, to signals and to settings that are not in
+    the key of a run.
 
     Args:
         policy: What is done.
@@ -48,6 +50,8 @@ class NonFinite:
     def __init__(self, policy: Policy, *, limit: int) -> None:
         self.policy, self.limit = policy, limit
         self.unreported, self.in_a_row, self.furthest = 0, 0, 0
+        self.target: int | None = None
+        """The step that a rollback goes to; a run's first checkpoint sets it."""
 
     def take(self, error: NonFiniteError | DataError, *, step: int) -> None:
         """Takes note of a broken step.
@@ -88,14 +92,15 @@ class NonFinite:
         return {} if self.policy == "stop" else {"nonfinite": self}
 
     def state_dict(self) -> dict[str, Any]:
-        """The counts."""
-        names = ("unreported", "in_a_row", "furthest")
+        """The counts, and where a rollback goes to."""
+        names = ("unreported", "in_a_row", "furthest", "target")
         return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes saved counts."""
-        for name in self.state_dict():
+        for name in ("unreported", "in_a_row", "furthest"):
             setattr(self, name, int(state[name]))
+        self.target = state.get("target")
 
 
 class Untouched:

@@ -40,8 +40,8 @@ class TrainerConfig(Config):
     """Largest norm of a step's gradient; null leaves it as it is."""
     on_nonfinite: Policy = "stop"
     """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
-    the step's update out, ``rollback`` goes back to the newest checkpoint and on with other
-    data."""
+    the step's update out, ``rollback`` goes back to where ``evaluate_every`` last fell due
+    and on with other data."""
     max_nonfinite: int = MAX_NONFINITE
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
     precision: Precision = "fp32"

@@ -1,0 +1,142 @@
+"""Classification: accuracy, precision, recall and F1 by label, Matthews' correlation, confusion."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.metrics.checks import aligned, distinct_labels, nan_without
+from weft.metrics.counted import Counted
+from weft.metrics.metric import Direction, MetricError
+from weft.metrics.tallies import Tally, macro, micro, tally_table
+
+__all__ = ["Classification"]
+
+_OTHER = "other"  # the group of gold labels outside of the label set
+
+
+@final
+class Classification(Counted):
+    """One label a row, from gold and predicted label names.
+
+    Values: ``accuracy``; ``macro_precision``, ``macro_recall`` and ``macro_f1``, the plain means
+    over the labels that occur in gold or prediction; ``micro_f1``; ``mcc``, the correlation
+    coefficient of Matthews for any number of classes (Gorodkin 2004; 0 where all rows have one gold
+    or one predicted label); and for each label ``label/<name>/precision``, ``/recall``, ``/f1`` and
+    ``/support``, NaN (support: 0) for a label that occurs neither in gold nor in prediction. All
+    are those of scikit-learn given the same ``labels``.
+
+    A gold label outside of ``labels`` (or None) is a row that no prediction gets right: it counts
+    in accuracy, in ``mcc`` as one more class, and against the precision of what was predicted.
+    Where there is none, ``micro_f1`` is the accuracy.
+
+    Args:
+        labels: Every label that can be predicted.
+        positive: One of them, for which ``precision``, ``recall`` and ``f1`` are given as well.
+
+    Raises:
+        MetricError: No label, one twice, or a ``positive`` that is none of them.
+
+    Example:
+        >>> metric = Classification(["ham", "spam"], positive="spam")
+        >>> metric.update(["ham", "spam", "spam", "eggs"], ["ham", "spam", "ham", "ham"])
+        >>> values = metric.compute()
+        >>> values["accuracy"], round(values["label/ham/precision"], 3), values["recall"]
+        (0.5, 0.333, 0.5)
+        >>> print(metric.table())
+        label  precision  recall      f1  support
+        ham       0.3333  1.0000  0.5000        1
+        spam      1.0000  0.5000  0.6667        2
+    """
+
+    def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:
+        self.labels, self.positive = distinct_labels(self, labels), positive
+        self._index = {label: str(i) for i, label in enumerate(self.labels)}
+        if positive is not None and positive not in self._index:
+            raise MetricError(
+                f"The positive label must be one of {', '.join(self.labels)}, but is {positive!r}."
+            )
+        super().__init__({"labels": list(self.labels), "positive": positive})
+
+    @override
+    def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
+        """Adds rows.
+
+        Args:
+            gold: The right label of each row.
+            predicted: The label given to each row, one of ``labels``.
+
+        Raises:
+            MetricError: The lengths differ, or a prediction is no label; nothing was added then.
+        """
+        counts: dict[str, Counter[str]] = {}
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            if given not in self._index:
+                raise MetricError(
+                    f"The label predicted for row {row + 1} of {len(gold)} must be one of the "
+                    f"{len(self.labels)} labels of the metric, but is {given!r}."
+                )
+            group = _OTHER if right is None else self._index.get(right, _OTHER)
+            counts.setdefault(group, Counter())[self._index[given]] += 1
+        self.add(counts)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        tallies = self.tallies()
+        everything = micro(tallies.values())
+        rows = everything.predicted
+        means = macro(tallies.values())
+        values = {
+            "accuracy": everything.right / max(rows, 1),
+            **{f"macro_{name}": mean for name, mean in means.items()},
+            "micro_f1": everything.f1,
+            "mcc": self._correlation(list(tallies.values())),
+        }
+        if self.positive is not None:
+            of_one = tallies[self.positive].values()
+            values |= {name: of_one[name] for name in ("precision", "recall", "f1")}
+        for label, tally in tallies.items():
+            values |= {f"label/{label}/{name}": value for name, value in tally.values().items()}
+        return nan_without(rows, values)
+
+    def tallies(self) -> dict[str, Tally]:
+        """What was counted of each label."""
+        predicted: Counter[str] = Counter()
+        for group in (*self._index.values(), _OTHER):
+            predicted.update(self.counts(group))
+        return {
+            label: Tally(self.counts(i)[i], predicted[i], sum(self.counts(i).values()))
+            for label, i in self._index.items()
+        }
+
+    def confusion(self) -> NDArray[np.int64]:
+        """How often each gold label was given each label: ``[len(labels) + 1, len(labels)]``.
+
+        The last row holds the gold labels outside of ``labels``.
+        """
+        matrix = np.zeros((len(self.labels) + 1, len(self.labels)), np.int64)
+        for i, group in enumerate((*self._index.values(), _OTHER)):
+            for j, n in self.counts(group).items():
+                matrix[i, int(j)] = n
+        return matrix
+
+    def table(self) -> str:
+        """Precision, recall, F1 and support by label, as text."""
+        return tally_table(self.tallies())
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.compute(), "higher")
+
+    def _correlation(self, tallies: Sequence[Tally]) -> float:
+        # Gorodkin 2004, equation 8, in whole numbers: with C the confusion matrix,
+        # covariance(X, Y) = trace(C) * sum(C) - sum_k predicted_k * gold_k, and so on.
+        rows, other = sum(t.predicted for t in tallies), sum(self.counts(_OTHER).values())
+        both = sum(t.right for t in tallies) * rows - sum(t.predicted * t.expected for t in tallies)
+        predicted = rows**2 - sum(t.predicted**2 for t in tallies)
+        gold = rows**2 - sum(t.expected**2 for t in tallies) - other**2
+        return both / math.sqrt(predicted * gold) if predicted and gold else 0.0

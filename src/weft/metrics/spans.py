@@ -1,0 +1,173 @@
+"""Spans of a tagged sentence, such as named entities: precision, recall and F1 as CoNLL counts."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, final
+
+from typing_extensions import override
+
+from weft.metrics.checks import aligned, nan_without
+from weft.metrics.counted import Counted
+from weft.metrics.metric import Direction, MetricError
+from weft.metrics.tallies import Tally, macro, micro, tally_table
+
+__all__ = ["Scheme", "Span", "Spans", "read_spans"]
+
+Scheme = Literal["bio", "bilou", "io"]
+"""How tags mark spans: ``B-`` begins one and ``I-`` goes on; with ``L-`` for its last token and
+``U-`` for one of a single token; or ``I-`` on every token of it."""
+
+_PREFIXES: dict[Scheme, str] = {"bio": "BI", "bilou": "BILU", "io": "I"}
+
+
+class Span(NamedTuple):
+    """Tokens ``start`` to before ``end``, of one kind."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def read_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
+    """The spans of one sentence, read as ``conlleval`` and seqeval do: every tag counts.
+
+    A span goes on as long as ``I-`` or ``L-`` of the same kind follow; any other tag but ``O``
+    begins one, so ``I-`` after ``O`` or after another kind does so too.
+
+    Raises:
+        MetricError: A tag is neither ``O`` nor one of the scheme.
+
+    Example:
+        >>> read_spans(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
+        [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=3, end=4), Span(kind='LOC', start=4, end=5)]
+        >>> read_spans(["B-PER", "L-PER", "U-LOC"], "bilou")
+        [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=2, end=3)]
+    """  # noqa: E501 - what Python prints
+    return list(_spans(tags, scheme))
+
+
+def _spans(tags: Sequence[str], scheme: Scheme) -> Iterator[Span]:
+    kind, start = None, 0  # of the span that is open before the token
+    for place, tag in enumerate(tags):
+        prefix, tag_kind = _parts(tag, scheme)
+        goes_on = prefix in ("I", "L") and tag_kind == kind
+        if kind is not None and not goes_on:
+            yield Span(kind, start, place)
+            kind = None
+        if prefix == "O":
+            continue
+        if not goes_on:
+            kind, start = tag_kind, place
+        if prefix in ("L", "U"):
+            yield Span(tag_kind, start, place + 1)
+            kind = None
+    if kind is not None:
+        yield Span(kind, start, len(tags))
+
+
+def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:
+    prefix, _, kind = tag.partition("-")
+    if tag == "O" or (len(prefix) == 1 and prefix in _PREFIXES[scheme] and kind):
+        return prefix, kind
+    marks = ", ".join(f"{mark}-KIND" for mark in _PREFIXES[scheme])
+    raise MetricError(f"A tag of the scheme {scheme} is O or {marks}, but there is {tag!r}.")
+
+
+@final
+class Spans(Counted):
+    """Spans found in tagged sentences; one is right if its kind and both its ends are.
+
+    Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
+    ``conlleval`` and seqeval print); ``span_macro_f1``, the mean over the kinds that occur;
+    ``token_accuracy``, the share of equal tags; ``whole_sentence``, the share of sentences with all
+    tags equal; and for each declared kind ``label/<kind>/precision``, ``/recall``, ``/f1``,
+    ``/support``, NaN (support: 0) for one that occurs nowhere. Where no sentence has a span, the
+    values of spans are NaN. Tags are read by ``read_spans``; sentences never run together.
+
+    Args:
+        scheme: How tags mark spans.
+        kinds: The kinds that get values of their own; others count in all the rest just as well.
+
+    Example:
+        >>> metric = Spans(kinds=["PER"])
+        >>> metric.update([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "O", "O", "B-LOC"]])
+        >>> values = metric.compute()
+        >>> values["span_f1"], values["token_accuracy"], values["label/PER/f1"]
+        (0.5, 0.75, 0.0)
+    """
+
+    def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] = ()) -> None:
+        if scheme not in _PREFIXES:
+            raise MetricError(
+                f"The scheme of tags is one of {', '.join(_PREFIXES)}, but is {scheme!r}."
+            )
+        self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds))
+        super().__init__({"scheme": scheme, "kinds": list(self.kinds)})
+
+    @override
+    def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
+        """Adds sentences.
+
+        Args:
+            gold: The right tags of each sentence, one a token.
+            predicted: The tags given to each, as many.
+
+        Raises:
+            MetricError: The numbers of sentences or of tags in one differ, or a tag is none of the
+                scheme; nothing was added then.
+        """
+        counts: dict[str, Counter[str]] = {
+            group: Counter() for group in ("right", "predicted", "expected", "equal")
+        }
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            if len(right) != len(given):
+                raise MetricError(
+                    f"Sentence {row + 1} of {len(gold)} has {len(right)} right tags, "
+                    f"but {len(given)} predicted ones."
+                )
+            to_find, found = read_spans(right, self.scheme), read_spans(given, self.scheme)
+            counts["expected"].update(span.kind for span in to_find)
+            counts["predicted"].update(span.kind for span in found)
+            counts["right"].update(span.kind for span in set(to_find) & set(found))
+            equal = sum(a == b for a, b in zip(right, given, strict=True))
+            counts["equal"].update(
+                right_tokens=equal,
+                tokens=len(right),
+                right_sentences=int(equal == len(right)),
+                sentences=1,
+            )
+        self.add(counts)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        tallies = self.tallies()
+        everything, equal = micro(tallies.values()), self.counts("equal")
+        values = {
+            "span_precision": everything.precision,
+            "span_recall": everything.recall,
+            "span_f1": everything.f1,
+            "span_macro_f1": macro(tallies.values())["f1"],
+            **nan_without(
+                equal["tokens"],
+                {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)},
+            ),
+            "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
+        }
+        for kind in self.kinds:
+            tally = tallies.get(kind, Tally(0, 0, 0))
+            values |= {f"label/{kind}/{name}": value for name, value in tally.values().items()}
+        return nan_without(equal["sentences"], values)
+
+    def tallies(self) -> dict[str, Tally]:
+        """What was counted of each kind, the declared ones first, others in alphabetical order."""
+        right, predicted, expected = map(self.counts, ("right", "predicted", "expected"))
+        kinds = dict.fromkeys((*self.kinds, *sorted({*predicted, *expected})))
+        return {kind: Tally(right[kind], predicted[kind], expected[kind]) for kind in kinds}
+
+    def table(self) -> str:
+        """Precision, recall, F1 and support by kind, as text."""
+        return tally_table(self.tallies())
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.compute(), "higher")

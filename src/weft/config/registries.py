@@ -14,8 +14,35 @@ experiments: Registry[Any] = Registry(
         "translation/tatoeba": "weft.recipes.experiments",
     },
 )
-tasks: Registry[Any] = Registry("task", {"translation": "weft.tasks.translation"})
-models: Registry[Any] = Registry("model", {"transformer": "weft.models.transformer"})
+tasks: Registry[Any] = Registry(
+    "task",
+    {
+        "document_classification": "weft.tasks.classification",
+        "translation": "weft.tasks.translation",
+    },
+)
+models: Registry[Any] = Registry(
+    "model",
+    {"classifier": "weft.models.classifier", "transformer": "weft.models.transformer"},
+)
+encoders: Registry[Any] = Registry(
+    "encoder",
+    {
+        "averaging": "weft.models.encoders.averaging",
+        "cnn": "weft.models.encoders.cnn",
+        "lstm": "weft.models.encoders.lstm",
+        "self_attention": "weft.models.encoders.self_attention",
+    },
+)
+losses: Registry[Any] = Registry(
+    "loss",
+    dict.fromkeys(
+        ("binary_cross_entropy", "cross_entropy", "focal", "hinge"), "weft.models.label_losses"
+    ),
+)
+poolings: Registry[Any] = Registry(
+    "pooling", dict.fromkeys(("attention", "last", "max", "mean"), "weft.models.poolings")
+)
 attentions: Registry[Any] = Registry(
     "attention",
     {
@@ -44,8 +71,10 @@ tokenizers: Registry[Any] = Registry(
         "bytes": "weft.text.symbols",
         "characters": "weft.text.symbols",
         "fitted": "weft.text.fitted",
+        "fitted_words": "weft.text.words",
         "huggingface": "weft.text.huggingface",
         "multilingual": "weft.text.multilingual",
+        "words": "weft.text.words",
     },
 )
 datasets: Registry[Any] = Registry(
@@ -54,8 +83,11 @@ datasets: Registry[Any] = Registry(
         "corpus_pairs": "weft.recipes.corpus.data",
         "huggingface_pairs": "weft.data.huggingface",
         "text_pairs": "weft.data.text_pairs",
+        "text_rows": "weft.data.text_rows",
     },
 )
+labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
+dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
 optimizers: Registry[Any] = Registry(
     "optimizer",
     {
@@ -92,6 +124,7 @@ reporters: Registry[Any] = Registry(
         "mlflow": "weft.metrics.reporters.mlflow",
         "predictions": "weft.metrics.reporters.predictions",
         "tensorboard": "weft.metrics.reporters.tensorboard",
+        "trackio": "weft.metrics.reporters.trackio",
         "wandb": "weft.metrics.reporters.wandb",
     },
 )

@@ -22,7 +22,10 @@ from weft.text.tokenizer import Mode, Tokenizer, load_tokenizer
 
 __all__ = ["Encoded", "Mismatch", "Seq2SeqText", "TextPath", "load_text_path", "text_paths"]
 
-text_paths: Registry[Any] = Registry("text path", {"seq2seq": "weft.text.paths"})
+text_paths: Registry[Any] = Registry(
+    "text path",
+    {"classification": "weft.text.classification", "seq2seq": "weft.text.paths"},
+)
 """Kinds of text path by the name they are saved under."""
 
 DESCRIPTION = "text.json"

@@ -7,7 +7,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,8 @@ class TaggedTokenizer(Tokenizer):
         return [self._vocab_info.bos_idx, *self._tag("target", lang)]
 
     def fingerprint(self) -> str:
-        """The sha256 of all that decides the ids: the vocabulary's bytes, the languages."""
-        settings = json.dumps([*self.languages.settings().values()])
+        """The sha256 of all that decides the ids: the vocabulary's bytes, marks and languages."""
+        settings = json.dumps([*self.languages.settings().values(), asdict(self._vocab_info)])
         return hashlib.sha256(self.vocabulary.to_bytes() + settings.encode()).hexdigest()
 
     def _tag(self, side: str, lang: str | None) -> list[int]:

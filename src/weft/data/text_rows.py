@@ -1,0 +1,30 @@
+"""Rows of a file with columns of any names: what most tasks train on."""
+
+from weft.config import registries
+from weft.data.text_pairs import TextPairs
+
+__all__ = ["TextRows"]
+
+
+@registries.datasets.register("text_rows")
+class TextRows(TextPairs):
+    r"""Rows of a file (TSV, CSV, JSON lines, ...) with a label and a text, or other columns.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "sms.tsv").write_text("ham\tOk, see you.\nspam\tYou won!\n")
+        >>> TextRows.Config(path=folder / "sms.tsv").build().rows()[1]
+        {'label': 'spam', 'text': 'You won!'}
+    """
+
+    class Config(TextPairs.Config):
+        """Where the rows are, how they are read, and how they are batched."""
+
+        columns: tuple[str, ...] | dict[str, int | str] = ("label", "text")
+        """TSV and CSV: names of the first columns in their order; or each name with its position
+        (from 0) or its name in the header. Other formats: names of keys or columns; or each name
+        with the file's name for it, where a.b is the field b of a."""
+        batch_size: int | None = 32
+        """Rows of one optimizer step, over all ranks; null where max_tokens decides."""

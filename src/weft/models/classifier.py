@@ -1,0 +1,154 @@
+"""A classifier of texts: vectors of tokens, an encoder, a pooling, and scores of labels."""
+
+from collections.abc import Sized
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.models.encoders.cnn import CnnEncoder
+from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.layers.dropout import Dropout
+from weft.models.layers.words import WordEmbedding
+from weft.models.poolings import Pooling
+
+__all__ = ["Classifier", "TextVector"]
+
+
+class _VocabInfo(Protocol):
+    @property
+    def size(self) -> int: ...
+    @property
+    def pad_idx(self) -> int: ...
+
+
+class _HasVocabInfo(Protocol):
+    @property
+    def vocab_info(self) -> _VocabInfo: ...
+
+
+class _HasDim(Protocol):
+    @property
+    def dim(self) -> int: ...
+
+
+class TextVector(nn.Module):
+    """From token ids to one vector of a text.
+
+    Args:
+        embedding: Settings of the tokens' vectors.
+        encoder: Settings of the encoder.
+        pooling: Settings of the pooling; None takes the encoder's own.
+        vocab_info: Number of token ids, and the padding's.
+    """
+
+    def __init__(
+        self,
+        embedding: WordEmbedding.Config,
+        encoder: SequenceEncoder.Config,
+        pooling: Pooling.Config | None,
+        *,
+        vocab_info: _VocabInfo,
+    ) -> None:
+        super().__init__()
+        self.embedding: WordEmbedding = embedding.build(
+            vocabulary_size=vocab_info.size, pad_idx=vocab_info.pad_idx
+        )
+        self.encoder: SequenceEncoder = encoder.build(dim=embedding.dim)
+        chosen = encoder.default_pooling() if pooling is None else pooling
+        self.pooling: Pooling = chosen.build(dim=self.encoder.out_dim)
+        self.out_dim = self.pooling.out_dim
+
+    @override
+    def forward(self, text: Tensor, lengths: Tensor) -> Tensor:
+        """*Shape:* ids :math:`(B,T)` and lengths :math:`(B)` to :math:`(B,H)`."""
+        states = self.encoder(self.embedding(text), lengths)
+        out: Tensor = self.pooling(states, real_tokens(states, lengths))
+        return out
+
+
+@registries.models.register("classifier")
+class Classifier(Component, nn.Module):
+    """Scores the labels of a text, and of the numbers beside it where rows have such.
+
+    With its default encoder it is the network of Kim 2014; ``model.encoder.type=lstm`` is a BiLSTM
+    with self-attention (Lin et al. 2017), ``averaging`` with ``model.hidden=[300]`` a deep averaging
+    network (Iyyer et al. 2015), ``self_attention`` a Transformer encoder.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
+        >>> model = Classifier.Config().build(tokenizer=tokenizer, labels=range(7))
+        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
+        torch.Size([2, 7])
+        >>> sum(p.numel() for p in model.parameters())
+        76507
+    """
+
+    class Config(BaseConfig):
+        """Settings of the classifier."""
+
+        embedding: WordEmbedding.Config = WordEmbedding.Config()
+        """The tokens' vectors."""
+        encoder: SequenceEncoder.Config = CnnEncoder.Config()
+        """What makes each token's vector know its text."""
+        pooling: Pooling.Config | None = None
+        """How a text's vectors become one; null is the encoder's own: the maximum for cnn,
+        attention for lstm, else the mean."""
+        hidden: tuple[int, ...] = ()
+        """Features of layers between the text's vector and the scores, each with a ReLU."""
+        dropout: float = 0.4
+        """Probability of dropping a feature before each layer behind the pooling, in training."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability."""
+            if any(size < 1 for size in self.hidden):
+                raise UserError(
+                    f"model.hidden must be sizes of at least 1, but is {list(self.hidden)}."
+                )
+            if not 0 <= self.dropout < 1:
+                raise UserError(f"model.dropout must be from 0 to below 1, but is {self.dropout}.")
+
+    config: Config
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tokenizer: _HasVocabInfo,
+        labels: Sized,
+        dense: _HasDim | None = None,
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.text = TextVector(
+            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
+        )
+        sizes = [self.text.out_dim + (0 if dense is None else dense.dim), *config.hidden]
+        layers: list[nn.Module] = []
+        for size, following in zip(sizes, [*config.hidden, len(labels)], strict=True):
+            layers += [Dropout(config.dropout), nn.Linear(size, following), nn.ReLU()]
+        self.scores = nn.Sequential(*layers[:-1])
+
+    @override
+    def forward(self, text: Tensor, lengths: Tensor, dense: Tensor | None = None) -> Tensor:
+        """Scores the labels.
+
+        Args:
+            text: Token ids. *Shape:* :math:`(B,T)`.
+            lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
+            dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
+
+        Returns:
+            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        """
+        vector = self.text(text, lengths)
+        if dense is not None:
+            vector = torch.cat([vector, dense], dim=1)
+        out: Tensor = self.scores(vector)
+        return out

@@ -1,0 +1,85 @@
+"""An LSTM over a text, in one or both directions."""
+
+from typing import final
+
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from typing_extensions import override
+
+from weft.config import registries
+from weft.errors import UserError
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.dropout import Dropout
+from weft.models.poolings import AttentionPooling, Pooling
+
+__all__ = ["LstmEncoder"]
+
+
+@registries.encoders.register("lstm")
+@final
+class LstmEncoder(SequenceEncoder):
+    """A long short-term memory; with both directions pooled by attention (Lin et al. 2017).
+
+    Source: Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005 (both directions).
+
+    Example:
+        >>> import torch
+        >>> encoder = LstmEncoder.Config(hidden_dim=16).build(dim=8)
+        >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 2])).shape
+        torch.Size([2, 5, 32])
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Settings of the LSTM."""
+
+        hidden_dim: int = 32
+        """Features of each direction."""
+        num_layers: int = 1
+        """Layers, one over the other."""
+        bidirectional: bool = True
+        """Whether a token's vector knows what comes after it, too."""
+        dropout: float = 0.0
+        """Probability of dropping a feature between layers, in training."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability."""
+            for name in ("hidden_dim", "num_layers"):
+                if (value := getattr(self, name)) < 1:
+                    raise UserError(f"{name} must be at least 1, but is {value}.")
+            if not 0 <= self.dropout < 1:
+                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+
+        @override
+        def default_pooling(self) -> Pooling.Config:
+            """Attention."""
+            return AttentionPooling.Config()
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.out_dim = config.hidden_dim * (2 if config.bidirectional else 1)
+        # A layer each: torch's own dropout between layers draws masks no recipe can speed up.
+        self.layers = nn.ModuleList(
+            [
+                nn.LSTM(
+                    dim if number == 0 else self.out_dim,
+                    config.hidden_dim,
+                    batch_first=True,
+                    bidirectional=config.bidirectional,
+                )
+                for number in range(config.num_layers)
+            ]
+        )
+        self.dropout = Dropout(config.dropout)
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        # Packed, so that the way back begins at each text's own last token.
+        total = x.shape[1]
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        for number, layer in enumerate(self.layers):
+            if number:
+                packed = packed._replace(data=self.dropout(packed.data))
+            packed, _ = layer(packed)
+        states, _ = pad_packed_sequence(packed, batch_first=True, total_length=total)
+        return states

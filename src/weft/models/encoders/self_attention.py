@@ -1,0 +1,102 @@
+"""A Transformer encoder over a text, with positions of its own."""
+
+from typing import Any, Literal, final
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import config_fields
+from weft.errors import UserError
+from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.encoders.transformer import TransformerEncoder
+from weft.models.layers.blocks import inherit
+from weft.models.layers.dropout import Dropout
+from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
+from weft.models.layers.rotary import RotaryPositions
+
+__all__ = ["SelfAttentionEncoder"]
+
+_POSITIONS: dict[str, Any] = {
+    "learned": LearnedPositions.Config,
+    "rotary": RotaryPositions.Config,
+    "sinusoidal": SinusoidalPositions.Config,
+}
+
+
+@registries.encoders.register("self_attention")
+@final
+class SelfAttentionEncoder(SequenceEncoder):
+    """Layers of self-attention and feed-forward blocks; pooled by the mean.
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.
+
+    Example:
+        >>> import torch
+        >>> encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2).build(dim=8)
+        >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 2])).shape
+        torch.Size([2, 5, 8])
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Settings of the layers; those of the tokens' vectors are their features, too."""
+
+        num_layers: int = 2
+        """Layers."""
+        num_heads: int = 4
+        """Attention heads; the vectors' features must be divisible by it."""
+        ffn_dim: int = 512
+        """Features inside a feed-forward block."""
+        dropout: float = 0.1
+        """Probability of dropping a feature of a block's output in training."""
+        attention_dropout: float = 0.0
+        """Probability of dropping an attention weight in training."""
+        activation: Literal["relu", "gelu", "silu"] = "relu"
+        """Activation inside a feed-forward block."""
+        norm_order: Literal["pre", "post"] = "pre"
+        """Layer norm before each block and after the last layer, or after each block."""
+        positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+        """Position encodings."""
+        max_length: int = 512
+        """Longest text, in tokens."""
+        blocks: TransformerEncoder.Config = TransformerEncoder.Config()
+        """Blocks of the layers; what they leave None is as the settings above say."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability."""
+            for name in ("num_layers", "num_heads", "ffn_dim", "max_length"):
+                if (value := getattr(self, name)) < 1:
+                    raise UserError(f"{name} must be at least 1, but is {value}.")
+            for name in ("dropout", "attention_dropout"):
+                if not 0 <= (value := getattr(self, name)) < 1:
+                    raise UserError(f"{name} must be from 0 to below 1, but is {value}.")
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.out_dim = config, dim
+        if dim % config.num_heads:
+            raise UserError(
+                f"The tokens' vectors must be divisible by num_heads, but have {dim} features and "
+                f"there are {config.num_heads} heads."
+            )
+        shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
+        shared["positions"] = _POSITIONS[config.positions]()
+        blocks = inherit(config.blocks, shared, where="encoder.blocks")
+        assert blocks.positions is not None
+        self.positions: PositionEncoding = blocks.positions.build(
+            dim=dim, head_dim=dim // config.num_heads, max_length=config.max_length
+        )
+        self.dropout = Dropout(config.dropout)
+        self.layers: TransformerEncoder = blocks.build(
+            dim=dim, num_layers=config.num_layers, positions=self.positions
+        )
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        x = x * self.out_dim**0.5  # vectors of a table have length 1 (Vaswani et al. 2017, 3.4)
+        rows = self.positions.rows(0, x.shape[1])
+        x = self.dropout(x if rows is None else x + rows)
+        real = real_tokens(x, lengths)
+        mask = None if bool(real.all()) else real[:, None, None]
+        out: Tensor = self.layers(x, mask)
+        return out

@@ -1,0 +1,57 @@
+"""Vectors of words: a trained table."""
+
+from typing import final
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.models.layers.dropout import Dropout
+from weft.models.layers.embedding import token_table
+
+__all__ = ["WordEmbedding"]
+
+
+@final
+class WordEmbedding(Component, nn.Module):
+    """A vector for each token id; that of padding is zero and stays so.
+
+    Example:
+        >>> import torch
+        >>> embedding = WordEmbedding.Config(dim=4).build(vocabulary_size=9, pad_idx=0)
+        >>> embedding(torch.tensor([[5, 0]])).shape, embedding(torch.tensor([0])).abs().sum().item()
+        (torch.Size([1, 2, 4]), 0.0)
+    """
+
+    class Config(BaseConfig):
+        """Settings of the table."""
+
+        dim: int = 100
+        """Features of a vector."""
+        dropout: float = 0.0
+        """Probability of dropping a feature in training."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability."""
+            if self.dim < 1:
+                raise UserError(f"embedding.dim must be at least 1, but is {self.dim}.")
+            if not 0 <= self.dropout < 1:
+                raise UserError(
+                    f"embedding.dropout must be from 0 to below 1, but is {self.dropout}."
+                )
+
+    config: Config
+
+    def __init__(self, config: Config, *, vocabulary_size: int, pad_idx: int) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.tokens = token_table(vocabulary_size, config.dim, pad_idx=pad_idx)
+        self.dropout = Dropout(config.dropout)
+
+    @override
+    def forward(self, ids: Tensor) -> Tensor:
+        """*Shape:* :math:`(*)` to :math:`(*,D)`."""
+        out: Tensor = self.dropout(self.tokens(ids))
+        return out

@@ -1,0 +1,135 @@
+"""Poolings: from the vectors of a text's tokens to one vector of the text."""
+
+from abc import abstractmethod
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.models.layers.dropout import Dropout
+
+__all__ = ["AttentionPooling", "LastPooling", "MaxPooling", "MeanPooling", "Pooling"]
+
+
+class Pooling(Component, nn.Module):
+    """Base of poolings; padding has no part in them."""
+
+    class Config(BaseConfig):
+        """Settings of a pooling."""
+
+    config: Any
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.out_dim = config, dim
+
+    @abstractmethod
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """Pools.
+
+        Args:
+            states: Vectors of tokens. *Shape:* :math:`(B,T,H)`.
+            real: True at tokens that are no padding; one a row at least. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            *Shape:* :math:`(B,H)`.
+        """
+
+
+@registries.poolings.register("max")
+@final
+class MaxPooling(Pooling):
+    """The largest value of each feature (Collobert et al. 2011; Kim 2014).
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> MaxPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[3.0, 5.0]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        return states.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
+
+
+@registries.poolings.register("mean")
+@final
+class MeanPooling(Pooling):
+    """The mean of each feature.
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> MeanPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[2.0, 3.5]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        total = states.masked_fill(~real[..., None], 0.0).sum(dim=1)
+        return total / real.sum(dim=1, keepdim=True)
+
+
+@registries.poolings.register("last")
+@final
+class LastPooling(Pooling):
+    """The vector of the last token.
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> LastPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[3.0, 2.0]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        rows = torch.arange(len(states), device=states.device)
+        return states[rows, real.sum(dim=1) - 1]
+
+
+@registries.poolings.register("attention")
+@final
+class AttentionPooling(Pooling):
+    r"""A weighted mean whose weights the text's own vectors give (Lin et al. 2017, one head).
+
+    .. math::
+        a = \mathrm{softmax}(w_2 \tanh(W_1 h)), \quad v = \sum_t a_t h_t
+
+    Example:
+        >>> pooling = AttentionPooling.Config(attention_dim=4).build(dim=2)
+        >>> pooling(torch.ones(3, 5, 2), torch.ones(3, 5, dtype=torch.bool)).shape
+        torch.Size([3, 2])
+    """
+
+    class Config(Pooling.Config):
+        """Settings of the attention."""
+
+        attention_dim: int = 64
+        """Features of the layer that weighs."""
+        dropout: float = 0.0
+        """Probability of dropping a feature before it is weighed, in training."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability."""
+            if self.attention_dim < 1:
+                raise UserError(f"attention_dim must be at least 1, but is {self.attention_dim}.")
+            if not 0 <= self.dropout < 1:
+                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        super().__init__(config, dim=dim)
+        self.dropout = Dropout(config.dropout)
+        self.hidden = nn.Linear(dim, config.attention_dim, bias=False)
+        self.score = nn.Linear(config.attention_dim, 1, bias=False)
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        scores = self.score(torch.tanh(self.hidden(self.dropout(states))))
+        weights = scores.masked_fill(~real[..., None], -torch.inf).softmax(dim=1)
+        out: Tensor = (weights * states.masked_fill(~real[..., None], 0.0)).sum(dim=1)
+        return out

@@ -1,0 +1,140 @@
+"""Classification of documents: one label, or several, by a loss of one's choice."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from weft.config import registries
+from weft.data.columns import ColumnBatch
+from weft.errors import UserError
+from weft.metrics.classification import Classification
+from weft.metrics.metric import Metric
+from weft.metrics.streaming import Mean
+from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss
+from weft.tasks.columns import ColumnsTask
+from weft.tasks.task import Loss, Outputs
+from weft.text.classification import ClassificationText, Classified
+from weft.text.columns.number import Numbers
+from weft.text.labels import Labels
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["DocumentClassification"]
+
+
+@registries.tasks.register("document_classification")
+class DocumentClassification(ColumnsTask):
+    """Gives texts a label, or with ``labels.multiple`` any number of labels.
+
+    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
+    rows have numbers (an ingredient ``dense``), and gives scores, :math:`(B,L)`.
+    """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+        max_length: int = 512
+        """Most tokens of a text."""
+        loss: LabelLoss.Config | None = None
+        """The loss; null is cross_entropy, and binary_cross_entropy with ``labels.multiple``."""
+
+        def __post_init__(self) -> None:
+            """Refuses what no text has."""
+            if self.max_length < 1:
+                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+
+    config: Config
+    text: ClassificationText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        dense: Numbers | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = ClassificationText(
+            tokenizer, labels, column=config.column, max_length=config.max_length, dense=dense
+        )
+        default = BinaryCrossEntropy.Config() if labels.multiple else CrossEntropyLoss.Config()
+        loss = default if config.loss is None else config.loss
+        self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
+
+    @override
+    def scores(self, batch: ColumnBatch) -> Tensor:
+        """Unnormalized scores of the labels. *Shape:* :math:`(B,L)`."""
+        inputs = [batch["text"], batch.lengths["text"]]
+        if "dense" in self.text.inputs:
+            inputs.append(batch["dense"])
+        out: Tensor = self.module(*inputs)
+        return out
+
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """The loss of a batch of rows with labels."""
+        targets = batch["label"]
+        if self.text.multiple:
+            targets = hot(targets, scores.shape[1]).to(scores.dtype)
+        total, count = self.criterion(scores, targets)
+        return Loss(total, count.detach())
+
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
+        """Each row's label or labels with the probabilities of all."""
+        return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Loss, and what is told of labels by their names."""
+        metrics: dict[str, Metric] = {"loss": Mean("loss")}
+        if not self.text.multiple:
+            metrics["labels"] = Classification(self.text.label.labels.names)
+        return metrics
+
+    @override
+    def aggregate(
+        self,
+        metrics: Mapping[str, Metric],
+        outputs: Outputs,
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds a batch's loss and answers."""
+        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        if self.text.multiple:
+            return
+        column = self.text.label.name
+        gold = [examples[position][column] for position in outputs.answers]
+        metrics["labels"].update(gold, [answer.label for answer in outputs.answers.values()])
+
+    @override
+    def answer_row(self, answer: Classified) -> dict[str, Any]:
+        """An answer as plain data: the label with its probability, and those of all labels."""
+        scores = {name: round(score, 6) for name, score in answer.scores.items()}
+        return {"prediction": answer.label, "score": round(answer.score, 6), "scores": scores}
+
+
+def hot(numbers: Tensor, size: int) -> Tensor:
+    """1 at the labels of each row, 0 elsewhere.
+
+    Args:
+        numbers: Labels, -1 at padding. *Shape:* :math:`(B,K)`.
+        size: Number of labels, :math:`L`.
+
+    Returns:
+        *Shape:* :math:`(B,L)`.
+
+    Example:
+        >>> hot(torch.tensor([[0, 2], [1, -1]]), 3).tolist()
+        [[1, 0, 1], [0, 1, 0]]
+    """
+    out = numbers.new_zeros(len(numbers), size + 1)
+    if numbers.shape[1]:
+        out.scatter_(1, torch.where(numbers < 0, size, numbers), 1)
+    return out[:, :size]

@@ -1,0 +1,193 @@
+"""The base of tasks whose rows have typed columns: a subclass is a page.
+
+It says which columns there are (a text path), how a batch becomes scores, and the loss, metrics and
+answers of scores. Batches, evaluation, prediction and what is refused come from here.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.config.component import Config as BaseConfig
+from weft.data.batches import EpochBatches
+from weft.data.batching import Batching
+from weft.data.columns import ColumnBatch, collate_columns
+from weft.errors import DataError
+from weft.tasks.row_batches import RowBatches, check_batch, look, ready_batches, rows_of
+from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.text.columns.path import ColumnsText
+from weft.text.paths import Encoded
+
+__all__ = ["ColumnsTask"]
+
+LOG = logging.getLogger("weft")
+
+PREDICTION_TOKENS = 4096
+"""Padded tokens answered together."""
+
+
+class ColumnsTask(Task):
+    """A task over rows of typed columns.
+
+    A subclass makes ``self.text`` and has :meth:`scores`, :meth:`loss`, :meth:`answers`,
+    ``metrics``, ``aggregate`` and ``answer_row``.
+    """
+
+    class Config(BaseConfig):
+        """Settings of the task."""
+
+        over_length: Literal["truncate", "skip", "error"] = "truncate"
+        """What becomes of a row with more tokens than the model takes: it is cut, in prediction
+        too; or left out of training and evaluation, and counted; or an error."""
+
+    config: Any
+    text: ColumnsText
+
+    def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
+        self.config, self.module = config, module
+        self.notes: list[str] = []
+
+    # -- what a subclass says
+
+    @abstractmethod
+    def scores(self, batch: ColumnBatch) -> Any:
+        """What the module makes of a batch; the batch is on the module's device."""
+
+    @abstractmethod
+    def loss(self, scores: Any, batch: ColumnBatch) -> Loss:
+        """The loss of a batch's scores: a sum over its targets, with their count."""
+
+    @abstractmethod
+    def answers(self, scores: Any, batch: ColumnBatch) -> list[Any]:
+        """The typed answer to each row of a batch."""
+
+    # -- batches
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Batches of rows (encoded here) or of ready batches."""
+        if isinstance(data, Batches):
+            return data
+        first, data = look(data)
+        if _is_row(first, self.text.columns):
+            return self._encoded(data, train=train, seed=seed)
+        check_batch(self, first, ColumnBatch, train=train)
+        return ready_batches(data, self._read_batch)
+
+    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
+        rows, batching = rows_of(data, train=train)
+        encoded, details = self.text.encode(rows, with_targets=True), dict[str, str]()
+        kept: NDArray[np.int64] | None = None
+        if len(over := encoded.over_length):
+            details["over_length"] = self._over_length(over, len(rows))
+            if self.config.over_length == "skip":
+                kept = np.delete(np.arange(len(rows)), over)
+            else:
+                encoded = self.text.cut(encoded)
+        batches = self._epochs(encoded, batching, seed=seed, rows=kept)
+        return RowBatches(batches, rows, details=details)
+
+    def _over_length(self, over: NDArray[np.int64], count: int) -> str:
+        """Says what becomes of the rows that are too long, or refuses them."""
+        limits = " or ".join(
+            f"{limit} tokens of '{self.text.all[role].name}'"
+            for role, limit in self.text.limits.items()
+        )
+        if self.config.over_length == "error":
+            listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+            raise DataError(
+                f"{len(over)} of {count} rows have more than {limits}: rows {listed} (from 0). "
+                "Raise task.max_length (and the model's), or let them be cut or left out: "
+                "task.over_length=truncate, task.over_length=skip."
+            )
+        done = "left out" if self.config.over_length == "skip" else "cut"
+        note = f"{len(over)} of {count} rows {done}: more than {limits}."
+        self.notes.append(note)
+        LOG.warning(note)
+        return note
+
+    def _epochs(
+        self,
+        encoded: Encoded,
+        batching: Batching,
+        *,
+        seed: int,
+        rows: NDArray[np.int64] | None = None,
+    ) -> EpochBatches[ColumnBatch]:
+        kinds = self.text.all
+        # Batches are of rows of like length; what has one length in all rows says nothing.
+        varying = {role: c for role, c in encoded.items() if not kinds[role].single}
+
+        def collate(indices: NDArray[np.int64]) -> ColumnBatch:
+            return collate_columns(encoded, kinds, indices)
+
+        return EpochBatches(varying or dict(encoded), batching, collate, seed=seed, rows=rows)
+
+    def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        return [{} for _ in range(self.batch_size(batch))]
+
+    # -- loss and evaluation
+
+    @override
+    def training_step(self, batch: ColumnBatch) -> Loss:
+        """Loss of one batch."""
+        batch = batch.to(self.device)
+        return self.loss(self.scores(batch), batch)
+
+    @override
+    def validation_step(self, batch: ColumnBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+        """Loss of one batch, and the answer to each of its rows."""
+        batch = batch.to(self.device)
+        scores = self.scores(batch)
+        return Outputs(
+            self.loss(scores, batch).detach(), dict(enumerate(self.answers(scores, batch)))
+        )
+
+    # -- answers
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Any]:
+        """Answers to rows without targets, in order; batches are sorted by length inside."""
+        if not rows:
+            return []
+        encoded = self.text.encode(rows, with_targets=False)
+        if len(encoded.over_length):
+            encoded = self.text.cut(encoded)
+        batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
+        answers: dict[int, Any] = {}
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                for batch in self._epochs(encoded, batching, seed=0):
+                    found = self.answers(self.scores(batch.to(self.device)), batch)
+                    assert batch.rows is not None, "batches cut out of rows know their numbers"
+                    answers.update(zip(batch.rows.tolist(), found, strict=True))
+        finally:
+            self.module.train(was_training)
+        return [answers[i] for i in range(len(rows))]
+
+    @override
+    def check(self, row: Row) -> None:
+        """Refuses a row that lacks an input column or has a value that cannot be used."""
+        over = self.text.encode([row], with_targets=False).over_length
+        if len(over) and self.config.over_length == "error":
+            limits = ", ".join(f"{limit} of the {role}" for role, limit in self.text.limits.items())
+            raise DataError(f"The row has more tokens than the model takes: {limits}.")
+
+
+def _is_row(item: Any, columns: Sequence[str]) -> bool:
+    """Whether an item is a row of columns, and not a ready batch of tensors.
+
+    >>> _is_row({"words": ["a"]}, ["words"]), _is_row({"words": torch.zeros(2)}, ["words"])
+    (True, False)
+    """
+    if not isinstance(item, Mapping):
+        return False
+    return not any(isinstance(item.get(name), torch.Tensor) for name in columns)

@@ -1,0 +1,121 @@
+"""The text path of classification: text, and numbers beside it, to labels with probabilities."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.text.columns.ids import TextColumn
+from weft.text.columns.label import LabelColumn, LabelsColumn, label_column
+from weft.text.columns.number import Numbers, NumbersColumn
+from weft.text.columns.path import ColumnsText
+from weft.text.labels import Labels
+from weft.text.paths import text_paths
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["ClassificationText", "Classified"]
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The label, or labels, of a text; ``str()`` gives them.
+
+    Example:
+        >>> print(Classified("spam", 0.98, {"ham": 0.02, "spam": 0.98}))
+        spam
+    """
+
+    label: str
+    """The most probable label; several, where a text can have them, with commas between."""
+    score: float
+    """Its probability; of several labels, of no label, that of the least certain decision."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """The probability of every label."""
+    labels: tuple[str, ...] = ()
+    """The labels, where a text can have several or none."""
+
+    @override
+    def __str__(self) -> str:
+        return self.label
+
+
+@text_paths.register("classification")
+class ClassificationText(ColumnsText):
+    """Text to a label, or to several.
+
+    Args:
+        tokenizer: Encodes the text.
+        labels: The labels there are.
+        column: The column of the text.
+        max_length: Most tokens of a text; None is no limit.
+        dense: Numbers beside the text; None: there are none.
+    """
+
+    kind = "classification"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "text": (TextColumn,),
+        "dense": (NumbersColumn,),
+        "label": (LabelColumn, LabelsColumn),
+    }
+    optional = frozenset({"dense"})
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        *,
+        column: str = "text",
+        max_length: int | None = None,
+        dense: Numbers | None = None,
+    ) -> None:
+        inputs: dict[str, Any] = {"text": TextColumn(column, tokenizer, limit=max_length)}
+        if dense is not None:
+            inputs["dense"] = NumbersColumn(dense.column, dense)
+        super().__init__(inputs, {"label": label_column(labels)})
+
+    @property
+    def label(self) -> LabelColumn | LabelsColumn:
+        """The column of the labels."""
+        column = self.targets["label"]
+        assert isinstance(column, LabelColumn | LabelsColumn)
+        return column
+
+    @property
+    def multiple(self) -> bool:
+        """Whether a text can have several labels, or none."""
+        return isinstance(self.label, LabelsColumn)
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Classified]:
+        """Answers from the probabilities of all labels. *Shape:* ``[L]`` for each row."""
+        names = self.label.labels.names
+        return [self._answer(np.asarray(row, dtype=np.float64), names) for row in outputs]
+
+    def _answer(self, row: Any, names: tuple[str, ...]) -> Classified:
+        scores = dict(zip(names, row.tolist(), strict=True))
+        if not self.multiple:
+            best = names[int(row.argmax())]
+            return Classified(best, scores[best], scores)
+        found = tuple(name for name in names if scores[name] > 0.5)
+        certain = float(np.maximum(row, 1 - row).min())
+        return Classified(", ".join(found), certain, scores, found)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "ClassificationText":
+        columns = cls.load_columns(folder, settings)
+        text, label, dense = columns["text"], columns["label"], columns.get("dense")
+        assert isinstance(text, TextColumn)
+        assert isinstance(label, LabelColumn | LabelsColumn)
+        assert dense is None or isinstance(dense, NumbersColumn)
+        return cls(
+            text.tokenizer,
+            label.labels,
+            column=text.name,
+            max_length=text.limit,
+            dense=None if dense is None else dense.numbers,
+        )

@@ -1,0 +1,118 @@
+"""A column of rows: how its values become numbers, and how it is saved."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from weft.config.registry import Registry, UnknownNameError
+from weft.errors import DataError
+from weft.text.description import SavedTextError, read_description, write_description
+from weft.text.ragged import Ragged
+
+__all__ = ["Column", "columns", "load_column", "texts_of"]
+
+columns: Registry[Any] = Registry(
+    "column",
+    {
+        "label": "weft.text.columns.label",
+        "labels": "weft.text.columns.label",
+        "number": "weft.text.columns.number",
+        "numbers": "weft.text.columns.number",
+        "text": "weft.text.columns.ids",
+    },
+)
+"""Kinds of column by the name they are saved under."""
+
+DESCRIPTION = "column.json"
+
+
+class Column(ABC):
+    """Values of one column of the rows, as arrays. A subclass is registered in ``columns``.
+
+    Attributes:
+        name: The column of the rows, and of the encoded arrays.
+    """
+
+    kind: ClassVar[str]
+    dtype: ClassVar[type[np.generic]] = np.int64
+    """What a batch holds of it: ids, or float32."""
+    single: ClassVar[bool] = False
+    """Whether a row has exactly one number: a batch then has *Shape:* ``[B]``, else ``[B, L]``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def pad(self) -> int:
+        """What fills the rows of a batch."""
+        return 0
+
+    @property
+    def limit(self) -> int | None:
+        """Most numbers of a row; None is no limit."""
+        return None
+
+    @property
+    def fitted(self) -> Mapping[str, Any]:
+        """What it was fitted with, by the name of the recipe's ingredient."""
+        return {}
+
+    @abstractmethod
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        """The numbers of each row.
+
+        Raises:
+            DataError: A value cannot be used; names its row (from 0) and the column.
+        """
+
+    @abstractmethod
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        """Writes the column's files and returns its settings, as JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Column":
+        """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's."""
+
+    def save(self, folder: Path) -> None:
+        """Writes all that ``load_column`` needs into ``folder``, as data."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_description(folder / DESCRIPTION, self.kind, self.save_files(folder))
+
+
+def load_column(folder: Path) -> Column:
+    """Loads a column saved by ``Column.save``.
+
+    Raises:
+        SavedTextError: The folder holds no column, or one that was changed.
+    """
+    kind, settings = read_description(folder / DESCRIPTION)
+    try:
+        owner = columns.get(kind)
+    except UnknownNameError as error:
+        raise SavedTextError(
+            f"{folder / DESCRIPTION}: {error} Install or import the package that registers it."
+        ) from None
+    loaded: Column = owner.from_files(folder, settings)
+    return loaded
+
+
+def texts_of(values: Sequence[Any], name: str) -> list[str]:
+    """The values as they are, if all of them are text.
+
+    Raises:
+        DataError: One is not; names its row and the column.
+
+    Example:
+        >>> texts_of(["Hi.", 7], "text")
+        Traceback (most recent call last):
+        weft.errors.DataError: Row 1, column 'text': wanted text, found 7 (int).
+    """
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            found = f"{value!r:.80} ({type(value).__name__})"
+            raise DataError(f"Row {row}, column '{name}': wanted text, found {found}.")
+    return list(values)

@@ -1,0 +1,230 @@
+"""Columns of numbers: one a row as a target, or several as features of a row."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import DataError
+from weft.text.columns.column import DESCRIPTION, Column, columns
+from weft.text.description import SavedTextError, settings_of
+from weft.text.ragged import Ragged
+
+__all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
+
+
+@columns.register("number")
+class NumberColumn(Column):
+    """One number a row.
+
+    Args:
+        name: The column.
+
+    Example:
+        >>> NumberColumn("score").encode(["0.5", 3]).values.tolist()
+        [0.5, 3.0]
+    """
+
+    kind = "number"
+    dtype = np.float32
+    single = True
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        numbers = [_number(value, self.name, row) for row, value in enumerate(values)]
+        offsets = np.arange(len(numbers) + 1, dtype=np.int64)
+        return Ragged(np.array(numbers, dtype=np.float32), offsets)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumberColumn":
+        settings_of(folder / DESCRIPTION, settings, {"name": str})
+        return cls(settings["name"])
+
+
+class Numbers:
+    """Features of a row that are numbers, and what brings each to mean 0 and deviation 1.
+
+    Args:
+        column: The column of the rows.
+        mean: *Shape:* ``[dim]``.
+        deviation: *Shape:* ``[dim]``; 1 for a feature that never changes.
+    """
+
+    def __init__(self, column: str, mean: Sequence[float], deviation: Sequence[float]) -> None:
+        self.column = column
+        self.mean = np.asarray(mean, dtype=np.float64)
+        self.deviation = np.asarray(deviation, dtype=np.float64)
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a row."""
+        return len(self.mean)
+
+    def normalized(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Rows of numbers, each feature less its mean, over its deviation."""
+        return ((values - self.mean) / self.deviation).astype(np.float32)
+
+
+@columns.register("numbers")
+class NumbersColumn(Column):
+    """A fixed number of numbers a row, normalized: dense features.
+
+    Args:
+        name: The column.
+        numbers: How many, and how they are normalized.
+
+    Example:
+        >>> column = NumbersColumn("dense", Numbers("dense", [1.0, 0.0], [2.0, 1.0]))
+        >>> column.encode(["[3, 5]"])[0].tolist()
+        [1.0, 5.0]
+        >>> column.encode([[3.0]])
+        Traceback (most recent call last):
+        weft.errors.DataError: Row 0, column 'dense': wanted 2 numbers, found 1.
+    """
+
+    kind = "numbers"
+    dtype = np.float32
+
+    def __init__(self, name: str, numbers: Numbers) -> None:
+        super().__init__(name)
+        self.numbers = numbers
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"dense": self.numbers}
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        dim = self.numbers.dim
+        rows = [numbers_in(value, self.name, row) for row, value in enumerate(values)]
+        for row, numbers in enumerate(rows):
+            if len(numbers) != dim:
+                raise DataError(
+                    f"Row {row}, column '{self.name}': wanted {dim} numbers, found {len(numbers)}."
+                )
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), dim)
+        offsets = np.arange(len(rows) + 1, dtype=np.int64) * dim
+        return Ragged(self.numbers.normalized(table).reshape(-1), offsets)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        fitted = [self.numbers.mean.tolist(), self.numbers.deviation.tolist()]
+        return {"name": self.name, "fitted": json.dumps(fitted)}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumbersColumn":
+        settings_of(folder / DESCRIPTION, settings, {"name": str, "fitted": str})
+        mean = deviation = np.array(np.nan)
+        with suppress(ValueError, TypeError, RecursionError):
+            mean, deviation = (
+                np.array(part, np.float64) for part in json.loads(settings["fitted"])
+            )
+        good = mean.ndim == 1 and mean.shape == deviation.shape and (deviation > 0).all()
+        if not (good and np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            raise SavedTextError(
+                f"{folder / DESCRIPTION}: 'fitted' must hold a mean and a positive deviation for "
+                "each number. Save the text path again."
+            )
+        name = settings["name"]
+        return cls(name, Numbers(name, mean.tolist(), deviation.tolist()))
+
+
+@registries.dense.register("fitted")
+class FittedNumbers(Component):
+    """Dense features of a column, normalized by their mean and deviation in ``train_data``."""
+
+    class Config(BaseConfig):
+        """Where the numbers are."""
+
+        column: str = "dense"
+        """The column: ``[0.5, 2]`` as JSON, or numbers with spaces or commas between."""
+        normalize: bool = True
+        """Whether each is brought to mean 0 and deviation 1."""
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Numbers:
+            """Reads the numbers of all rows, keeping their sums alone.
+
+            Raises:
+                DataError: A row lacks them, or has another number of them than the first.
+            """
+            count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
+            for row, values in enumerate(train_data):
+                if self.column not in values:
+                    raise DataError(
+                        f"Row {row} of train_data has no column '{self.column}' of numbers; it "
+                        f"has: {', '.join(map(str, values))}. Name the column by dense.column."
+                    )
+                numbers = np.array(numbers_in(values[self.column], self.column, row))
+                if not count:
+                    first, total, squares = numbers, 0 * numbers, 0 * numbers
+                if len(numbers) != len(first):
+                    raise DataError(
+                        f"Row {row}, column '{self.column}': wanted {len(first)} numbers as in "
+                        f"the first row, found {len(numbers)}."
+                    )
+                # Sums about the first row: those about zero lose all digits of a large mean.
+                moved = numbers - first
+                count, total, squares = count + 1, total + moved, squares + moved**2
+            if not count:
+                raise DataError("train_data has no row to take dense features from.")
+            if not self.normalize:
+                return Numbers(self.column, [0.0] * len(first), [1.0] * len(first))
+            variance = np.maximum(squares / count - (total / count) ** 2, 0)
+            deviation = np.where(variance > 0, np.sqrt(variance), 1.0)
+            return Numbers(self.column, (first + total / count).tolist(), deviation.tolist())
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+
+def numbers_in(value: Any, name: str, row: int) -> list[float]:
+    """The numbers in one cell: a list, or text of one, in brackets or not.
+
+    Raises:
+        DataError: There is something else; names the row and the column.
+
+    Example:
+        >>> numbers_in("[0.5, 2]", "dense", 0), numbers_in("1 2", "dense", 0)
+        ([0.5, 2.0], [1.0, 2.0])
+    """
+    if isinstance(value, str):
+        inner = value.strip().removeprefix("[").removesuffix("]")
+        value = inner.replace(",", " ").split()
+    if not isinstance(value, Sequence):
+        raise DataError(
+            f"Row {row}, column '{name}': wanted numbers, found {type(value).__name__}."
+        )
+    return [_number(part, name, row) for part in value]
+
+
+def _number(value: Any, name: str, row: int) -> float:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"Row {row}, column '{name}': wanted a number, found {value!r:.80}."
+        ) from None
+    if not math.isfinite(number):
+        raise DataError(f"Row {row}, column '{name}': wanted a finite number, found {value!r:.80}.")
+    return number

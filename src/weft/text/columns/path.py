@@ -1,0 +1,157 @@
+"""A text path that is made of columns: one object for all tasks whose rows have typed columns."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from weft.errors import DataError, UserError
+from weft.text.columns.column import Column, load_column
+from weft.text.description import SavedTextError, write_description
+from weft.text.paths import DESCRIPTION, Encoded, TextPath
+from weft.text.ragged import Ragged
+
+__all__ = ["ColumnsText"]
+
+
+class ColumnsText(TextPath):
+    """Rows of typed columns to arrays, and scores to answers.
+
+    A task's path is a subclass: it says which columns there are, by the role they play, and what an
+    answer is.
+
+    Args:
+        inputs: The columns that every row must have, in prediction too, by their role.
+        targets: Those that only training and evaluation need, by their role.
+
+    Raises:
+        UserError: Two columns have one name.
+    """
+
+    kinds: ClassVar[Mapping[str, tuple[type[Column], ...]]]
+    """What a column of each role can be."""
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """The roles that may be left out."""
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        self.inputs, self.targets = dict(inputs), dict(targets)
+        names = [column.name for column in self.all.values()]
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"The columns of a row must differ, but '{name}' is there twice.")
+
+    @property
+    def all(self) -> dict[str, Column]:
+        """All columns by their role, inputs first."""
+        return {**self.inputs, **self.targets}
+
+    @property
+    @override
+    def input_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return tuple(column.name for column in self.inputs.values())
+
+    @property
+    @override
+    def target_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return tuple(column.name for column in self.targets.values())
+
+    @property
+    @override
+    def ingredients(self) -> dict[str, Any]:
+        return {name: made for column in self.all.values() for name, made in column.fitted.items()}
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Most numbers of a row, by role, where there is a limit."""
+        return {role: c.limit for role, c in self.all.items() if c.limit is not None}
+
+    @override
+    def encode(
+        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
+    ) -> Encoded:
+        """Encodes the columns, each under its role; columns that no role has are not looked at.
+
+        Raises:
+            DataError: A row lacks a column, or has a value that cannot be used; names both.
+        """
+        encoded, over = {}, np.zeros(len(rows), dtype=np.bool_)
+        for role, column in (self.all if with_targets else self.inputs).items():
+            made = column.encode(_values(rows, column.name))
+            if column.limit is not None:
+                over |= made.lengths > column.limit
+            encoded[role] = made
+        found = Encoded(encoded, np.flatnonzero(over))
+        return self.cut(found) if truncate else found
+
+    def cut(self, encoded: Encoded) -> Encoded:
+        """The same with rows cut to the limits; each keeps its first numbers."""
+        kinds = self.all
+        cut = {
+            role: column if (limit := kinds[role].limit) is None else _cut(column, limit)
+            for role, column in encoded.items()
+        }
+        return Encoded(cut, np.zeros(0, np.int64))
+
+    @override
+    def save(self, folder: Path) -> None:
+        for role, column in self.all.items():
+            column.save(folder / "columns" / role)
+        write_description(folder / DESCRIPTION, self.kind, {"roles": sorted(self.all)})
+
+    @classmethod
+    def load_columns(cls, folder: Path, settings: dict[str, Any]) -> dict[str, Column]:
+        """The saved columns by role, each of a kind that the role can have.
+
+        Raises:
+            SavedTextError: A role is missing or unknown, or its column is of another kind.
+        """
+        roles = settings.get("roles")
+        if set(settings) != {"roles"} or not isinstance(roles, list):
+            raise SavedTextError(f"{folder / DESCRIPTION}: wanted the setting 'roles', a list.")
+        if not set(cls.kinds) - cls.optional <= {*map(str, roles)} <= set(cls.kinds):
+            raise SavedTextError(
+                f"{folder / DESCRIPTION}: has columns for {', '.join(map(str, roles))}; "
+                f"wanted {', '.join(cls.kinds)}."
+            )
+        found = {
+            role: load_column(folder / "columns" / role) for role in cls.kinds if role in roles
+        }
+        for role, column in found.items():
+            if not isinstance(column, cls.kinds[role]):
+                raise SavedTextError(
+                    f"{folder / 'columns' / role}: is a column of {column.kind}, which cannot be "
+                    f"the {role} of {cls.kind}."
+                )
+        return found
+
+
+def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
+    """One column of the rows.
+
+    Raises:
+        DataError: A row lacks it; names the row and what it has.
+    """
+    by_column = getattr(rows, "column", None)
+    if callable(by_column) and name in getattr(rows, "names", ()):
+        values: Sequence[Any] = by_column(name)
+        return values
+    try:
+        return [row[name] for row in rows]
+    except KeyError:
+        number = next(i for i, row in enumerate(rows) if name not in row)
+        has = ", ".join(map(str, rows[number])) or "none"
+        raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.") from None
+
+
+def _cut(rows: Ragged, limit: int) -> Ragged:
+    """The first ``limit`` numbers of each row.
+
+    >>> _cut(Ragged.from_lists([[5, 6, 7], [8]]), 2).values.tolist()
+    [5, 6, 8]
+    """
+    lengths = rows.lengths
+    position = np.arange(len(rows.values)) - np.repeat(rows.offsets[:-1], lengths)
+    offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, limit))]).astype(np.int64)
+    return Ragged(rows.values[position < limit], offsets)

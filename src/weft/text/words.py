@@ -1,0 +1,210 @@
+"""Tokens that are the words of a text as it is written, split at white space.
+
+Ids are pad 0, unk 1, then the words. A text is neither begun nor ended by a mark, so this is a
+tokenizer for what reads texts (classifiers, taggers), and not for what writes them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import DataError, UserError
+from weft.runtime.files import write_file
+from weft.text.description import SavedTextError, read_bytes, settings_of
+from weft.text.ragged import Ragged
+from weft.text.tokenizer import (
+    DESCRIPTION,
+    UNKNOWN,
+    Decoder,
+    Encoder,
+    Mode,
+    Tokenizer,
+    VocabInfo,
+    not_text,
+)
+
+__all__ = ["FittedWords", "WordTokenizer"]
+
+PAD, UNK, FIRST = 0, 1, 2
+NONE = -1
+"""In place of the ids of marks, which there are not."""
+WORDS = "words.txt"
+LARGEST = 1 << 28
+"""Bytes of a saved vocabulary: some 20 million words."""
+
+
+@registries.tokenizers.register("words")
+class WordTokenizer(Component, Tokenizer):
+    """One id for each known word; words are what white space divides.
+
+    Example:
+        >>> tokenizer = WordTokenizer.Config(words=("wake", "me", "up")).build()
+        >>> ids = tokenizer.create_encoder()("Wake me  now")
+        >>> ids.tolist(), tokenizer.create_decoder()(ids)
+        ([2, 3, 1], 'wake me \u2047')
+    """
+
+    kind: ClassVar[str] = "words"
+
+    class Config(BaseConfig):
+        """A vocabulary."""
+
+        words: tuple[str, ...]
+        """Each word once, in the order of their ids."""
+        lowercase: bool = True
+        """Whether texts are written small first."""
+
+    def __init__(self, config: "WordTokenizer.Config") -> None:
+        self.config = config
+        for word in config.words:
+            if [word] != word.split():
+                raise UserError(
+                    f"A word must be text without white space, but one is {word!r:.80}."
+                )
+        self.numbers = {word: FIRST + i for i, word in enumerate(config.words)}
+        """The id of each word."""
+        if len(self.numbers) < len(config.words):
+            twice = Counter(config.words).most_common(1)[0][0]
+            raise UserError(f"Words must differ, but {twice!r} is there twice.")
+
+    @property
+    @override
+    def vocab_info(self) -> VocabInfo:
+        return VocabInfo(
+            size=FIRST + len(self.numbers), unk_idx=UNK, bos_idx=NONE, eos_idx=NONE, pad_idx=PAD
+        )
+
+    @override
+    def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
+        return _WordEncoder(self.numbers, lowercase=self.config.lowercase)
+
+    @override
+    def create_decoder(self) -> Decoder:
+        return _WordDecoder(self.config.words)
+
+    @override
+    def target_prefix(self, lang: str | None = None) -> list[int]:
+        """Nothing: a text of words has no mark at its start."""
+        return []
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        write_file(folder / WORDS, "".join(f"{word}\n" for word in self.config.words))
+        return {"lowercase": "yes" if self.config.lowercase else "no"}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordTokenizer":
+        settings_of(folder / DESCRIPTION, settings, {"lowercase": str})
+        if settings["lowercase"] not in ("yes", "no"):
+            raise SavedTextError(f"{folder / DESCRIPTION}: 'lowercase' must be yes or no.")
+        try:
+            words = read_bytes(folder / WORDS, largest=LARGEST).decode().split("\n")[:-1]
+            made = cls.Config(words=tuple(words), lowercase=settings["lowercase"] == "yes")
+            return cls(made)
+        except (UnicodeDecodeError, UserError) as error:
+            raise SavedTextError(f"{folder / WORDS}: {error} Save the text path again.") from None
+
+
+class _WordEncoder(Encoder):
+    def __init__(self, numbers: Mapping[str, int], *, lowercase: bool) -> None:
+        self._numbers, self._lowercase = numbers, lowercase
+
+    @override
+    def batch(self, texts: Sequence[str]) -> Ragged:
+        error = not_text(texts)
+        if error is not None:
+            raise error
+        get, small = self._numbers.get, self._lowercase
+        return Ragged.from_lists(
+            [[get(word, UNK) for word in (t.lower() if small else t).split()] for t in texts]
+        )
+
+
+class _WordDecoder(Decoder):
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = ["", UNKNOWN, *words]
+
+    @override
+    def batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        known = self._words
+        return [
+            " ".join(known[i] if 0 <= i < len(known) else UNKNOWN for i in row if i != PAD)
+            for row in (np.asarray(row).tolist() for row in rows)
+        ]
+
+
+@registries.tokenizers.register("fitted_words")
+class FittedWords(Component):
+    """The words that occur in columns of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Which words are known."""
+
+        columns: tuple[str, ...] = ("text",)
+        """The columns of the rows whose words are taken."""
+        min_count: int = 1
+        """How often a word must occur; a higher one trains the vector of the unknown word too."""
+        vocab_size: int | None = None
+        """Most ids, with those of padding and the unknown word: the most frequent words; null for
+        no limit."""
+        lowercase: bool = True
+        """Whether texts are written small first."""
+
+        def __post_init__(self) -> None:
+            """Refuses what leaves no word."""
+            if self.min_count < 1:
+                raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
+            if self.vocab_size is not None and self.vocab_size <= FIRST:
+                raise UserError(
+                    f"tokenizer.vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "
+                    f"padding and the unknown word; it is {self.vocab_size}."
+                )
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> WordTokenizer:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column, or no word is left.
+            """
+            counts: Counter[str] = Counter()
+            for row, values in enumerate(train_data):
+                for name in self.columns:
+                    text = _text(values, name, row)
+                    counts.update((text.lower() if self.lowercase else text).split())
+            kept = [word for word, count in counts.items() if count >= self.min_count]
+            if self.vocab_size is not None and len(kept) > self.vocab_size - FIRST:
+                kept = sorted(kept, key=counts.__getitem__, reverse=True)[: self.vocab_size - FIRST]
+            if not kept:
+                raise DataError(
+                    f"No word of train_data is known: its {' and '.join(self.columns)} has none "
+                    f"that occurs {self.min_count} times. Lower tokenizer.min_count."
+                )
+            return WordTokenizer(WordTokenizer.Config(words=tuple(kept), lowercase=self.lowercase))
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+
+def _text(values: Mapping[str, Any], name: str, row: int) -> str:
+    if name not in values:
+        raise DataError(
+            f"Row {row} of train_data has no column '{name}' to take words from; it has: "
+            f"{', '.join(map(str, values))}. Name the columns by tokenizer.columns."
+        )
+    text = values[name]
+    if isinstance(text, str):
+        return text
+    if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
+        return " ".join(text)
+    raise DataError(f"Row {row}, column '{name}': wanted text, found {type(text).__name__}.")

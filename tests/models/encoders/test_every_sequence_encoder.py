@@ -1,0 +1,150 @@
+"""What every encoder of a text and every pooling must do: one suite, a line for each."""
+
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.models.classifier import Classifier
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.encoders.cnn import CnnEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.encoders.sequence import real_tokens
+from weft.models.poolings import AttentionPooling, LastPooling, MaxPooling, MeanPooling
+
+DIM = 8
+ENCODERS = {
+    "averaging": AveragingEncoder.Config(),
+    "cnn": CnnEncoder.Config(filters=6, widths=(1, 2, 3, 4)),
+    "lstm": LstmEncoder.Config(hidden_dim=5, num_layers=2, dropout=0.1),
+    "lstm one way": LstmEncoder.Config(hidden_dim=5, bidirectional=False),
+    "self_attention": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16),
+    "rotary": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, positions="rotary"),
+    "learned": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, positions="learned"),
+}
+POOLINGS = {
+    "attention": AttentionPooling.Config(attention_dim=4),
+    "last": LastPooling.Config(),
+    "max": MaxPooling.Config(),
+    "mean": MeanPooling.Config(),
+}
+
+
+@pytest.fixture(params=ENCODERS)
+def encoder(request):
+    torch.manual_seed(1)
+    return ENCODERS[request.param].build(dim=DIM).eval()
+
+
+@pytest.fixture(params=POOLINGS)
+def pooling(request):
+    torch.manual_seed(1)
+    return POOLINGS[request.param].build(dim=DIM).eval()
+
+
+def test_the_shape_is_as_announced(encoder):
+    states = encoder(torch.randn(3, 7, DIM), torch.tensor([7, 1, 4]))
+    assert states.shape == (3, 7, encoder.out_dim)
+
+
+def test_a_text_alone_is_as_beside_longer_ones(encoder):
+    x = torch.randn(3, 7, DIM)
+    x[1, 2:] = 99.0  # whatever stands at padding
+    together = encoder(x, torch.tensor([7, 2, 5]))
+    alone = encoder(x[1:2, :2], torch.tensor([2]))
+    assert torch.allclose(together[1:2, :2], alone, atol=1e-5)
+
+
+def test_every_parameter_gets_a_gradient(encoder):
+    encoder.train()
+    x = torch.randn(2, 4, DIM, requires_grad=True)
+    states = encoder(x, torch.tensor([4, 3]))
+    (states * torch.randn_like(states))[:, :3].sum().backward()
+    assert x.grad[:, :3].abs().sum() > 0
+    assert all(p.grad is not None for p in encoder.parameters())
+
+
+def test_padding_has_no_part_in_a_pooling(pooling):
+    states, lengths = torch.randn(3, 6, DIM), torch.tensor([6, 1, 3])
+    real = real_tokens(states, lengths)
+    pooled = pooling(states, real)
+    assert pooled.shape == (3, pooling.out_dim)
+    for row, length in enumerate(lengths.tolist()):
+        alone = states[row : row + 1, :length]
+        expected = pooling(alone, torch.ones(1, length, dtype=torch.bool))
+        assert torch.allclose(pooled[row : row + 1], expected, atol=1e-6)
+
+
+def test_word_dropout_keeps_the_mean_of_those_left():
+    torch.manual_seed(0)
+    encoder = AveragingEncoder.Config(word_dropout=0.5).build(dim=DIM).train()
+    x, lengths = torch.randn(4, 9, DIM), torch.tensor([9, 1, 2, 5])
+    out = encoder(x, lengths)
+    kept = (out != 0).any(-1) & real_tokens(x, lengths)
+    assert kept.any(dim=1).all()
+    assert (kept.sum(1) < lengths).any()
+    pooled = MeanPooling.Config().build(dim=DIM)(out, real_tokens(x, lengths))
+    for row in range(4):
+        assert torch.allclose(pooled[row], x[row][kept[row]].mean(0), atol=1e-5)
+
+
+def test_a_text_shorter_than_every_filter_has_states():
+    encoder = CnnEncoder.Config(filters=2, widths=(5,)).build(dim=DIM)
+    assert encoder(torch.ones(1, 1, DIM), torch.tensor([1])).shape == (1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: CnnEncoder.Config(widths=()), "filters and widths of at least 1"),
+        (lambda: LstmEncoder.Config(hidden_dim=0), "hidden_dim must be at least 1"),
+        (lambda: LstmEncoder.Config(dropout=1.0), "dropout must be from 0 to below 1"),
+        (lambda: AveragingEncoder.Config(word_dropout=-0.1), "word_dropout"),
+        (lambda: SelfAttentionEncoder.Config(num_layers=0), "num_layers"),
+        (lambda: SelfAttentionEncoder.Config(dropout=2.0), "dropout"),
+        (lambda: SelfAttentionEncoder.Config(num_heads=3).build(dim=8), "divisible by num_heads"),
+        (lambda: AttentionPooling.Config(attention_dim=0), "attention_dim"),
+        (lambda: AttentionPooling.Config(dropout=1.0), "dropout"),
+        (lambda: Classifier.Config(hidden=(0,)), "model.hidden"),
+        (lambda: Classifier.Config(dropout=1.0), "model.dropout"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(make, error):
+    with pytest.raises(UserError, match=error):
+        make()
+
+
+class Vocab:
+    size, pad_idx = 49, 0
+
+
+class WithVocab:
+    vocab_info = Vocab()
+
+
+@pytest.mark.parametrize(
+    ("config", "count"),
+    [
+        # PyText's DocModel and its BiLSTM with self-attention on 47 words and 7 labels.
+        (Classifier.Config(), 76_507),
+        (Classifier.Config(encoder=LstmEncoder.Config()), 43_819),
+    ],
+)
+def test_parameters_are_as_many_as_pytext_has(config, count):
+    model = config.build(tokenizer=WithVocab(), labels=range(7))
+    assert sum(p.numel() for p in model.parameters()) == count
+
+
+def test_numbers_stand_beside_the_text():
+    class Dense:
+        dim = 3
+
+    model = Classifier.Config(hidden=(5,)).build(
+        tokenizer=WithVocab(), labels=range(7), dense=Dense()
+    )
+    ids, lengths = torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1])
+    model.eval()
+    one = model(ids, lengths, torch.zeros(2, 3))
+    two = model(ids, lengths, torch.ones(2, 3))
+    assert one.shape == (2, 7)
+    assert not torch.allclose(one, two)

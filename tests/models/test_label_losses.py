@@ -1,0 +1,107 @@
+"""Losses of labels against torch's own, and what holds for each."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from weft.errors import UserError
+from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, FocalLoss, HingeLoss
+
+NAMES = ["a", "b", "c"]
+torch.manual_seed(3)
+SCORES = torch.randn(8, 3)
+ONE = torch.tensor([0, 1, 2, 0, 1, 1, 2, 0])
+MANY = (torch.rand(8, 3) > 0.5).float()
+SINGLE = [CrossEntropyLoss, BinaryCrossEntropy, FocalLoss, HingeLoss]
+SEVERAL = [BinaryCrossEntropy, FocalLoss, HingeLoss]
+CASES = [(kind, False) for kind in SINGLE] + [(kind, True) for kind in SEVERAL]
+
+
+@pytest.mark.parametrize(("kind", "multiple"), CASES)
+def test_two_halves_are_the_whole(kind, multiple):
+    targets = MANY if multiple else ONE
+    for weights in ({}, {"a": 3.0, "c": 0.5}):
+        loss = kind.Config(weights=weights).build(names=NAMES, multiple=multiple)
+        whole, count = loss(SCORES, targets)
+        parts = [loss(SCORES[i::2], targets[i::2]) for i in range(2)]
+        assert torch.allclose(whole, sum(total for total, _ in parts))
+        assert torch.allclose(count.float(), sum(n.float() for _, n in parts))
+
+
+@pytest.mark.parametrize(("kind", "multiple"), CASES)
+def test_right_scores_cost_less_and_probabilities_are_such(kind, multiple):
+    targets = MANY if multiple else ONE
+    loss = kind.Config().build(names=NAMES, multiple=multiple)
+    hot = MANY if multiple else F.one_hot(ONE, 3).float()
+    good, bad = loss(10 * hot - 5, targets)[0], loss(5 - 10 * hot, targets)[0]
+    assert good < 0.1 < bad
+    shares = loss.probabilities(SCORES)
+    assert ((shares >= 0) & (shares <= 1)).all()
+    assert (loss.probabilities(10 * hot - 5).round() == hot).all()
+
+
+def test_weights_are_those_of_torch():
+    weights = torch.tensor([3.0, 1.0, 0.5])
+    loss = CrossEntropyLoss.Config(weights={"a": 3.0, "c": 0.5}, label_smoothing=0.0)
+    total, count = loss.build(names=NAMES, multiple=False)(SCORES, ONE)
+    assert torch.allclose(total / count, F.cross_entropy(SCORES, ONE, weight=weights))
+    total, count = BinaryCrossEntropy.Config(weights={"a": 3.0, "c": 0.5}).build(
+        names=NAMES, multiple=True
+    )(SCORES, MANY)
+    expected = F.binary_cross_entropy_with_logits(SCORES, MANY, weight=weights)
+    assert torch.allclose(total / count, expected)
+
+
+def test_smoothing_is_that_of_torch():
+    for weights in ({}, {"a": 1.0}):
+        config = CrossEntropyLoss.Config(label_smoothing=0.2, weights=weights)
+        total, count = config.build(names=NAMES, multiple=False)(SCORES, ONE)
+        assert torch.allclose(total / count, F.cross_entropy(SCORES, ONE, label_smoothing=0.2))
+
+
+def test_focal_without_gamma_is_the_cross_entropy():
+    config = FocalLoss.Config(gamma=0.0)
+    total, _ = config.build(names=NAMES, multiple=False)(SCORES, ONE)
+    assert torch.allclose(total, F.cross_entropy(SCORES, ONE, reduction="sum"))
+
+
+def test_focal_is_the_papers_formula_and_stays_finite():
+    loss = FocalLoss.Config(gamma=2.0).build(names=NAMES, multiple=False)
+    p = SCORES.softmax(-1).gather(1, ONE[:, None])[:, 0]
+    assert torch.allclose(loss(SCORES, ONE)[0], (-((1 - p) ** 2) * p.log()).sum(), rtol=1e-5)
+    sure = torch.tensor([[90.0, 0.0, 0.0]], requires_grad=True)
+    loss(sure, torch.tensor([0]))[0].backward()
+    assert torch.isfinite(sure.grad).all()
+
+
+def test_hinge_is_that_of_torch():
+    total, count = HingeLoss.Config().build(names=NAMES, multiple=False)(SCORES, ONE)
+    assert torch.allclose(total / count, F.multi_margin_loss(SCORES, ONE))
+
+
+def test_one_against_the_rest():
+    total, count = BinaryCrossEntropy.Config().build(names=NAMES, multiple=False)(SCORES, ONE)
+    hot = F.one_hot(ONE, 3).float()
+    assert torch.allclose(total / count, F.binary_cross_entropy_with_logits(SCORES, hot))
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: CrossEntropyLoss.Config().build(names=NAMES, multiple=True), "one label a row"),
+        (lambda: CrossEntropyLoss.Config(label_smoothing=1.0), "label_smoothing"),
+        (lambda: FocalLoss.Config(gamma=-1.0), "gamma"),
+        (lambda: HingeLoss.Config(margin=0.0), "margin"),
+        (
+            lambda: HingeLoss.Config(weights={"z": 1.0}).build(names=NAMES, multiple=False),
+            "names 'z'; the labels are 'a', 'b', 'c'",
+        ),
+        (
+            lambda: HingeLoss.Config(weights={"a": -1.0}).build(names=NAMES, multiple=False),
+            "'a' must be 0 or more, but is -1.0",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(make, error):
+    with pytest.raises(UserError, match=error):
+        make()

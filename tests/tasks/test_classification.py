@@ -1,0 +1,194 @@
+"""Classification of documents: batches, loss, evaluation and answers; bad rows are refused."""
+
+import pytest
+import torch
+
+from weft.data.batching import Batching
+from weft.data.columns import ColumnBatch
+from weft.errors import CheckpointError, DataError, UserError
+from weft.inference import Predictor
+from weft.models.classifier import Classifier
+from weft.models.label_losses import FocalLoss
+from weft.tasks import evaluate
+from weft.tasks.classification import DocumentClassification
+from weft.text import load_text_path
+from weft.text.columns.number import FittedNumbers
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+
+ROWS = [
+    {"label": "ham", "text": "see you at home", "dense": "1 0", "topics": "home"},
+    {"label": "spam", "text": "win cash now", "dense": "0 2", "topics": "money, time"},
+    {"label": "ham", "text": "home late", "dense": "3 1", "topics": "home, time"},
+    {"label": "spam", "text": "cash cash cash for you", "dense": "0 5", "topics": "money"},
+    {"label": "ham", "text": "", "dense": "2 2", "topics": ""},
+]
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows, self.batching = (
+            rows,
+            Batching(**{"shuffle": False, "batch_size": 3, **batching}),
+        )
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(rows=ROWS, *, multiple=False, dense=False, **settings):
+    torch.manual_seed(0)
+    names = {"column": "topics", "multiple": True, "separator": ","} if multiple else {}
+    given = {
+        "tokenizer": FittedWords.Config().build(train_data=rows),
+        "labels": FittedLabels.Config(**names).build(train_data=rows),
+        **({"dense": FittedNumbers.Config().build(train_data=rows)} if dense else {}),
+    }
+    module = Classifier.Config(dropout=0.0).build(**given)
+    return DocumentClassification.Config(**settings).build(module=module, **given)
+
+
+VARIANTS = {
+    "one label": {},
+    "several labels": {"multiple": True},
+    "dense": {"dense": True},
+    "focal": {"loss": FocalLoss.Config()},
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def task(request):
+    return make(**VARIANTS[request.param])
+
+
+def test_two_halves_are_the_whole(task):
+    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    parts = list(task.batches(Data(batch_size=2), train=True, seed=1))
+    losses = [task.training_step(batch) for batch in parts]
+    assert len(parts) == 3
+    loss = task.training_step(whole)
+    assert loss.count == sum(part.count for part in losses) == len(ROWS)
+    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
+
+
+def test_evaluation_is_that_of_one_batch_whatever_the_batching(task):
+    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
+    for batching in ({"batch_size": 1}, {"batch_size": None, "max_tokens": 8}):
+        parts = evaluate(task, task.batches(Data(**batching), train=False, seed=1))
+        assert parts.values == pytest.approx(whole.values, rel=1e-5, nan_ok=True)
+        assert [row["prediction"] for row in parts.rows] == [r["prediction"] for r in whole.rows]
+    assert [row["row"] for row in whole.rows] == list(range(len(ROWS)))
+
+
+def test_the_predictor_answers_as_the_evaluation_did(task):
+    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).rows
+    inputs = [{k: r[k] for k in task.text.input_columns} for r in ROWS]
+    answers = Predictor(task)(inputs)
+    assert [str(answer) for answer in answers] == [row["prediction"] for row in rows]
+    for answer, row in zip(answers, rows, strict=True):
+        assert answer.score == pytest.approx(row["score"], abs=2e-6)
+        assert answer.scores == pytest.approx(row["scores"], abs=2e-6)
+
+
+def test_it_learns_the_rows_by_heart(task):
+    torch.manual_seed(0)
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.05)
+    batches = task.batches(Data(batch_size=9), train=True, seed=1)
+    for _ in range(30):
+        for batch in batches:
+            loss = task.training_step(batch)
+            (loss.total / loss.count).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    assert found.values["loss"] < 0.05
+    column = task.text.label.name
+    for row in found.rows:
+        gold = row[column].replace(" ", "").split(",") if column == "topics" else [row[column]]
+        assert sorted(filter(None, row["prediction"].split(", "))) == sorted(filter(None, gold))
+
+
+def test_the_saved_text_path_is_the_same(task, tmp_path):
+    task.text.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    assert loaded.columns == task.text.columns
+    one, two = (path.encode(ROWS, with_targets=True) for path in (task.text, loaded))
+    assert list(one) == list(two)
+    assert all(one[name] == two[name] for name in one)
+    task.use_text(loaded)
+    assert set(loaded.ingredients) == set(task.text.ingredients)
+
+
+def test_ready_batches_are_taken(task):
+    ready = list(task.batches(Data(), train=True, seed=1))
+    assert all(isinstance(batch, ColumnBatch) for batch in ready)
+    again = list(task.batches(ready, train=True, seed=1))
+    assert [len(batch) for batch in again] == [3, 2]
+
+
+def test_a_text_path_of_another_task_is_refused(task):
+    class Other:
+        pass
+
+    with pytest.raises(CheckpointError, match="works with a ClassificationText"):
+        task.use_text(Other())
+
+
+def test_a_label_that_training_did_not_have_is_an_error_of_its_row():
+    task = make(ROWS[:4])
+    rows = [*ROWS[:2], {"label": "eggs", "text": "a"}]
+    with pytest.raises(DataError, match=r"Row 2, column 'label': 'eggs' is no label. The 2 labels"):
+        task.batches(Data(rows), train=False, seed=1)
+
+
+def test_a_missing_column_is_an_error_of_its_row():
+    with pytest.raises(DataError, match="Row 1 has no column 'text'; its columns: label"):
+        make().batches(Data([ROWS[0], {"label": "ham"}]), train=True, seed=1)
+
+
+def test_long_texts_are_cut_left_out_or_refused():
+    cut = make(max_length=3)
+    batches = cut.batches(Data(batch_size=9), train=True, seed=1)
+    (batch,) = batches
+    assert batch["text"].shape[1] == 3
+    assert batches.details["over_length"] == "2 of 5 rows cut: more than 3 tokens of 'text'."
+    assert cut.notes == [batches.details["over_length"]]
+    (answer,) = cut.predict([{"text": "see you at home"}])
+    assert answer == cut.predict([{"text": "see you at"}])[0]
+    left = make(max_length=3, over_length="skip")
+    (batch,) = left.batches(Data(batch_size=9), train=True, seed=1)
+    assert sorted(batch.rows.tolist()) == [1, 2, 4]
+    refused = make(max_length=3, over_length="error")
+    with pytest.raises(DataError, match=r"2 of 5 rows have more than 3 tokens .* rows 0, 3 "):
+        refused.batches(Data(), train=True, seed=1)
+    with pytest.raises(DataError, match="more tokens than the model takes"):
+        refused.check({"text": "see you at home"})
+
+
+def test_dense_features_that_are_missing_are_said_in_prediction():
+    predictor = Predictor(make(dense=True))
+    with pytest.raises(DataError, match="needs the columns text, dense; 'dense' is missing"):
+        predictor({"text": "a"})
+    found = list(predictor.stream([{"text": "a", "dense": "1"}, {"text": "a", "dense": "1 2"}]))
+    assert found[0]["error"] == "Row 0, column 'dense': wanted 2 numbers, found 1."
+    assert found[1]["prediction"] in ("ham", "spam")
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1"):
+        DocumentClassification.Config(max_length=0)
+    with pytest.raises(
+        UserError, match=r"columns of a row must differ, but 'label' is there twice"
+    ):
+        make(column="label")
+
+
+def test_a_batch_without_labels_has_no_loss():
+    task = make()
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    bare = ColumnBatch(columns={"text": batch["text"]}, lengths=batch.lengths)
+    with pytest.raises(DataError, match="no column 'label'; it has text"):
+        task.training_step(bare)

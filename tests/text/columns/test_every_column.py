@@ -1,0 +1,147 @@
+"""What holds for every column: encoded rows, saving as data, errors that name row and column."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.errors import DataError
+from weft.text.columns.column import Column, load_column
+from weft.text.columns.ids import TextColumn
+from weft.text.columns.label import LabelColumn, LabelsColumn
+from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
+from weft.text.description import SavedTextError
+from weft.text.labels import Labels
+from weft.text.words import WordTokenizer
+
+
+@dataclass(frozen=True)
+class Case:
+    column: Column
+    values: list[Any]
+    rows: list[list[float]]
+    bad: Any
+
+
+WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
+TOPICS = Labels(["news", "sport"], column="c", multiple=True, separator="|")
+CASES = {
+    "text": Case(TextColumn("c", WORDS, limit=3), ["Wake UP", "", "now"], [[2, 4], [1], [1]], 7),
+    "label": Case(LabelColumn(Labels(["a", "b"], column="c")), ["b", "a"], [[1], [0]], "c"),
+    "labels": Case(
+        LabelsColumn(TOPICS), ["sport | news", "", ["sport"]], [[0, 1], [], [1]], "weather"
+    ),
+    "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
+    "numbers": Case(
+        NumbersColumn("c", Numbers("c", [1.0, 0.0], [2.0, 1.0])),
+        ["[3, 4]", "1 0"],
+        [[1.0, 4.0], [0.0, 0.0]],
+        "[1, 2, 3]",
+    ),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request) -> Case:
+    return CASES[request.param]
+
+
+def test_rows_become_numbers(case):
+    encoded = case.column.encode(case.values)
+    assert [row.tolist() for row in encoded] == case.rows
+    assert all(len(row) == 1 for row in encoded) or not case.column.single
+
+
+def test_no_row_is_none(case):
+    assert len(case.column.encode([])) == 0
+
+
+def test_saved_and_loaded_it_encodes_the_same(case, tmp_path):
+    case.column.save(tmp_path / "column")
+    loaded = load_column(tmp_path / "column")
+    assert type(loaded) is type(case.column)
+    assert (loaded.name, loaded.limit, loaded.pad) == ("c", case.column.limit, case.column.pad)
+    one, two = case.column.encode(case.values), loaded.encode(case.values)
+    assert one == two
+    assert one.values.dtype == two.values.dtype
+
+
+def test_a_bad_value_is_named_with_its_row_and_column(case):
+    with pytest.raises(DataError, match=r"^Row 1, column 'c': "):
+        case.column.encode([case.values[0], case.bad])
+
+
+def test_a_changed_description_is_refused(case, tmp_path):
+    case.column.save(tmp_path)
+    path = tmp_path / "column.json"
+    content = json.loads(path.read_text())
+    for changed in (
+        {**content, "type": "no such"},
+        {**content, "settings": {**content["settings"], "more": "x"}},
+        {**content, "settings": {}},
+        {**content, "settings": {**content["settings"], "name": 3}},
+    ):
+        path.write_text(json.dumps(changed))
+        with pytest.raises(SavedTextError):
+            load_column(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "fitted", ["[[1], [0]]", "[[1, 2], [1]]", "[[1], [-1]]", "[[NaN], [1]]", "[1, 2]", "{}", "["]
+)
+def test_a_normalization_that_cannot_be_is_refused(fitted, tmp_path):
+    CASES["numbers"].column.save(tmp_path)
+    path = tmp_path / "column.json"
+    content = json.loads(path.read_text())
+    content["settings"]["fitted"] = fitted
+    path.write_text(json.dumps(content))
+    with pytest.raises(SavedTextError, match="a mean and a positive deviation"):
+        load_column(tmp_path)
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"]])
+def test_labels_that_cannot_be_are_refused(names, tmp_path):
+    CASES["label"].column.save(tmp_path)
+    path = tmp_path / "column.json"
+    content = json.loads(path.read_text())
+    content["settings"]["names"] = names
+    path.write_text(json.dumps(content))
+    with pytest.raises(SavedTextError, match="label"):
+        load_column(tmp_path)
+
+
+def test_an_unknown_label_is_named_with_those_there_are():
+    with pytest.raises(DataError) as error:
+        LabelColumn(Labels(["ham", "spam"])).encode(["ham", "eggs"])
+    assert str(error.value) == (
+        "Row 1, column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
+    )
+
+
+def test_dense_features_are_normalized_by_training_rows():
+    from weft.text.columns.number import FittedNumbers
+
+    random = np.random.default_rng(3)
+    table = random.normal(1e6, [1.0, 5.0, 0.0], (50, 3))
+    rows = [{"dense": json.dumps(row.tolist())} for row in table]
+    numbers = FittedNumbers.Config().build(train_data=rows)
+    assert numbers.mean == pytest.approx(table.mean(0))
+    assert numbers.deviation[:2] == pytest.approx(table.std(0)[:2], rel=1e-5)
+    assert numbers.deviation[2] == 1
+    plain = FittedNumbers.Config(normalize=False).build(train_data=rows)
+    assert (plain.mean.tolist(), plain.deviation.tolist()) == ([0] * 3, [1] * 3)
+
+
+def test_dense_features_of_another_length_are_refused():
+    from weft.text.columns.number import FittedNumbers
+
+    with pytest.raises(DataError, match=r"Row 1, column 'dense': wanted 2 numbers as in the first"):
+        FittedNumbers.Config().build(train_data=[{"dense": "1 2"}, {"dense": "1"}])
+    with pytest.raises(DataError, match=r"Name the column by dense.column"):
+        FittedNumbers.Config().build(train_data=[{"text": "a"}])
+    with pytest.raises(DataError, match="no row"):
+        FittedNumbers.Config().build(train_data=[])
+    with pytest.raises(DataError, match="wanted a finite number, found 'inf'"):
+        FittedNumbers.Config().build(train_data=[{"dense": "inf"}])

@@ -143,6 +143,19 @@ def test_batches_of_ones_own_are_replayed(bench, augment):
     prove(bench.but(train_data=data, trainer={"save_every": Every(1)}), (1, 3, 4, 8))
 
 
+def test_batches_in_a_list_are_resumed_by_their_number(bench):
+    """Also beside a task that draws from the global generators, whose state is saved."""
+    pairs = OwnBatches(bench.tokenizer)
+    given = [pairs.batch(pairs.pairs[start : start + 5]) for start in range(0, 28, 5)]
+    here = bench.but(
+        train_data=lambda: given, task_class=DrawsInStep, trainer={"save_every": Every(1)}
+    )
+    prove(here, (1, 3, 4, 8))
+    data = here.make().data
+    next(data)
+    assert data.state_dict()["data"] == {"epoch": 0, "position": 2}
+
+
 class DrawsInStep(Translation):
     """A task that draws from the global generators in its step, as random masking does."""
 

@@ -163,7 +163,8 @@ class ReadyBatches:
     """A recipe's own iterable of batches; each iteration of it is one epoch.
 
     An iterable with ``state_dict`` and ``load_state_dict`` is resumed exactly; any other is
-    replayed: after a crash its batches are drawn again and thrown away up to the place.
+    replayed: after a crash its batches are drawn again and thrown away up to the place. Of a list
+    or a tuple the place is a number.
 
     Such code often shuffles and augments with global generators. Torch's is seeded for each batch
     by (seed, epoch, number of the batch), and is put back after it. Those of ``random`` and numpy
@@ -184,6 +185,8 @@ class ReadyBatches:
         seed: int = 0,
     ) -> None:
         self.source, self._read, self._seed = batches, read, seed
+        # Giving the next of these runs no code that could draw; a place takes 40 microseconds.
+        self._at_hand = type(batches) in (list, tuple)
         self.epoch, self.position = 0, 0
         self._skip = 0
         self._random = HostRandom()
@@ -192,7 +195,7 @@ class ReadyBatches:
     @property
     def replayed(self) -> bool:
         """Whether resuming draws the batches of the broken epoch again."""
-        return not isinstance(self.source, Resumable)
+        return not (self._at_hand or isinstance(self.source, Resumable))
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._rest():
@@ -203,6 +206,10 @@ class ReadyBatches:
     def _rest(self) -> Iterator[Any]:
         """The batches of this epoch that are still to come."""
         at_place, self._at_place = self._at_place, None
+        if self._at_hand:
+            skip, self._skip = self._skip, 0
+            yield from itertools.islice(self.source, skip, None)
+            return
         if at_place is None:
             yield from self._drawn(self.epoch)
             return
@@ -235,7 +242,7 @@ class ReadyBatches:
     def state_dict(self) -> dict[str, Any]:
         """Epoch, position, the global generators', and the iterable's own state if it has one."""
         state: dict[str, Any] = {"epoch": self.epoch, "position": self.position}
-        if self.position:
+        if self.position and not self._at_hand:
             state["random"] = {"place": HostPlace()}
         if isinstance(self.source, Resumable):
             state["source"] = self.source.state_dict()
@@ -247,6 +254,9 @@ class ReadyBatches:
         self._at_place = state.get("random", {}).get("place")
         if isinstance(self.source, Resumable):
             self.source.load_state_dict(state["source"])
+            return
+        if self._at_hand:
+            self._skip = self.position
             return
         if self.epoch or self.position:
             LOG.info(

@@ -1,9 +1,10 @@
 """The loop. Read :meth:`Trainer.fit` and :meth:`Trainer.step`: the rest says what they stand on."""
 
 import logging
+import math
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,7 @@ from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
 from weft.errors import CheckpointError, RunStoppedError
-from weft.metrics.metric import Direction
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
-from weft.models import fast
-from weft.models.fast import Fast
-from weft.runtime.allocator import keep_memory
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.ranks import Ranks
@@ -32,13 +29,13 @@ from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.initial import Initial
 from weft.training.nonfinite import NonFinite, Untouched, broken_step
+from weft.training.outset import directions_of, fast_paths, selection_for, total_steps
 from weft.training.precision import autocast
 from weft.training.progress import Progress
 from weft.training.saved_modules import check_modules, save_modules
 from weft.training.schedules import Schedule
-from weft.training.selection import Selection
 from weft.training.settings import TrainerConfig
-from weft.training.state import Clock, TrainSums, finite_norm
+from weft.training.state import Clock, TrainSums, norm_of
 
 __all__ = ["Trainer"]
 
@@ -46,6 +43,10 @@ LOG = logging.getLogger("weft")
 
 ASKING = ("start", "step", "evaluated")
 """What a callback may answer with a request to stop."""
+
+
+SECONDS_BETWEEN_TICKS = 0.05
+"""A bar is drawn every tenth of a second; where the run is takes 5 microseconds to say."""
 
 
 class Trainer(Component):
@@ -99,9 +100,10 @@ class Trainer(Component):
         if not self.checkpoints.folder.is_dir():
             self.initial.check()
         check_modules(task.module, config.save_modules)
+        self.zero = torch.zeros((), device=self.task.device)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.rates = [group["lr"] for group in optimizer.param_groups]
-        self.stops = StopSignals()
+        self.stops, self.ticked = StopSignals(), -math.inf
         self.saved: tuple[Progress, Progress] | None = None
 
     def fit(self) -> Progress:
@@ -115,7 +117,7 @@ class Trainer(Component):
                     break
                 self.stop_if_asked()
                 self.clock.now = self.step(self.clock.now)
-                self.reporters.tick(self.counters(self.clock.now))
+                self.tick(self.clock.now)
                 self.tell("step", self.clock.now)
             self.finish()
         return self.clock.now
@@ -123,8 +125,8 @@ class Trainer(Component):
     def step(self, before: Progress) -> Progress:
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began = self.clock.seconds
-        group, (count, total) = next(self.data), torch.zeros(2, device=self.task.device)
-        losses = []
+        group, losses = next(self.data), []
+        count = total = self.zero
         seed_all(self.config.seed, before.steps)  # dropout is a function of these, not of history
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
@@ -132,25 +134,28 @@ class Trainer(Component):
             with self.numbers:
                 loss = self.task.training_step(batch)
             loss.total.backward()  # gradients of a sum ...
-            count, total = count + loss.count, total + loss.total.detach()
-            losses.append(loss.detach())
+            loss = loss.detach()
+            count, total = count + loss.count, total + loss.total
+            losses.append(loss)
         # ... of a mean over all ranks and batches
         factor = self.ranks.size / self.ranks.sum_(count)
-        norm = finite_norm(self.parameters) * factor
-        if not torch.isfinite(norm + total):  # the one synchronization of a step
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norm = norm_of(gradients) * factor
+        if not math.isfinite((norm + total).item()):  # the one synchronization of a step
             return self.leave_out(group, before, norm=norm, total=total, count=count)
         self.nonfinite.fine(before.steps + 1)
         clip = self.config.clip_norm
         if clip is not None and norm > clip:
             factor = factor * clip / norm
-        torch._foreach_mul_([p.grad for p in self.parameters if p.grad is not None], factor)
+        torch._foreach_mul_(gradients, factor)
         history = self.selection.losses if self.selection else ()
         rate = self.schedule(before.steps + 1, self.total, history)
         for param_group, peak in zip(self.optimizer.param_groups, self.rates, strict=True):
             param_group["lr"] = peak * rate
         self.optimizer.step()
         self.weights.update(before.steps + 1)
-        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
         for loss in losses:
             self.sums.add(loss)
         return self.took(group, before, seconds=self.clock.seconds - began)
@@ -337,6 +342,12 @@ class Trainer(Component):
             if asks and event in ASKING:
                 self.clock.asked_to_stop = True
 
+    def tick(self, now: Progress) -> None:
+        """Tells the reporters that a step was taken; of quick steps not all."""
+        if now.seconds - self.ticked >= SECONDS_BETWEEN_TICKS:
+            self.ticked = now.seconds
+            self.reporters.tick(self.counters(now))
+
     def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
         """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
         place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
@@ -363,40 +374,3 @@ class Trainer(Component):
             facts={"parameters": size, "device": str(self.task.device)},
             directions=directions_of(self.task),
         )
-
-
-def total_steps(config: TrainerConfig, train: Batches) -> int | None:
-    """Steps of the whole run where known: the fewer of those given and the epochs' own.
-
-    The epochs' own are their number times the length of the first.
-    """
-    until, length = config.until, getattr(train, "__len__", None)
-    known = [] if until.steps is None else [until.steps]
-    if until.epochs is not None and length is not None:
-        known.append(until.epochs * -(-length() // config.accumulate))
-    return min(known, default=None)
-
-
-def selection_for(config: TrainerConfig, task: Task) -> Selection:
-    """The selection, checked before training against what the task measures."""
-    selection: Selection = config.selection.build(directions=directions_of(task))
-    return selection
-
-
-@contextmanager
-def fast_paths(paths: Fast) -> Iterator[None]:
-    """Takes the faster paths of a step; the process has its former ones again afterwards."""
-    before = fast.now()
-    fast.use(paths)
-    if paths.keep_memory:
-        keep_memory()
-    try:
-        yield
-    finally:
-        fast.use(before)
-
-
-def directions_of(task: Task) -> dict[str, Direction]:
-    """For each value of the task's evaluation, which way is better."""
-    metrics = task.metrics().values()
-    return {name: way for metric in metrics for name, way in metric.directions().items()}

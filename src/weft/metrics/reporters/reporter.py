@@ -69,7 +69,7 @@ class Reporter(ABC):
         """The run begins or goes on."""
 
     def tick(self, progress: Progress) -> None:  # noqa: B027
-        """One more step was taken: may be called after each, and must cost next to nothing."""
+        """A step was taken: called 20 times a second at most, and must cost next to nothing."""
 
     @abstractmethod
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:

@@ -1,0 +1,51 @@
+"""What is known of a run, and set for it, before its first step."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from weft.metrics.metric import Direction
+from weft.models import fast
+from weft.models.fast import Fast
+from weft.runtime.allocator import keep_memory
+from weft.tasks.task import Batches, Task
+from weft.training.selection import Selection
+from weft.training.settings import TrainerConfig
+
+__all__ = ["directions_of", "fast_paths", "selection_for", "total_steps"]
+
+
+def total_steps(config: TrainerConfig, train: Batches) -> int | None:
+    """Steps of the whole run where known: the fewer of those given and the epochs' own.
+
+    The epochs' own are their number times the length of the first.
+    """
+    until, length = config.until, getattr(train, "__len__", None)
+    known = [] if until.steps is None else [until.steps]
+    if until.epochs is not None and length is not None:
+        known.append(until.epochs * -(-length() // config.accumulate))
+    return min(known, default=None)
+
+
+def selection_for(config: TrainerConfig, task: Task) -> Selection:
+    """The selection, checked before training against what the task measures."""
+    selection: Selection = config.selection.build(directions=directions_of(task))
+    return selection
+
+
+@contextmanager
+def fast_paths(paths: Fast) -> Iterator[None]:
+    """Takes the faster paths of a step; the process has its former ones again afterwards."""
+    before = fast.now()
+    fast.use(paths)
+    if paths.keep_memory:
+        keep_memory()
+    try:
+        yield
+    finally:
+        fast.use(before)
+
+
+def directions_of(task: Task) -> dict[str, Direction]:
+    """For each value of the task's evaluation, which way is better."""
+    metrics = task.metrics().values()
+    return {name: way for metric in metrics for name, way in metric.directions().items()}

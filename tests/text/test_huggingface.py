@@ -153,7 +153,11 @@ def test_marks_can_be_named(tmp_path):
     assert (one.vocab_info.bos_idx, one.vocab_info.eos_idx) == (8, 7)
     assert one.create_encoder(mode="target")("the sat @user").tolist() == [8, 4, 1, 1, 7]
     one.save(tmp_path / "t")
-    assert load_tokenizer(tmp_path / "t").vocab_info == one.vocab_info
+    loaded = load_tokenizer(tmp_path / "t")
+    assert (loaded.vocab_info, loaded.fingerprint()) == (one.vocab_info, one.fingerprint())
+    other = HuggingFaceTokenizer.Config(path=tmp_path / "tokenizer.json", eos="sat").build()
+    assert other.vocabulary.to_bytes() == one.vocabulary.to_bytes()
+    assert other.fingerprint() != one.fingerprint()  # the same pieces, another bos
     message = (
         f"eos is '</s>', but {tmp_path / 'tokenizer.json'} has no such token. "
         "Name one that it has, or leave eos out."

@@ -23,6 +23,19 @@ def mlflow_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
     }
 
 
+def trackio_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, of the run that a folder reports to trackio's local database."""
+    from trackio.sqlite_storage import SQLiteStorage
+
+    run = json.loads((folder / "trackio.jsonl").read_text().splitlines()[0])["run"]
+    found: dict[str, list[tuple[int, str]]] = {}
+    for row in SQLiteStorage.get_logs("weft", run):
+        for name, value in row.items():
+            if "/" in name and not name.startswith("time/"):
+                found.setdefault(name, []).append((row["step"], repr(float(value))))
+    return dict(sorted(found.items()))
+
+
 def wandb_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
     """Step and value by name, of all offline files of a folder, which are of one run.
 

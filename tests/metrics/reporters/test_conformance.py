@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.metrics.reporters.events import scalars
-from tests.metrics.reporters.services import mlflow_values, wandb_values
+from tests.metrics.reporters.services import mlflow_values, trackio_values, wandb_values
 from weft.config import registries
 from weft.config.component import runtime_parameters
 from weft.metrics.reporters.reporter import Reporter, Reporters, RunInfo
@@ -23,6 +23,7 @@ def progress(step: int, **time: float) -> dict[str, Any]:
     return {"step": step, "total": 40, "epoch": step / 10, "examples": step * 8, "time": time}
 
 
+SERVICES = {"mlflow": mlflow_values, "trackio": trackio_values, "wandb": wandb_values}
 OFFLINE = {"wandb": {"mode": "offline"}, "mlflow": {"tracking_uri": "file:{folder}/mlruns"}}
 
 
@@ -52,9 +53,8 @@ def files(folder: Path) -> dict[str, Any]:
             continue
         if path.relative_to(folder).parts[0] in ("wandb", "mlruns"):
             continue
-        if path.name in ("wandb.jsonl", "mlflow.jsonl"):  # beside what the service has
-            read = wandb_values if path.name == "wandb.jsonl" else mlflow_values
-            found[path.stem] = read(folder)
+        if path.stem in SERVICES:  # beside what the service has
+            found[path.stem] = SERVICES[path.stem](folder)
             continue
         lines = [
             json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()

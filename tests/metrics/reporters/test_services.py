@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.metrics.reporters.services import mlflow_values, wandb_values
+from tests.metrics.reporters.services import mlflow_values, trackio_values, wandb_values
 from tests.trained_run import train_script
 from weft.cli.main import main
 from weft.config import registries
@@ -19,7 +19,7 @@ from weft.errors import MissingExtraError, UserError
 from weft.metrics.reporters.reporter import Reporters, RunInfo
 from weft.runtime.experiment import Experiment
 
-READ = {"wandb": wandb_values, "mlflow": mlflow_values}
+READ = {"wandb": wandb_values, "mlflow": mlflow_values, "trackio": trackio_values}
 
 
 @pytest.fixture(params=sorted(READ))
@@ -154,7 +154,13 @@ def test_a_real_run(name, tmp_path, monkeypatch):
         (settings,) = tmp_path.glob("mlruns/*/*/artifacts/settings.json")
         assert json.loads(settings.read_text())["optimizer"]["lr"] == 3e-3
     else:
-        found = wandb_values(run)
+        found = READ[name](run)
+    if name == "trackio":
+        import trackio
+
+        title = json.loads((run / "trackio.jsonl").read_text().splitlines()[0])["run"]
+        (there,) = [one for one in trackio.Api().runs("weft") if one.name == title]
+        assert there.config["optimizer"]["lr"] == 3e-3
     assert [step for step, _ in found["valid/loss"]] == [2, 4]
     assert [step for step, _ in found["train/lr"]] == [2, 4]
 
@@ -171,3 +177,15 @@ def test_a_run_that_goes_back_has_its_new_values_there_too(name, tmp_path):
     reporter.close()
     found = READ[name](tmp_path)["valid/loss"]
     assert sorted(found) == [(1, "1.0"), (2, "2.0"), (2, "20.0"), (3, "3.0"), (3, "30.0")]
+
+
+def test_what_trackio_prints_goes_to_the_log(tmp_path, capsys, caplog):
+    with caplog.at_level("DEBUG", "weft"):
+        reporter = build("trackio", tmp_path)
+        reporter.report("valid", {"step": 1}, {"loss": 1.0})
+        reporter.end({})
+        reporter.close()
+    assert capsys.readouterr() == ("", "")
+    assert any(
+        line.startswith("trackio: Created new run: tiny.py 0123") for line in caplog.messages
+    )

@@ -24,7 +24,7 @@ from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.experiment import Experiment
 from weft.runtime.line_log import LineLog
 
-__all__ = ["Report", "SentOnce"]
+__all__ = ["Report", "SentOnce", "digest_of"]
 
 LOG = logging.getLogger("weft")
 
@@ -57,10 +57,19 @@ class Report:
     def of(cls, split: str, progress: Progress, values: Mapping[str, Any]) -> "Report":
         """What a reporter is given, as a report."""
         tagged = {f"{split}/{name}": float(value) for name, value in values.items()}
-        digest = hashlib.sha256(repr(sorted(tagged.items())).encode()).hexdigest()[:8]
         rates = progress.get("time", {}).items() if split == "train" else ()
         paces = {f"time/{name}": float(v) for name, v in rates if "_per_second" in name}
-        return cls(split, int(progress.get("step") or 0), {**tagged, **paces}, digest)
+        return cls(split, int(progress.get("step") or 0), {**tagged, **paces}, digest_of(tagged))
+
+
+def digest_of(values: Mapping[str, float]) -> str:
+    """Eight digits that tell these names and values from others.
+
+    Example:
+        >>> digest_of({"train/loss": 0.5})
+        'a555ce3d'
+    """
+    return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:8]
 
 
 class SentOnce(Component, Reporter):
@@ -111,6 +120,7 @@ class SentOnce(Component, Reporter):
         known = next((str(line["run"]) for line in lines if "run" in line), None)
         try:
             run = self._begin(info, known)  # what fails here is not to be closed
+            there = self._has(run) if run == known else {}
         except WeftError:
             raise
         except Exception as error:  # errors of services have no base of their own
@@ -119,6 +129,7 @@ class SentOnce(Component, Reporter):
                 f"reporter {self._name}; the values are in metrics.jsonl in any case."
             ) from error
         self._log = LineLog(self._xp.folder / self.file)
+        self._sent |= there
         if run != known:
             self._log.append({"run": run})
         for line in _lines(self._xp.folder / "metrics.jsonl") if info.step else ():
@@ -246,6 +257,10 @@ class SentOnce(Component, Reporter):
     @abstractmethod
     def _begin(self, info: RunInfo, known: str | None) -> str:
         """Opens the run that the service knows as ``known``, or a new one; gives its name."""
+
+    def _has(self, run: str) -> dict[tuple[str, int], str | None]:
+        """What the service says that it has of a run that goes on; nothing where it cannot say."""
+        return {}
 
     @abstractmethod
     def _send(self, step: int, values: Mapping[str, float]) -> None:

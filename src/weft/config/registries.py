@@ -125,7 +125,6 @@ reporters: Registry[Any] = Registry(
         "predictions": "weft.metrics.reporters.predictions",
         "tensorboard": "weft.metrics.reporters.tensorboard",
         "trackio": "weft.metrics.reporters.trackio",
-        "trackio": "weft.metrics.reporters.trackio",
         "wandb": "weft.metrics.reporters.wandb",
     },
 )

@@ -30,7 +30,7 @@ sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 SERVER = """
 import io, marshal, os, select, socket, sys
 import sacrebleu, sentencepiece, tokenizers, torch
-import weft.recipes.check, weft.recipes.experiments, weft.recipes.report, weft.recipes.run
+import weft.recipes.check, weft.recipes.experiments.translation, weft.recipes.report, weft.recipes.run
 import weft.inference
 from weft.cli.main import main
 

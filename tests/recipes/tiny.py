@@ -44,7 +44,7 @@ STEPS = 20
 SERVER = """
 import json, os, sys
 import sacrebleu, sentencepiece, torch
-import weft.recipes.run, weft.recipes.experiments
+import weft.recipes.run, weft.recipes.experiments.translation
 from weft.cli.main import main
 for line in sys.stdin:
     job = json.loads(line)

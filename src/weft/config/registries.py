@@ -10,8 +10,13 @@ __all__ = ["all_registries", "find_name", "for_ingredient"]
 experiments: Registry[Any] = Registry(
     "experiment",
     {
-        "translation/demo": "weft.recipes.experiments",
-        "translation/tatoeba": "weft.recipes.experiments",
+        **dict.fromkeys(
+            ("classification/bilstm", "classification/docnn"),
+            "weft.recipes.experiments.classification",
+        ),
+        **dict.fromkeys(
+            ("translation/demo", "translation/tatoeba"), "weft.recipes.experiments.translation"
+        ),
     },
 )
 tasks: Registry[Any] = Registry(

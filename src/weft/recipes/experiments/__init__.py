@@ -1,0 +1,1 @@
+"""The experiments the library ships: recipes by name, a module a family of tasks."""

@@ -1,0 +1,62 @@
+"""The experiments the library ships: recipes by name, ready for ``weft train NAME``."""
+
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_pairs import TextPairs
+from weft.models.transformer import Transformer
+from weft.recipes.corpus.data import CorpusPairs
+from weft.tasks.translation import Translation
+from weft.text.fitted import FittedTokenizer
+from weft.training.loop import Trainer
+from weft.training.optimizers import AdamW
+from weft.training.progress import Every
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = ["translation_demo", "translation_tatoeba"]
+
+
+@register_experiment("translation/tatoeba")
+def translation_tatoeba() -> Recipe:
+    """English to French on Tatoeba; set ``train_data.path`` and ``valid_data.path``."""
+    return Recipe(
+        doc="Train an English-French translator on the Tatoeba sentence pairs.",
+        train_data=TextPairs.Config(path=Path("data/tatoeba/train.tsv"), max_tokens=2048),
+        valid_data=like("train_data", path=Path("data/tatoeba/dev.tsv"), shuffle=False),
+        tokenizer=FittedTokenizer.Config(
+            vocab_size=5000, source_langs=("eng",), target_langs=("fra",)
+        ),
+        model=Transformer.Config(dim=128, num_encoder_layers=4, num_decoder_layers=4, dropout=0.05),
+        task=Translation.Config(label_smoothing=0.1),
+        optimizer=AdamW.Config(lr=3e-3),
+        lr_scheduler=Linear.Config(warmup_steps=400),
+        trainer=Trainer.Config(
+            max_steps=7000,  # about a quarter of an hour on two cores
+            evaluate_every=Every(1400, "steps"),
+            ema=0.999,  # of the weights, so that an evaluation in between is near its best
+            selection=Selection.Config(metric="bleu"),
+        ),
+    )
+
+
+@register_experiment("translation/demo")
+def translation_demo() -> Recipe:
+    """English to French on the corpus that weft generates: minutes on a laptop, no download."""
+    return Recipe(
+        doc="Train an English-French translator on the built-in corpus.",
+        train_data=CorpusPairs.Config(part="train", max_tokens=2048),
+        valid_data=like("train_data", part="valid", shuffle=False),
+        test_data=like("train_data", part="test", shuffle=False),
+        tokenizer=FittedTokenizer.Config(
+            vocab_size=1000, source_langs=("eng",), target_langs=("fra",)
+        ),
+        model=Transformer.Config(dim=128, num_encoder_layers=2, num_decoder_layers=2, dropout=0.05),
+        optimizer=AdamW.Config(lr=3e-3),
+        lr_scheduler=Linear.Config(warmup_steps=200),
+        trainer=Trainer.Config(
+            max_steps=1800,
+            evaluate_every=Every(600, "steps"),
+            selection=Selection.Config(metric="bleu"),
+        ),
+    )

@@ -313,3 +313,41 @@ def test_the_tutorials_pipeline_on_real_pairs(shared_data):
             for line in path.read_text(encoding="utf-8").split("\n")[:-1]
         )
         assert found == wanted
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 16, 17, 40])
+def test_packed_blocks_are_the_ids_in_their_order(length):
+    random = np.random.default_rng(length)
+    rows = [random.integers(1, 99, n, dtype=np.int32).tolist() for n in random.integers(0, 12, 20)]
+    everything = list(itertools.chain.from_iterable(rows))
+    blocks = [block.tolist() for block in from_sequence(rows).pack(length).and_return()]
+    wanted = [everything[i : i + length] for i in range(0, len(everything), length)]
+    assert blocks == wanted
+    whole = from_sequence(rows).pack(length, drop_remainder=True).and_return()
+    assert [block.tolist() for block in whole] == [b for b in wanted if len(b) == length]
+
+
+def test_a_packed_block_is_its_own():
+    source = np.arange(6)
+    first, second = from_sequence([source]).pack(3).and_return()
+    first += 100
+    assert (second.tolist(), source.tolist()) == ([3, 4, 5], [0, 1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("item", ["text", [1.5], [[1], [2]], [[1], [2, 3]], 7, {"a": 1}, None])
+def test_pack_takes_sequences_of_ids_only(item):
+    with pytest.raises(DataError) as caught:
+        list(from_sequence([[1, 2], item]).pack(2).and_return())
+    assert str(caught.value) == (
+        f"pack: wanted sequences of ids, but item 2 is {item!r}. Encode with map before."
+    )
+
+
+def test_pack_names_the_line_of_what_is_no_ids(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("12\nxy\n", encoding="utf-8")
+    chain = read_text(path).map(lambda line: [int(line)] if line.isdigit() else line)
+    with pytest.raises(DataError, match=r"item 2 \(.*a\.txt:2\) is 'xy'\. Encode with map before"):
+        list(chain.pack(2).and_return())
+    with pytest.raises(UserError, match="pack: length must be"):
+        chain.pack(0)

@@ -88,6 +88,10 @@ BUILDS: dict[str, Callable[[], PipelineBuilder]] = {
     "bucket_by_length long wait": lambda: (
         numbers(40).map(lambda n: "x" * (1 if n else 9)).bucket_by_length([(4, 1), (2, 9)])
     ),
+    "pack": lambda: ids().pack(6),
+    "pack short": lambda: ids().pack(2, drop_remainder=True),
+    "pack all": lambda: lines().map(lambda word: [*map(ord, word)]).shuffle(4).pack(99),
+    "pack and batch": lambda: from_sequence([[], [1], [], [2, 3, 4]]).pack(1).batch(3, pad_idx=0),
     "batch": lambda: ids().batch(3, pad_idx=0),
     "zip": lambda: zip_pipelines([numbers(7), ids()]),
     "zip shortest": lambda: numbers(9).zip(ids(), shortest=True),

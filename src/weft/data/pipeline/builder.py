@@ -5,11 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weft.data.pipeline.collate import collate
 from weft.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
 from weft.data.pipeline.grouping import Bucket, BucketByLength, Shuffle, as_sizes, longest
 from weft.data.pipeline.iterating import DataPipeline
 from weft.data.pipeline.node import Node
+from weft.data.pipeline.packing import Pack
 from weft.data.pipeline.prefetching import Prefetch
 from weft.data.pipeline.sources import Items, ReadText, check_count
 from weft.data.pipeline.transforms import Filter, Map, Repeat, Shard, Skip, Take
@@ -95,6 +99,25 @@ class PipelineBuilder(Generic[T]):
             check_count("bucket_by_length", "items", n)
             check_count("bucket_by_length", "longest length", long, least=0)
         return PipelineBuilder(BucketByLength(self.node, as_sizes(sizes), length, skip_long))
+
+    def pack(
+        self, length: int, *, drop_remainder: bool = False
+    ) -> "PipelineBuilder[NDArray[np.int64]]":
+        """Joins all sequences of ids and cuts them into blocks, int64[length], without padding.
+
+        For language models: encode with an end mark, ``shuffle``, then ``pack(512).batch(16)``.
+
+        Args:
+            length: Ids of a block; a sequence goes on in the next block where one ends.
+            drop_remainder: Leave out a last block of fewer.
+
+        Example:
+            >>> ids = from_sequence([[5, 6, 3], [7, 3], [8, 9, 3]])
+            >>> [block.tolist() for block in ids.pack(4).and_return()]
+            [[5, 6, 3, 7], [3, 8, 9, 3]]
+        """
+        check_count("pack", "length", length)
+        return PipelineBuilder(Pack(self.node, length, drop_remainder))
 
     def batch(
         self, n: int, *, pad_idx: int | None = None, drop_remainder: bool = False

@@ -83,6 +83,20 @@ def quiet_logger() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """No power fails while the tests run: waiting for the disk is half of a tiny run's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operations, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture
+def waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real call, for what is tested with it."""
+    monkeypatch.setattr(operations, "fsync", type(operations).fsync.__get__(operations))
+
+
+@pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the stores of the person who runs it; programs it starts neither."""
     with pytest.MonkeyPatch.context() as patch:

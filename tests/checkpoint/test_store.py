@@ -16,6 +16,8 @@ from weft.checkpoint.selected import selected_step
 from weft.errors import CheckpointError, StorageError, UserError
 from weft.runtime.disk import operations
 
+pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
+
 
 class Data:
     """Anything with a state is a part."""

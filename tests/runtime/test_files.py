@@ -26,6 +26,8 @@ from weft.runtime.files import (
     write_file,
 )
 
+pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
+
 CODES = [errno.ENOSPC, errno.EIO, errno.EDQUOT]
 
 

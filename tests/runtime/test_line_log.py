@@ -5,6 +5,8 @@ import pytest
 from weft.errors import RunError, StorageError
 from weft.runtime.files import LineLog
 
+pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
+
 
 def test_lines_sizes_and_cutting_back(tmp_path):
     path = tmp_path / "metrics.jsonl"

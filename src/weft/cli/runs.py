@@ -9,13 +9,17 @@ from weft.cli import runs_diff, runs_prune, runs_report
 
 __all__ = ["add", "run"]
 
+ROOT = "runs"
+"""Where ``weft train`` puts the folders of runs."""
+
 
 def add(subparsers: Any) -> None:
     """Adds the command."""
     parser = subparsers.add_parser("runs", help="list, verify, compare and prune runs")
-    actions = parser.add_subparsers(title="actions", dest="action", required=True, metavar="ACTION")
-    listed = actions.add_parser("list", help="list runs with their state and result")
-    listed.add_argument("root", nargs="?", default="runs", help="where runs are (default: runs)")
+    parser.set_defaults(perform=lambda _: _list(Path(ROOT)))
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION")
+    listed = actions.add_parser("list", help="list runs with their state and result (the default)")
+    listed.add_argument("root", nargs="?", default=ROOT, help=f"where runs are (default: {ROOT})")
     verified = actions.add_parser("verify", help="verify every byte of a run's checkpoints")
     verified.add_argument("run", help="the folder of a run")
     listed.set_defaults(perform=lambda args: _list(Path(args.root)))

@@ -10,6 +10,7 @@ import pytest
 from weft.cli.main import main
 from weft.recipes.check import check
 from weft.recipes.trial import try_ingredient
+from weft.runtime import memory
 from weft.runtime.disk import operations
 from weft.text.paths import Seq2SeqText
 from weft.training import Trainer
@@ -104,9 +105,21 @@ def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
     names = [line.partition(":")[0] for line in said.splitlines()]
     assert names == [
         "plan", "train_data", "valid_data", "build", "encode", "loss and backward", "metrics",
-        "optimizer", "checkpoint", "predict", "trainer", "Ready to train.",
+        "optimizer", "checkpoint", "predict", "trainer", "memory", "Ready to train.",
     ]  # fmt: skip
     assert "train_data: 25 rows, 0 bad (" in said
+    assert "\nmemory: about " in said
+    assert " MB of memory at most, of " in said
+
+
+def test_too_little_memory_is_noted(recipe, monkeypatch):
+    monkeypatch.setattr(memory, "host_room", lambda: 1000)
+    found = check(recipe(), device="cpu")
+    assert found.problems == []
+    assert found.notes == [
+        "There is less memory than this run takes: it may be killed, or swap. Take smaller batches "
+        "(train_data.max_tokens), or a smaller model."
+    ]
 
 
 def test_bad_rows_of_two_files_are_listed_at_once(recipe, tmp_path, capsys):

@@ -105,12 +105,15 @@ class EpochBatches(Generic[B]):
     def __iter__(self) -> Iterator[B]:
         epoch, plan = self.epoch, self.plan
         while self.epoch == epoch and self.position < len(plan):
-            chosen = split(plan[self.position], self._rank, self._world_size)
-            batch = self._collate(chosen if self._rows is None else self._rows[chosen])
+            batch = self.gathered(split(plan[self.position], self._rank, self._world_size))
             self.position += 1
             yield batch
         if self.epoch == epoch:
             self.epoch, self.position = epoch + 1, 0
+
+    def gathered(self, chosen: NDArray[np.int64]) -> B:
+        """The batch of some rows, by their indices as ``plan`` and ``lengths`` have them."""
+        return self._collate(chosen if self._rows is None else self._rows[chosen])
 
     def state_dict(self) -> dict[str, int]:
         """Where the iteration stands."""

@@ -16,21 +16,22 @@ from weft.checkpoint.store import Checkpoints
 from weft.config.key import local_modules
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
-from weft.errors import PlanError, StorageError, UserError, WeftError, raised_at
+from weft.errors import PlanError, UserError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
+from weft.recipes.need import measure_need, room_for
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, read_data
 from weft.recipes.run import seed_of
 from weft.recipes.run_folder import refuse_collision
 from weft.runtime.devices import Env
-from weft.runtime.disk import operations
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.evaluate import evaluate
 from weft.tasks.row_batches import ReadyBatches, RowBatches
 from weft.tasks.task import Batches, Task
 from weft.text.paths import Seq2SeqText
+from weft.training.loop import Trainer
 from weft.training.progress import Every
 
 __all__ = ["Check", "check"]
@@ -189,7 +190,8 @@ class _Walk:
         if self.attempt("optimizer", steps.optimizer):
             self.attempt("checkpoint", steps.checkpoint)
         self.attempt("predict", steps.predict)
-        self.attempt("trainer", steps.trainer)
+        if self.attempt("trainer", steps.trainer):
+            self.attempt("memory", steps.memory)
 
     def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""
@@ -309,7 +311,7 @@ class _Steps:
         if store.restore(parts) != 1:
             raise WeftError("what was saved could not be loaded again.")
         size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
-        return f"{size / 1e6:.1f} MB{_room(size, trainer.get('keep'))}"
+        return f"{size / 1e6:.1f} MB{room_for(size, trainer.get('keep'))}"
 
     def predict(self) -> str:
         """From a row's text to an answer."""
@@ -322,6 +324,15 @@ class _Steps:
         """Builds the trainer, which checks what it selects by."""
         return type(self.session.get("trainer")).__name__
 
+    def memory(self) -> str:
+        """Measures what a step will hold at most; the batches of the check are gone by now."""
+        trainer = self.session.get("trainer")
+        if not isinstance(trainer, Trainer):
+            return "not known of a trainer of the recipe's own"
+        words, short = measure_need(trainer).memory_words(trainer.task.device)
+        self.found.notes += [short] if short else []
+        return words
+
 
 def _take_empty_step(module: nn.Module, optimizer: Any) -> None:
     """Gives the optimizer the state that it has in training; the weights stay as they are."""
@@ -332,26 +343,6 @@ def _take_empty_step(module: nn.Module, optimizer: Any) -> None:
     optimizer.step()
     module.load_state_dict(before)
     module.zero_grad(set_to_none=True)
-
-
-def _room(size: int, keep: int | None) -> str:
-    """What the checkpoints of a run take here, where its trainer says how many it keeps.
-
-    Raises:
-        StorageError: The disk has not so much room.
-    """
-    if keep is None:
-        return ""
-    count = keep + 2  # the best, and the one that is being written
-    free = operations.free(Path.cwd())
-    needed = count * size
-    if free < needed:
-        raise StorageError(
-            f"{count} checkpoints of {size / 1e6:,.1f} MB (trainer.keep={keep}, the best, and the "
-            f"one being written) need {needed / 1e6:,.1f} MB, but {Path.cwd()} has "
-            f"{free / 1e6:,.1f} MB free. Make room, lower trainer.keep, or run on another disk."
-        )
-    return f", {count} at a time: {needed / 1e6:,.1f} MB, of {free / 1e6:,.1f} MB free"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from weft.errors import RunStoppedError, UserError, WeftError
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
 from weft.recipes.machine import machine
+from weft.recipes.need import Need, measure_need, recorded_need
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, fingerprint_of, read_all
 from weft.recipes.run_folder import (
@@ -42,6 +43,7 @@ from weft.runtime.files import clean_leftovers
 from weft.runtime.lock import Lock
 from weft.runtime.logging import log_to_folder
 from weft.runtime.seeds import fold, seed_all
+from weft.training.loop import Trainer
 
 __all__ = ["Run", "train"]
 
@@ -177,11 +179,23 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         if session.has("task"):
             compare_text(folder, session.get("task").text)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
-        write(folder, planned, built, {"data": data, "data_summary": summary})
+        need = _need(trainer, folder)
+        facts = {"data": data, "data_summary": summary, "need": need and need.record}
+        write(folder, planned, built, facts)
+        if need is not None:
+            need.tell(trainer)
         trainer.fit()
         result = dict(getattr(trainer, "summary", {}))
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def _need(trainer: object, folder: RunFolder) -> Need | None:
+    """What the run needs, measured at its first start; a trainer of the recipe's own cannot say."""
+    if not isinstance(trainer, Trainer):
+        return None
+    known = recorded_need(folder.info.get("need"), trainer.task.device)
+    return known or measure_need(trainer)
 
 
 def one_process(device: str) -> Env:

@@ -1,0 +1,218 @@
+"""What a run needs of disk and memory, known before its first step."""
+
+import logging
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.checkpoint.tensors import tensors_size
+from weft.checkpoint.writing import split_parts
+from weft.errors import StorageError
+from weft.models import fast
+from weft.recipes.step_memory import StepBytes, optimizer_bytes, step_bytes, weight_bytes
+from weft.runtime import memory
+from weft.runtime.allocator import keep_memory
+from weft.runtime.disk import operations
+from weft.tasks.row_batches import RowBatches
+from weft.training.loop import Trainer
+
+__all__ = ["Need", "as_size", "disk_line", "measure_need", "recorded_need", "room_for"]
+
+LOG = logging.getLogger("weft")
+
+CHECKPOINT_REST = 64 << 10
+"""Bytes of a checkpoint for its list of files, its pointers and the folders' own blocks."""
+
+
+SHORT = (
+    "There is less memory than this run takes: it may be killed, or swap. Take smaller batches "
+    "(train_data.max_tokens), or a smaller model."
+)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a run takes; the numbers are kept in ``run.json`` and not measured again."""
+
+    checkpoint: int
+    """Bytes of one checkpoint."""
+    memory: int
+    """Bytes held at most: on a CPU by the process, on another device by torch."""
+    batches: bool
+    """Whether ``memory`` has what the largest batch takes; of ready batches it is not known."""
+    device: str
+    """Kind of the device."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The numbers for ``run.json``."""
+        return asdict(self)
+
+    def tell(self, trainer: Trainer) -> None:
+        """Says in one line what is needed and what is there; what is short is a warning.
+
+        Raises:
+            StorageError: Not even the next checkpoint fits on the disk.
+        """
+        folder, count = trainer.checkpoints.folder.parent, trainer.config.keep + 2
+        free, there = operations.free(folder), _size_of(trainer.checkpoints.folder)
+        if free < self.checkpoint:
+            raise StorageError(
+                f"A checkpoint takes {as_size(self.checkpoint)}, but {folder} has "
+                f"{as_size(free)} free. Make room, or give another disk with --run-dir."
+            )
+        words, short = self.memory_words(trainer.task.device)
+        LOG.info("Needed: %s; %s.", disk_line(self.checkpoint, count, free + there), words)
+        if free + there < count * self.checkpoint:
+            LOG.warning(
+                "The disk has no room for %d checkpoints (trainer.keep=%d, the best, and the one "
+                "being written): make room, or lower trainer.keep.",
+                count,
+                trainer.config.keep,
+            )
+        if short:
+            LOG.warning(short)
+
+    def memory_words(self, device: torch.device) -> tuple[str, str | None]:
+        """The memory that is needed, of what is there; and what to do where that is too little."""
+        room = memory.room(str(device))
+        most = None if room is None else room + _held(str(device))
+        what = "memory" if self.device == "cpu" else f"{self.device} memory"
+        rest = "" if self.batches else " besides what a batch takes"
+        of = "" if most is None else f", of {as_size(most)}"
+        words = f"about {as_size(self.memory)} of {what} at most{rest}{of}"
+        return words, SHORT if most is not None and most < self.memory else None
+
+
+def disk_line(checkpoint: int, count: int, free: int) -> str:
+    """Room for checkpoints in words.
+
+    Example:
+        >>> disk_line(30_000_000, 4, 5_000_000_000)
+        '120.0 MB of disk for 4 checkpoints of 30.0 MB, of 5.0 GB'
+    """
+    total = as_size(count * checkpoint)
+    return f"{total} of disk for {count} checkpoints of {as_size(checkpoint)}, of {as_size(free)}"
+
+
+def as_size(count: int) -> str:
+    """Bytes as people read them.
+
+    Example:
+        >>> as_size(1_500), as_size(2_340_000_000)
+        ('0.0 MB', '2.3 GB')
+    """
+    return f"{count / 1e9:,.1f} GB" if count >= 999_950_000 else f"{count / 1e6:,.1f} MB"
+
+
+def room_for(size: int, keep: int | None) -> str:
+    """What the checkpoints of a run take here, where its trainer says how many it keeps.
+
+    Args:
+        size: Bytes of one.
+        keep: How many are kept besides the best; None: not known.
+
+    Raises:
+        StorageError: The disk has not so much room.
+    """
+    if keep is None:
+        return ""
+    count = keep + 2  # the best, and the one that is being written
+    free = operations.free(Path.cwd())
+    needed = count * size
+    if free < needed:
+        raise StorageError(
+            f"{count} checkpoints of {size / 1e6:,.1f} MB (trainer.keep={keep}, the best, and the "
+            f"one being written) need {needed / 1e6:,.1f} MB, but {Path.cwd()} has "
+            f"{free / 1e6:,.1f} MB free. Make room, lower trainer.keep, or run on another disk."
+        )
+    return f", {count} at a time: {needed / 1e6:,.1f} MB, of {free / 1e6:,.1f} MB free"
+
+
+def recorded_need(record: Mapping[str, Any] | None, device: torch.device) -> Need | None:
+    """The need of a run that is gone on with, where it was measured on a device of this kind.
+
+    Example:
+        >>> need = Need(checkpoint=1, memory=2, batches=True, device="cpu")
+        >>> recorded_need(need.record, torch.device("cpu")) == need
+        True
+        >>> recorded_need(need.record, torch.device("cuda:0")) is None
+        True
+    """
+    try:
+        need = Need(**(record or {}))
+    except TypeError:  # of another version
+        return None
+    return need if need.device == device.type else None
+
+
+def measure_need(trainer: Trainer) -> Need:
+    """Measures what a run will need, without a step of it: see :mod:`weft.recipes.step_memory`."""
+    task, device = trainer.task, str(trainer.task.device)
+    state = optimizer_bytes(trainer.optimizer)
+    learning = weight_bytes(task.module, trained=True)
+    held, step, code = _held(device), _step(trainer), 0
+    if step is not None and task.device.type == "cpu":
+        # Pages of torch's own code and of its libraries that the first pass has brought in.
+        code = max(0, _held(device) - held - step.tried)
+    average = learning if trainer.config.ema is not None else 0
+    return Need(
+        checkpoint=_checkpoint_bytes(trainer) + state,
+        memory=held + code + state + average + (learning if step is None else step.whole),
+        batches=step is not None,
+        device=task.device.type,
+    )
+
+
+def _step(trainer: Trainer) -> StepBytes | None:
+    """What a step holds; None where it is not known: of ready batches, or with too little room."""
+    task, data = trainer.task, trainer.data.data
+    if type(data) is not RowBatches:
+        return None
+    room = memory.room(str(task.device))
+    if room is not None and room < 3 * weight_bytes(task.module):  # the trial has a copy
+        return None
+    before = fast.now()
+    fast.use(trainer.config.fast)
+    if trainer.config.fast.keep_memory:
+        keep_memory()
+    try:
+        return step_bytes(
+            task, data.batches, numbers=trainer.numbers, accumulate=trainer.config.accumulate
+        )
+    except Exception:  # step 1 meets it again, and says which rows it was
+        return None
+    finally:
+        fast.use(before)
+
+
+def _held(device: str) -> int:
+    """Bytes held now: of a CPU by the process, of another device by torch."""
+    if device.startswith("cuda"):
+        return torch.cuda.memory_allocated(device)
+    return memory.resident()
+
+
+def _checkpoint_bytes(trainer: Trainer) -> int:
+    """Bytes of a checkpoint as it would be now: the optimizer has no state yet."""
+    tensors, document = split_parts(0, {**trainer.parts, "optimizer": _Empty()})
+    with tempfile.TemporaryDirectory(prefix="weft-need-") as folder:
+        trainer.task.text.save(Path(folder))
+        text = _size_of(Path(folder))
+    return sum(map(tensors_size, tensors.values())) + len(document) + text + CHECKPOINT_REST
+
+
+class _Empty:
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        return
+
+
+def _size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

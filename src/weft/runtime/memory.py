@@ -1,0 +1,113 @@
+"""How much memory there is: what this process holds, and what it can still take."""
+
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["host_room", "peak_resident", "resident", "room"]
+
+NO_LIMIT = 1 << 60
+"""A limit of a control group from here on is none: version 1 has some 2**63 for it."""
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds now; where only its peak is known, that.
+
+    Example:
+        >>> 1_000_000 < resident() <= 1.1 * peak_resident()
+        True
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return peak_resident()
+    return pages * resource.getpagesize()
+
+
+def peak_resident() -> int:
+    """The most bytes that this process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def room(device: str) -> int | None:
+    """Bytes that this process can still take on a device as torch names it; None: not known.
+
+    Of a CUDA device that is what is free and what torch has in reserve, as it is now.
+    """
+    kind = device.partition(":")[0]
+    if kind == "cuda":
+        import torch
+
+        free, _ = torch.cuda.mem_get_info(device)
+        reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return free + reserve
+    return host_room() if kind == "cpu" else None
+
+
+def host_room(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes that this process can still take without swapping or being killed.
+
+    The least of what the kernel has available and what the process's control groups leave it: a
+    container and a batch job have such a limit. Cache of files is given back where it is needed,
+    so that it counts as free.
+
+    Args:
+        proc: Where the kernel tells of itself and of this process.
+        groups: Where control groups are, of version 2 or 1.
+
+    Returns:
+        The bytes, 0 or more; None where the system does not say (macOS).
+    """
+    known = [available] if (available := _available(proc)) is not None else []
+    known += [left for folder in _groups_of(proc, groups) if (left := _left(folder)) is not None]
+    return max(0, min(known)) if known else None
+
+
+def _available(proc: Path) -> int | None:
+    try:
+        lines = (proc / "meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0]) * 1024 if found else None
+
+
+def _groups_of(proc: Path, groups: Path) -> Iterator[Path]:
+    """The folders of the control groups around this process, its own first.
+
+    Inside a container its own path may not be there; its limit then is that of the root.
+    """
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if names and "memory" not in names.split(","):
+            continue
+        root = groups / "memory" if names else groups
+        folder = root / path.strip("/")
+        yield folder
+        while folder != root:
+            folder = folder.parent
+            yield folder
+
+
+def _left(folder: Path) -> int | None:
+    """What the limit of a control group leaves; None: it has no limit."""
+    for limit, used, cache in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            most = int((folder / limit).read_text())  # "max" is no number: no limit
+            if most >= NO_LIMIT:
+                continue
+            facts = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            idle = sum(int(value) for name, value in facts if name == cache)
+            return most - int((folder / used).read_text()) + idle
+        except (OSError, ValueError):
+            continue
+    return None

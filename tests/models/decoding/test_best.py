@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.models.decoding.best import BLOCK, argmax, best_successors
+from weft.models.decoding.best import BLOCK, ROWS, argmax, best_successors, log_sums
 
 SIZES = [1, 2, 49, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1, 333, 1000, 1049]
 
@@ -33,3 +33,20 @@ def test_best_successors(size, beams):
     finite = best > -torch.inf
     places = (found_beams * size + tokens)[finite]
     assert torch.equal(places, sums.topk(count, 1).indices[finite])
+
+
+@pytest.mark.parametrize("rows", [1, ROWS, 2 * ROWS + 5])
+@pytest.mark.parametrize("shift", [0.0, 40.0, -40.0, 200.0, -200.0, -9e4])
+def test_log_sums_of_scores_of_any_size(rows, shift):
+    scores = torch.randn(rows, 333, dtype=torch.float64) * 3 + shift
+    scores[:, ::3] = -torch.inf
+    found = log_sums(scores.float())
+    torch.testing.assert_close(found.double(), scores.logsumexp(1), rtol=3e-7, atol=3e-6)
+
+
+@pytest.mark.parametrize("strange", [torch.inf, -torch.inf, torch.nan])
+def test_log_sums_of_a_strange_row(strange):
+    scores = torch.randn(4, 90)
+    scores[1] = strange
+    scores[2] -= 95.0  # nothing of it is left where it is exponentiated as it is
+    torch.testing.assert_close(log_sums(scores), scores.logsumexp(1), equal_nan=True)

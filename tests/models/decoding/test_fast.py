@@ -249,3 +249,13 @@ def test_a_layer_of_another_kind_inside_a_block_is_called(make_model):
     memory, tokens = model.encode(*sources(6)), torch.arange(6)
     wanted, found = (m.step(tokens, m.start(memory)) for m in (model, fast))
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_what_a_hook_keeps_of_the_embedding_is_not_changed(make_model):
+    model, kept = make_model(SIZE, positions="rotary", scale_embedding=False), []
+    model.target.register_forward_hook(lambda module, args, found: kept.append(found))
+    fast, memory = fastest(model, rows=32), model.encode(*sources(2))
+    assert isinstance(fast, FastDecoder)
+    fast.step(torch.tensor([7, 8]), fast.start(memory))
+    assert torch.equal(kept[0][:, 0], model.target.tokens.weight[[7, 8]])

@@ -18,19 +18,28 @@ BLOCK = 50
 ROWS = 32
 """Rows whose exponentials are summed at once: they stay in the processor's cache."""
 
+LEAST, MOST = 1e-20, 1e37
+"""Sums of exponentials between them are as exact as those of what is left of the largest score."""
+
 
 def log_sums(scores: Tensor) -> Tensor:
     """The logarithm of each row's sum of exponentials. *Shape:* :math:`(N,V)` to :math:`(N)`.
 
-    For 160 rows of 5,000 scores on one thread ``logsumexp`` takes 590 us, in pieces 380.
+    Scores are exponentiated as they are, where that neither overflows nor vanishes: of 32 rows of
+    5,000 scores on one thread in 33 us, ``logsumexp`` takes 66.
 
     Example:
         >>> log_sums(torch.tensor([[0.5, 0.5]]).log()).abs().tolist()
         [0.0]
     """
-    if scores.device.type != "cpu" or len(scores) <= ROWS:
+    if scores.device.type != "cpu":
         return scores.logsumexp(dim=1)
-    return torch.cat([part.logsumexp(dim=1) for part in scores.split(ROWS)])
+    parts = [scores] if len(scores) <= ROWS else scores.split(ROWS)
+    sums = torch.cat([part.exp().sum(dim=1) for part in parts])
+    least, most = torch.aminmax(sums)
+    if least.item() > LEAST and most.item() < MOST:  # not so, too, where one is not a number
+        return sums.log()
+    return torch.cat([part.logsumexp(dim=1) for part in parts])
 
 
 def argmax(scores: Tensor) -> Tensor:
@@ -48,6 +57,8 @@ def argmax(scores: Tensor) -> Tensor:
     inside = scores[:, : blocks * BLOCK].view(rows, BLOCK, blocks)
     block = inside.amax(dim=1).argmax(dim=1)
     members = inside.gather(2, block[:, None, None].expand(rows, BLOCK, 1))[:, :, 0]
+    if blocks * BLOCK == size:
+        return members.argmax(dim=1) * blocks + block
     candidates = torch.cat([members, scores[:, blocks * BLOCK :]], dim=1)
     place = candidates.argmax(dim=1)
     return torch.where(place < BLOCK, place * blocks + block, place + (blocks - 1) * BLOCK)

@@ -190,7 +190,8 @@ class FastDecoder:
 
     def step(self, tokens: Tensor, state: SlotCache) -> Tensor:
         """Reads a token of each row. *Shape:* :math:`(N)` to logits :math:`(N,V)`."""
-        x = self.model.target(tokens[:, None], state.position)[:, 0]
+        # Layers change their input, which a hook may have kept: a copy of 3 us.
+        x = self.model.target(tokens[:, None], state.position)[:, 0].clone()
         mask = state.open_slots()
         for layer in self.laid.layers:
             x = layer(x, state, mask)

@@ -41,26 +41,25 @@ class FastLayer:
         scale = itself.head_dim**-0.5
         self.q = Affine.of(weight[:dim], bias[:dim], copy=copy, scale=scale)
         self.kv = Affine.of(weight[dim:], bias[dim:], copy=copy)
-        self.out = affine(itself.out)
         weight, bias, scale = to_memory.q.weight, to_memory.q.bias, to_memory.head_dim**-0.5
         self.cross_q = Affine.of(weight, bias, copy=copy, scale=scale)
-        self.cross_out = affine(to_memory.out)
         self.feed_forward: Callable[[Tensor], Tensor] = layer.feed_forward
+        outer = None
         if type(layer.feed_forward) is Mlp and _is_linear(layer.feed_forward):
             inner, outer = affine(layer.feed_forward.inner), affine(layer.feed_forward.outer)
             activation = _in_place(layer.feed_forward.activation)
-            self.feed_forward = lambda x: outer(activation(inner(x)))
+            self.feed_forward = lambda x: activation(inner(x))
         self.residuals = [
-            _residual(layer.attention_residual),
-            _residual(layer.cross_attention_residual),
-            _residual(layer.feed_forward_residual),
+            _residual(layer.attention_residual, affine(itself.out)),
+            _residual(layer.cross_attention_residual, affine(to_memory.out)),
+            _residual(layer.feed_forward_residual, outer),
         ]
 
     def __call__(self, x: Tensor, cache: SlotCache, mask: Tensor | None) -> Tensor:
         """Runs one position of each beam.
 
         Args:
-            x: *Shape:* :math:`(GK,D)`.
+            x: It may be changed. *Shape:* :math:`(GK,D)`.
             cache: Its slots are open.
             mask: What :meth:`SlotCache.open_slots` gave.
 
@@ -68,8 +67,8 @@ class FastLayer:
             *Shape:* :math:`(GK,D)`.
         """
         itself, to_memory, feed_forward = self.residuals
-        x = itself(x, lambda h: self.out(self._attend_itself(h, cache, mask)))
-        x = to_memory(x, lambda h: self.cross_out(self._attend_memory(h, cache)))
+        x = itself(x, lambda h: self._attend_itself(h, cache, mask))
+        x = to_memory(x, lambda h: self._attend_memory(h, cache))
         return feed_forward(x, self.feed_forward)
 
     def _attend_itself(self, x: Tensor, cache: SlotCache, mask: Tensor | None) -> Tensor:
@@ -120,12 +119,14 @@ def _turned(module: SelfAttention, q: Tensor, kv: Tensor, position: int) -> tupl
     return turned[:, : module.dim], torch.cat([turned[:, module.dim :], kv[:, module.kv_dim :]], 1)
 
 
-def _residual(residual: Residual) -> Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor]:
-    """The connection around a block, without dropout."""
-    norm = norm_of(residual.norm)
+def _residual(
+    residual: Residual, last: Affine | None
+) -> Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor]:
+    """The connection around a block and its last map, if any, without dropout."""
+    norm, add = norm_of(residual.norm), torch.add if last is None else last.add_to
     if residual.order == "pre":
-        return lambda x, block: x + block(norm(x))
-    return lambda x, block: norm(x + block(x))
+        return lambda x, block: add(x, block(norm(x)))
+    return lambda x, block: norm(add(x, block(x)))
 
 
 def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:

@@ -15,9 +15,16 @@ import torch
 
 from weft.config import registries
 from weft.config.component import Config
+from weft.metrics.answers import QuestionAnswering
 from weft.metrics.classification import Classification
+from weft.metrics.exact_match import ExactMatch
+from weft.metrics.frames import Frames, Trees
+from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric, MetricError
+from weft.metrics.multilabel import MultiLabel
+from weft.metrics.ranking import Ranking
 from weft.metrics.regression import Regression
+from weft.metrics.rouge import Rouge
 from weft.metrics.spans import Spans
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
 from weft.metrics.translation import Bleu, ChrF
@@ -85,6 +92,40 @@ def tagged() -> list[tuple[Any, ...]]:
     return batches
 
 
+LABELS = ["a", "b", "c"]
+
+
+def scores() -> list[tuple[Any, ...]]:
+    return [
+        ([RANDOM.choice(LABELS)], [[round(RANDOM.random(), 1) for _ in LABELS]]) for _ in range(60)
+    ]
+
+
+def frames() -> list[tuple[Any, ...]]:
+    def frame() -> tuple[str, list[tuple[str, int, int]]]:
+        slots = [(slot, RANDOM.randint(0, 2), 3) for slot in LABELS if RANDOM.random() < 0.6]
+        return RANDOM.choice(LABELS), slots
+
+    return [([frame(), frame()], [frame(), frame()]) for _ in range(60)]
+
+
+def trees() -> list[tuple[Any, ...]]:
+    texts = [f"[IN:{i} x [SL:{s} [IN:{i} y ] ] z ]" for i in LABELS for s in LABELS]
+    return pairs([*texts, "[IN:a [SL:b y ] ]"])
+
+
+def label_sets() -> list[tuple[Any, ...]]:
+    def labels() -> list[str]:
+        return [label for label in LABELS if RANDOM.random() < 0.5]
+
+    return [([labels(), labels()], [labels(), labels()]) for _ in range(60)]
+
+
+def questions() -> list[tuple[Any, ...]]:
+    rows = texts()
+    return [([a], [[] if RANDOM.random() < 0.3 else b]) for [a], [b] in rows]
+
+
 def numbers() -> list[tuple[Any, ...]]:
     batches = []
     for _ in range(60):
@@ -114,6 +155,14 @@ CASES = {
         lambda: Classification(["a", "b", "c"], positive="b"), pairs(["a", "b", "c"])
     ),
     "spans": Case(lambda: Spans(kinds=["PER", "LOC"]), tagged()),
+    "label scores": Case(lambda: LabelScores(LABELS, per_label=["b"]), scores(), keeps_rows=True),
+    "frames": Case(Frames, frames()),
+    "trees": Case(Trees, trees()),
+    "multilabel": Case(lambda: MultiLabel(LABELS), label_sets()),
+    "ranking": Case(Ranking, numbers()),
+    "exact match": Case(ExactMatch, texts()),
+    "question answering": Case(QuestionAnswering, questions()),
+    "rouge": Case(Rouge, texts()),
     "regression": Case(Regression, numbers(), keeps_rows=True),
     "chrf++": Case(lambda: ChrF.Config(word_order=2).build(), texts()),
 }

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from weft.metrics.metric import Metric, MetricError
 
-__all__ = ["aligned", "check_state", "distinct_labels", "nan_without"]
+__all__ = ["aligned", "check_state", "distinct_labels", "nan_without", "with_references"]
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -77,3 +77,22 @@ def distinct_labels(metric: Metric, labels: Sequence[str]) -> tuple[str, ...]:
 def nan_without(count: int, values: Mapping[str, float]) -> dict[str, float]:
     """The values, or NaN for each where nothing was counted."""
     return dict(values) if count else dict.fromkeys(values, math.nan)
+
+
+def with_references(
+    metric: Metric, texts: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[tuple[str, Sequence[str]]]:
+    """The texts, each with its references, of which there are one or more.
+
+    Raises:
+        MetricError: They differ in length, or a text has no reference or a bare string.
+    """
+    rows = list(aligned(metric, texts, references))
+    for row, (_, right) in enumerate(rows):
+        if isinstance(right, str) or not right:
+            found = f"the string {_brief(right)}" if isinstance(right, str) else "none"
+            raise MetricError(
+                f"{type(metric).__name__} needs a list of one or more references for each text, "
+                f"but text {row + 1} of {len(rows)} has {found}."
+            )
+    return rows

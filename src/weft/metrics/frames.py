@@ -1,0 +1,215 @@
+"""Frames, an intent with its slots: how many are right as a whole, and how well their parts are."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, final
+
+from typing_extensions import override
+
+from weft.metrics.checks import aligned, nan_without
+from weft.metrics.counted import Counted
+from weft.metrics.metric import Direction, MetricError
+from weft.metrics.tallies import Tally, micro, tally_table
+from weft.metrics.trees import INVALID_TREE, Node, Slot, flat_tree, nodes, read_tree
+
+__all__ = ["FrameCounts", "Frames", "Trees"]
+
+_PARTS = ("intent", "slot")
+_WAYS = ("bracket", "tree")
+
+
+class FrameCounts(Counted):
+    """Base of metrics of frames; all have the values of PyText's, from 0 to 1.
+
+    ``intent_accuracy``: the share of frames whose (outermost) intent is right; ``frame_accuracy``:
+    of those that are right as a whole. ``slot_precision``, ``slot_recall`` and ``slot_f1`` over all
+    slots, one being right if its label and span are. Then for ``bracket`` and ``tree`` each, of
+    ``intent``, ``slot`` and ``overall`` (both together): ``bracket/intent_precision`` and so on. In
+    the way of brackets an intent or slot is right if the gold frame has one of its label and span,
+    in the way of trees if everything in it is right too. Slots where there are none: NaN.
+    """
+
+    @final
+    def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
+        """Adds frames, each as right and as predicted."""
+        counts: dict[str, Counter[str]] = {"frames": Counter()}
+        for gold, predicted in pairs:
+            counts["frames"].update(
+                all=1,
+                right=int(gold == predicted),
+                right_intents=int(gold.label == predicted.label),
+                invalid=int(predicted.label == INVALID_TREE),
+            )
+            for way in _WAYS:
+                both = (nodes(tree, whole=way == "tree") for tree in (gold, predicted))
+                for part, expected, found in zip(_PARTS, *both, strict=True):
+                    sides = {"expected": expected, "predicted": found, "right": expected & found}
+                    for side, group in sides.items():
+                        labels = counts.setdefault(f"{way} {part} {side}", Counter())
+                        for node, n in group.items():
+                            labels[node.label] += n
+        self.add(counts)
+
+    @final
+    def values(self) -> dict[str, float]:
+        """The values that all metrics of frames have."""
+        frames = self.counts("frames")
+        every = max(frames["all"], 1)
+        slots = micro(self.tallies("bracket", "slot").values()).values()
+        values = {
+            "intent_accuracy": frames["right_intents"] / every,
+            "frame_accuracy": frames["right"] / every,
+            **{f"slot_{name}": slots[name] for name in ("precision", "recall", "f1")},
+        }
+        for way in _WAYS:
+            parts = {part: micro(self.tallies(way, part).values()) for part in _PARTS}
+            parts["overall"] = micro(parts.values())
+            values |= {
+                f"{way}/{part}_{name}": value
+                for part, tally in parts.items()
+                for name, value in tally.values().items()
+                if name != "support"
+            }
+        return nan_without(frames["all"], values)
+
+    @final
+    def tallies(self, way: str, part: str) -> dict[str, Tally]:
+        """What was counted of each label, in alphabetical order.
+
+        Args:
+            way: ``bracket`` or ``tree``.
+            part: ``intent`` or ``slot``.
+        """
+        right, predicted, expected = (
+            self.counts(f"{way} {part} {side}") for side in ("right", "predicted", "expected")
+        )
+        labels = sorted({*predicted, *expected})
+        return {label: Tally(right[label], predicted[label], expected[label]) for label in labels}
+
+    @final
+    def table(self, way: str = "bracket") -> str:
+        """Precision, recall, F1 and support of each intent and slot, as text."""
+        tallies = [
+            (f"{part} {label}", tally)
+            for part in _PARTS
+            for label, tally in self.tallies(way, part).items()
+        ]
+        return tally_table(dict(tallies))
+
+    @abstractmethod
+    @override
+    def update(self, *args: Any, **kwargs: Any) -> None: ...
+
+    @abstractmethod
+    @override
+    def compute(self) -> dict[str, float]: ...
+
+    @abstractmethod
+    @override
+    def directions(self) -> Mapping[str, Direction]: ...
+
+
+@final
+class Frames(FrameCounts):
+    """One intent a row, with slots that do not nest. Values: see ``FrameCounts``.
+
+    Example:
+        >>> metric = Frames()
+        >>> metric.update(
+        ...     [("set_alarm", [("time", 3, 5), ("day", 6, 7)])],
+        ...     [("set_alarm", [("time", 3, 5)])],
+        ... )
+        >>> values = metric.compute()
+        >>> values["intent_accuracy"], values["frame_accuracy"], round(values["slot_f1"], 3)
+        (1.0, 0.0, 0.667)
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"frames": "flat"})
+
+    @override
+    def update(
+        self,
+        gold: Sequence[tuple[str, Collection[Slot]]],
+        predicted: Sequence[tuple[str, Collection[Slot]]],
+    ) -> None:
+        """Adds rows.
+
+        Args:
+            gold: The right intent of each row, and its slots as label, start and end, in any unit;
+                a slot given twice counts once.
+            predicted: What was given to each.
+
+        Raises:
+            MetricError: The lengths differ.
+        """
+        self.add_trees([(flat_tree(*a), flat_tree(*b)) for a, b in aligned(self, gold, predicted)])
+
+    @override
+    def compute(self) -> dict[str, float]:
+        return self.values()
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.values(), "higher")
+
+
+@final
+class Trees(FrameCounts):
+    """One nested parse a row, written ``[IN:LABEL words [SL:LABEL words ] ]``.
+
+    Values: those of ``FrameCounts``, and ``invalid_trees``, the share of predictions that are no
+    tree. Such a prediction counts as the intent ``IN:INVALID_TREE`` without slots. Spans are those
+    of ``read_tree``, as in PyText: words count only by their length and place, so for parses whose
+    words are generated, see ``ExactMatch`` too.
+
+    Example:
+        >>> metric = Trees()
+        >>> metric.update(
+        ...     ["[IN:CALL call [SL:PERSON mom ] ]"] * 2, ["[IN:CALL call mom ]", "[IN:CALL"]
+        ... )
+        >>> values = metric.compute()
+        >>> values["intent_accuracy"], values["frame_accuracy"], values["invalid_trees"]
+        (0.5, 0.0, 0.5)
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"frames": "nested"})
+
+    @override
+    def update(self, gold: Sequence[str], predicted: Sequence[str]) -> None:
+        """Adds rows.
+
+        Args:
+            gold: The right parse of each.
+            predicted: The parse given to each; it may be any text.
+
+        Raises:
+            MetricError: The lengths differ, or a right parse is no tree; nothing was added then.
+        """
+        pairs = []
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            try:
+                tree = read_tree(right)
+            except MetricError as error:
+                raise MetricError(f"Row {row + 1} of {len(gold)}: {error}") from error
+            pairs.append((tree, _read_any(given, like=tree)))
+        self.add_trees(pairs)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        frames = self.counts("frames")
+        share = {"invalid_trees": frames["invalid"] / max(frames["all"], 1)}
+        return {**self.values(), **nan_without(frames["all"], share)}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {**dict.fromkeys(self.values(), "higher"), "invalid_trees": "lower"}
+
+
+def _read_any(text: str, *, like: Node) -> Node:
+    try:
+        return read_tree(text)
+    except MetricError:
+        return Node(INVALID_TREE, like.start, like.end)

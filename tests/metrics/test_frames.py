@@ -1,0 +1,201 @@
+import pytest
+
+from weft.metrics.frames import Frames, Trees
+from weft.metrics.metric import MetricError
+from weft.metrics.tallies import micro
+from weft.metrics.trees import Node
+
+Counts = tuple[int, int, int]
+
+
+def intent(label: str, *slots: Node, start: int = 0, end: int = 20) -> Node:
+    return Node(label, start, end, tuple(sorted(slots)))
+
+
+def slot(label: str, start: int, end: int, *intents: Node) -> Node:
+    return Node(label, start, end, intents)
+
+
+NESTED = intent(
+    "intent1", slot("slot1", 1, 5, intent("intent2", slot("slot2", 1, 2), start=1, end=5))
+)
+
+# Predicted, gold, and (TP, FP, FN) of bracket intents and slots, then of tree intents and slots:
+# TEST_EXAMPLES of pytext/metrics/tests/intent_slot_metrics_test.py.
+PYTEXT: list[tuple[Node, Node, Counts, Counts, Counts, Counts]] = [
+    (
+        intent("intent1", slot("slot1", 1, 2)),
+        intent("intent1", slot("slot1", 1, 2)),
+        *((1, 0, 0), (1, 0, 0)),
+        *((1, 0, 0), (1, 0, 0)),
+    ),
+    (
+        intent("intent1"),
+        intent("intent1", slot("slot1", 1, 2)),
+        *((1, 0, 0), (0, 0, 1)),
+        *((0, 1, 1), (0, 0, 1)),
+    ),
+    (
+        intent("intent1", slot("slot1", 1, 2)),
+        intent("intent2", slot("slot2", 1, 2)),
+        *((0, 1, 1), (0, 1, 1)),
+        *((0, 1, 1), (0, 1, 1)),
+    ),
+    (
+        intent("intent1", slot("slot1", 1, 3)),
+        intent("intent1", slot("slot1", 2, 4)),
+        *((1, 0, 0), (0, 1, 1)),
+        *((0, 1, 1), (0, 1, 1)),
+    ),
+    (
+        intent("intent1", slot("slot1", 1, 3)),
+        intent("intent1", slot("slot1", 6, 7)),
+        *((1, 0, 0), (0, 1, 1)),
+        *((0, 1, 1), (0, 1, 1)),
+    ),
+    (
+        intent("intent1", slot("slot2", 10, 12)),
+        intent("intent1", slot("slot1", 6, 7), slot("slot2", 10, 12)),
+        *((1, 0, 0), (1, 0, 1)),
+        *((0, 1, 1), (1, 0, 1)),
+    ),
+    (
+        intent("intent1", slot("slot1", 2, 5), slot("slot2", 6, 10), slot("slot3", 11, 20)),
+        intent("intent1", slot("slot1", 1, 11), slot("slot3", 11, 20)),
+        *((1, 0, 0), (1, 2, 1)),
+        *((0, 1, 1), (1, 2, 1)),
+    ),
+    (
+        intent("intent1", slot("slot1", 1, 10), slot("slot2", 11, 20)),
+        intent("intent1", slot("slot1", 1, 10)),
+        *((1, 0, 0), (1, 1, 0)),
+        *((0, 1, 1), (1, 1, 0)),
+    ),
+    (NESTED, NESTED, *((2, 0, 0), (2, 0, 0)), *((2, 0, 0), (2, 0, 0))),
+    (
+        intent(
+            "intent1",
+            slot(
+                "slot1",
+                1,
+                5,
+                intent("intent2", slot("slot2", 1, 2), slot("slot3", 4, 5), start=1, end=5),
+            ),
+        ),
+        intent("intent1", slot("slot1", 1, 5)),
+        *((1, 1, 0), (1, 2, 0)),
+        *((0, 2, 1), (0, 3, 1)),
+    ),
+    (
+        intent(
+            "intent1",
+            slot(
+                "slot1",
+                1,
+                6,
+                intent("intent2", slot("slot4", 4, 6), slot("slot3", 1, 2), start=1, end=6),
+            ),
+            slot("slot2", 7, 10),
+        ),
+        intent(
+            "intent1",
+            slot(
+                "slot1",
+                1,
+                5,
+                intent("intent2", slot("slot3", 1, 2), slot("slot4", 4, 5), start=1, end=5),
+            ),
+            slot("slot2", 7, 10),
+        ),
+        *((1, 1, 1), (2, 2, 2)),
+        *((0, 2, 2), (2, 2, 2)),
+    ),
+]
+
+
+def counted(pairs: list[tuple[Node, Node]]) -> Trees:
+    metric = Trees()
+    metric.add_trees([(gold, predicted) for predicted, gold in pairs])
+    return metric
+
+
+@pytest.mark.parametrize("example", range(len(PYTEXT)))
+def test_the_confusions_of_pytext(example: int) -> None:
+    predicted, gold, *expected = PYTEXT[example]
+    metric = counted([(predicted, gold)])
+    found = []
+    for way in ("bracket", "tree"):
+        for part in ("intent", "slot"):
+            tally = micro(metric.tallies(way, part).values())
+            false = (tally.predicted - tally.right, tally.expected - tally.right)
+            found.append((tally.right, *false))
+    assert found == expected
+
+
+def test_the_scores_of_pytext() -> None:
+    values = counted([(p, g) for p, g, *_ in PYTEXT]).compute()
+    assert values["intent_accuracy"] == pytest.approx(10 / 11)
+    assert values["frame_accuracy"] == pytest.approx(2 / 11)
+    values = counted([(p, g) for p, g, *_ in PYTEXT[7:11]]).compute()
+    expected = {
+        "bracket/intent": (5 / 7, 5 / 6, 10 / 13),
+        "bracket/slot": (6 / 11, 6 / 8, 12 / 19),
+        "bracket/overall": (11 / 18, 11 / 14, 22 / 32),
+        "tree/intent": (2 / 7, 2 / 6, 4 / 13),
+        "tree/slot": (5 / 11, 5 / 8, 10 / 19),
+        "tree/overall": (7 / 18, 7 / 14, 14 / 32),
+        "slot": (6 / 11, 6 / 8, 12 / 19),
+    }
+    for name, scores in expected.items():
+        found = [values[f"{name}_{of}"] for of in ("precision", "recall", "f1")]
+        assert found == pytest.approx(scores)
+
+
+def test_scores_of_each_label_are_those_of_pytext() -> None:
+    tallies = counted([(p, g) for p, g, *_ in PYTEXT[7:11]]).tallies("bracket", "slot")
+    found = {label: (t.precision, t.recall, t.f1) for label, t in tallies.items()}
+    assert found == {
+        "slot1": (0.75, 0.75, 0.75),
+        "slot2": (0.5, 1.0, pytest.approx(2 / 3)),
+        "slot3": (0.5, 1.0, pytest.approx(2 / 3)),
+        "slot4": (0.0, 0.0, 0.0),
+    }
+
+
+def test_flat_frames() -> None:
+    metric = Frames()
+    metric.update(
+        [("a", [("s", 0, 1), ("t", 2, 3)]), ("b", []), ("b", [])],
+        [("a", {("t", 2, 3), ("s", 0, 1)}), ("b", [("s", 0, 1)]), ("a", [])],
+    )
+    values = metric.compute()
+    assert values["intent_accuracy"] == pytest.approx(2 / 3)
+    assert values["frame_accuracy"] == pytest.approx(1 / 3)
+    assert (values["slot_precision"], values["slot_recall"]) == (2 / 3, 1.0)
+    assert values["tree/slot_f1"] == values["bracket/slot_f1"] == values["slot_f1"] == 0.8
+    assert metric.table().splitlines()[1] == "intent a     0.5000  1.0000  0.6667        1"
+
+
+def test_any_text_may_be_predicted() -> None:
+    metric = Trees()
+    gold = ["[IN:A x [SL:B y ] ]"] * 4
+    metric.update(gold, ["[IN:A x [SL:B y ] ]", "", "]]]][[[", "[IN:A x [SL:B y ]"])
+    values = metric.compute()
+    assert values["invalid_trees"] == 0.75
+    assert values["intent_accuracy"] == values["frame_accuracy"] == 0.25
+    assert (values["slot_precision"], values["slot_recall"]) == (1.0, 0.25)
+    assert metric.tallies("bracket", "intent")["IN:INVALID_TREE"].predicted == 3
+
+
+def test_a_right_parse_must_be_one() -> None:
+    metric = Trees()
+    with pytest.raises(
+        MetricError, match=r"^Row 2 of 2: A parse is written .* 1 brackets stay open"
+    ):
+        metric.update(["[IN:A x ]", "[IN:A x"], ["[IN:A x ]", "[IN:A x ]"])
+    assert metric.state_dict() == Trees().state_dict()
+
+
+def test_flat_and_nested_frames_do_not_add_up() -> None:
+    with pytest.raises(MetricError, match=r"Frames counts with the settings {'frames': 'flat'}"):
+        Frames().merge_state(Trees().state_dict())

@@ -1,12 +1,14 @@
-"""bf16: products are narrow, everything that is kept is not, and a run is as reproducible."""
+"""Products are narrow, everything that is kept is not, and a run is as reproducible."""
 
 import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from weft.errors import UserError
 from weft.models.losses import cross_entropy
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks import Translation
+from weft.training.precision import TYPES, autocast
 
 
 class Sees(Translation):
@@ -22,14 +24,12 @@ class Sees(Translation):
         return loss
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_only_the_products_are_narrow(bench, precision):
     trainer = bench.but(task_class=Sees).make(precision=precision, max_steps=3)
     trainer.fit()
-    wide, narrow = {torch.float32}, {torch.bfloat16}
-    assert trainer.task.seen == {
-        "product": narrow if precision == "bf16" else wide, "loss": wide,
-    }  # fmt: skip
+    wide = {torch.float32}
+    assert trainer.task.seen == {"product": {TYPES.get(precision, torch.float32)}, "loss": wide}
     kept = [*trainer.task.module.state_dict().values()]
     kept += [v for s in trainer.optimizer.state_dict()["state"].values() for v in s.values()]
     assert {v.dtype for v in kept if isinstance(v, torch.Tensor) and v.is_floating_point()} == wide
@@ -56,6 +56,20 @@ def test_a_killed_run_is_the_undisturbed_one(bench):
     resumed = here.make()
     resumed.fit()
     assert differences(outcome(whole), outcome(resumed)) == []
+
+
+def test_a_device_without_such_products_is_refused(monkeypatch):
+    with pytest.raises(UserError) as caught:
+        autocast("fp16", "meta")
+    assert str(caught.value).startswith(
+        f"trainer.precision is fp16, which torch {torch.__version__} does not compute with on "
+        "meta: "
+    )
+    assert str(caught.value).endswith("\nLeave it at fp32, or choose another device or precision.")
+    # What torch does about a type that a device of a known kind has not: it warns, and ignores it.
+    monkeypatch.setitem(TYPES, "fp16", torch.float64)
+    with pytest.raises(UserError, match="does not compute with on cpu"):
+        autocast("fp16", "cpu")
 
 
 @pytest.mark.parametrize("projected", [False, True])

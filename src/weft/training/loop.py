@@ -28,6 +28,7 @@ from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.initial import Initial
+from weft.training.loss_scale import LossScale
 from weft.training.nonfinite import NonFinite, Untouched, broken_step
 from weft.training.outset import directions_of, fast_paths, selection_for, total_steps
 from weft.training.precision import autocast
@@ -83,6 +84,7 @@ class Trainer(Component):
         task.module.to(env.device)
         self.weights = Weights(task.module, ema=config.ema)
         self.numbers = autocast(config.precision, env.device)
+        self.loss_scale = LossScale(config.precision)
         self.nonfinite = NonFinite(config.on_nonfinite, limit=config.max_nonfinite)
         self.reporters, self.callbacks = Reporters(reporters), list(callbacks)
         self.ranks = Ranks(env)
@@ -133,17 +135,18 @@ class Trainer(Component):
         for batch in group.batches:
             with self.numbers:
                 loss = self.task.training_step(batch)
-            loss.total.backward()  # gradients of a sum ...
+            self.loss_scale.of(loss.total).backward()  # gradients of a sum ...
             loss = loss.detach()
             count, total = count + loss.count, total + loss.total
             losses.append(loss)
         # ... of a mean over all ranks and batches
-        factor = self.ranks.size / self.ranks.sum_(count)
+        factor = self.ranks.size / self.loss_scale.now / self.ranks.sum_(count)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = norm_of(gradients) * factor
         if not math.isfinite((norm + total).item()):  # the one synchronization of a step
             return self.leave_out(group, before, norm=norm, total=total, count=count)
         self.nonfinite.fine(before.steps + 1)
+        self.loss_scale.fine()
         clip = self.config.clip_norm
         if clip is not None and norm > clip:
             factor = factor * clip / norm
@@ -169,7 +172,8 @@ class Trainer(Component):
         due = last or evaluation or config.report_every.due(before, now)
         if due and self.sums.steps:
             values, rates = self.sums.pop()
-            values |= {**self.nonfinite.pop(), "lr": self.optimizer.param_groups[0]["lr"]}
+            values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
+            values["lr"] = self.optimizer.param_groups[0]["lr"]
             self.report("train", now, values, rates)
         best = False
         if evaluation and self.selection:
@@ -192,6 +196,7 @@ class Trainer(Component):
         parts = {
             **self.weights.parts,
             **self.nonfinite.parts,
+            **self.loss_scale.parts,
             "optimizer": self.optimizer,
             "data": self.data,
             "clock": self.clock,
@@ -232,6 +237,10 @@ class Trainer(Component):
 
     def leave_out(self, group: Group, before: Progress, **found: torch.Tensor) -> Progress:
         """Goes on after a step that is not finite, or raises, by ``trainer.on_nonfinite``."""
+        loss_is_fine = found["total"].isfinite() and found["count"]
+        if loss_is_fine and self.loss_scale.overflowed():
+            self.optimizer.zero_grad(set_to_none=True)
+            return self.took(group, before, seconds=self.clock.seconds - before.seconds)
         examples = [row for batch in group.batches for row in self.data.data.examples(batch)]
         error = broken_step(before.steps + 1, examples=examples, **found)
         self.nonfinite.take(error, step=before.steps + 1)

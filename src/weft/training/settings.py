@@ -45,8 +45,9 @@ class TrainerConfig(Config):
     max_nonfinite: int = MAX_NONFINITE
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
     precision: Precision = "fp32"
-    """Type of the matrix products in training steps: ``bf16`` is faster where the hardware has it;
-    weights, gradients and the optimizer are float32 in any case."""
+    """Type of the matrix products in training steps: ``bf16``, and ``fp16`` with a scaled loss, are
+    faster where the hardware has them; weights, gradients and the optimizer are float32 in any
+    case."""
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""

@@ -1,0 +1,124 @@
+"""fp16: the loss is scaled, an overflow is no broken number, and the factor is state."""
+
+import math
+
+import pytest
+import torch
+
+from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from weft.errors import NonFiniteError
+from weft.tasks import Loss, Translation
+from weft.training import Every, loss_scale
+from weft.training.loss_scale import GROWS_AFTER, LEAST, MOST, START, LossScale
+
+
+class Overflows(Translation):
+    """Gradients of a loss that is scaled by more than 16 are infinite."""
+
+    most = 16.0
+
+    def training_step(self, batch):
+        found = super().training_step(batch)
+        found.total.register_hook(lambda g: g * math.inf if g > self.most else g)
+        return found
+
+
+def test_a_scaled_loss_gives_the_gradients_of_the_loss(bench, monkeypatch):
+    """In float32 numbers a power of 2 changes no digit; so it is the plain run, to the last bit."""
+    plain = bench.but(folder=bench.folder / "plain").make(max_steps=4)
+    plain.fit()
+    scaled = bench.but(folder=bench.folder / "scaled").make(max_steps=4)
+    scaled.loss_scale = LossScale("fp16")
+    scaled.fit()
+    wanted, found = outcome(plain), outcome(scaled)
+    for part in ("model", "optimizer", "last"):
+        assert differences(wanted[part], found[part]) == [], part
+
+
+def test_fp16_learns_what_float32_learns(bench):
+    losses = []
+    for precision in ("fp32", "fp16"):
+        here = bench.but(folder=bench.folder / precision, dropout=0.0, task={"generate": False})
+        here.make(precision=precision, max_steps=15).fit()
+        lines = metrics_of(here.folder)
+        losses.append([line["loss"] for line in lines if line["split"] == "valid"])
+    assert losses[0] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+    assert losses[1][-1] < 0.9 * losses[1][0]
+
+
+def test_a_step_that_overflows_is_left_out_and_counted_and_the_factor_halves(bench):
+    here = bench.but(task_class=Overflows)
+    trainer = here.make(precision="fp16", max_steps=8, report_every=Every(4))
+    trainer.fit()
+    assert START == 128
+    lines = [line for line in metrics_of(here.folder) if line["split"] == "train"]
+    said = [(line["step"], line.get("overflowed_steps"), line["loss_scale"]) for line in lines]
+    assert said == [(4, 3.0, 16.0), (5, None, 16.0), (8, None, 16.0)]
+    steps = {s["step"].item() for s in trainer.optimizer.state_dict()["state"].values()}
+    assert steps == {5.0}  # 8 without 3
+    assert "nonfinite" not in trainer.parts
+
+
+def test_a_killed_run_is_the_undisturbed_one(bench):
+    here = bench.but(
+        task_class=Overflows, valid_data=None, test_data=None,
+        trainer={"precision": "fp16", "save_every": Every(1), "max_steps": 6},
+    )  # fmt: skip
+    whole = here.but(folder=bench.folder / "whole").make()
+    whole.fit()
+    for step in (2, 4):
+        killed = here.but(folder=bench.folder / f"killed-{step}")
+        with pytest.raises(Killed):
+            killed.make(KillAt(step)).fit()
+        resumed = killed.make()
+        resumed.fit()
+        assert differences(outcome(whole), outcome(resumed)) == []
+        assert resumed.loss_scale.state_dict() == whole.loss_scale.state_dict()
+
+
+def test_at_its_least_the_gradient_itself_is_broken(bench, monkeypatch):
+    monkeypatch.setattr(Overflows, "most", 0.0)
+    monkeypatch.setattr(loss_scale, "LEAST", START / 4)
+    with pytest.raises(NonFiniteError, match=r"^The gradient norm is (nan|inf) at step 3; "):
+        bench.but(task_class=Overflows).make(precision="fp16").fit()
+
+
+class Broken(Translation):
+    """Its loss is no number."""
+
+    def training_step(self, batch):
+        found = super().training_step(batch)
+        return Loss(found.total * math.nan, found.count, found.sums)
+
+
+def test_no_factor_mends_a_loss_that_is_not_finite(bench):
+    with pytest.raises(NonFiniteError, match=r"^The loss is nan at step 1; "):
+        bench.but(task_class=Broken).make(precision="fp16").fit()
+
+
+def test_it_doubles_after_many_good_steps_in_a_row_and_has_bounds():
+    scale = LossScale("fp16")
+    for _ in range(GROWS_AFTER - 1):
+        scale.fine()
+    assert scale.overflowed()
+    assert scale.now == START / 2
+    for _ in range(GROWS_AFTER):
+        assert scale.now == START / 2
+        scale.fine()
+    assert scale.now == START
+    for _ in range(40 * GROWS_AFTER):
+        scale.fine()
+    assert scale.now == MOST
+    while scale.overflowed():
+        pass
+    assert scale.now == LEAST
+    assert scale.of(torch.tensor(3.0)).item() == 3 * LEAST
+
+
+def test_other_precisions_have_none():
+    for precision in ("fp32", "bf16"):
+        scale, total = LossScale(precision), torch.tensor(3.0)
+        scale.fine()
+        assert scale.of(total) is total
+        assert (scale.overflowed(), scale.now, scale.pop(), scale.parts) == (False, 1.0, {}, {})

@@ -3,42 +3,20 @@
 import errno
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 
 import pytest
 import torch
 
+from tests.checkpoint.saving import Part, keep_saving, save
 from weft.checkpoint import Checkpoints
 from weft.checkpoint.manifest import Manifest, seal, unseal, verify
 from weft.errors import CheckpointError, StorageError
-
-
-class Part:
-    """A tensor and a number that belong together: weight == step everywhere."""
-
-    def __init__(self, step=0, size=300):
-        self.step = step
-        self.weight = torch.full((size,), float(step))
-
-    def state_dict(self):
-        return {"step": self.step, "weight": self.weight}
-
-    def load_state_dict(self, state):
-        self.step, self.weight = state["step"], state["weight"]
-
-
-def write_text(folder):
-    (folder / "tokenizer.json").write_text('{"type": "words", "size": 12}')
-
-
-def save(store, step):
-    return store.save(step, {"model": Part(step), "optimizer": Part(step)}, write_text=write_text)
 
 
 def restored(folder):
@@ -361,55 +339,26 @@ def test_the_manifest_says_what_wrote_it(tmp_path):
     assert (manifest.step, manifest.serial) == (1, 1)
 
 
-SAVING = """
-import sys, itertools
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from weft.checkpoint import Checkpoints
-
-class Part:
-    def __init__(self, step):
-        self.step = step
-    def state_dict(self):
-        return {"step": self.step, "weight": torch.full((300,), float(self.step))}
-    def load_state_dict(self, state):
-        assert torch.equal(state["weight"], torch.full((300,), float(state["step"])))
-        self.step = state["step"]
-
-store = Checkpoints(Path(sys.argv[1]), keep=2)
-model, optimizer = Part(0), Part(0)
-start = store.restore({"model": model, "optimizer": optimizer}) or 0
-assert model.step == optimizer.step == start
-print(start, flush=True)
-for step in itertools.count(start + 1):
-    parts = {"model": Part(step), "optimizer": Part(step)}
-    store.save(step, parts, write_text=lambda f: (f / "tokenizer.json").write_text("{}"))
-    if step % 3 == 0:
-        store.mark_best(step)
-"""
-
-
 def kill_campaign(folder, kills, seed):
     """Kills a saving process at random moments; each start must find the last state, whole."""
+    processes = multiprocessing.get_context("forkserver")  # torch is imported once, not each time
+    processes.set_forkserver_preload(["weft.checkpoint"])
     rng = random.Random(seed)
     inside, previous = 0, 0
     for number in range(kills):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVING, str(folder)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        line = process.stdout.readline()
-        assert line, process.stderr.read()
-        assert int(line) >= previous, number
+        ours, theirs = processes.Pipe(duplex=False)
+        process = processes.Process(target=keep_saving, args=(folder, theirs))
+        process.start()
+        theirs.close()
+        assert ours.recv() >= previous, number
+        if number % 3 == 2:  # after a save, however slow the machine is
+            ours.recv()
         time.sleep(rng.uniform(0.0, 0.08))
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        process.stdout.close()
-        process.stderr.close()
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        process.close()
+        ours.close()
         inside += any(".tmp-" in name for name in os.listdir(folder)) if folder.exists() else 0
         if (folder / "last.json").exists():
             last = Checkpoints(folder).last()

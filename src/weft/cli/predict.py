@@ -1,6 +1,7 @@
 """``weft predict RUN [FILE]``: answer rows, from a file, a pipe, or typed one by one."""
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -30,23 +31,41 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
-    from weft.recipes.reload import load
-
     typed = args.file == "-" and sys.stdin.isatty()
     source = (
         None if typed else _opened(args.file)
     )  # a wrong name is said before the model is loaded
-    predictor = load(
-        args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code
-    )
-    if source is None:
-        return _interactive(predictor, json_lines=args.json)
-    with source:
+    with source or contextlib.nullcontext():
+        predictor = _loaded(args)
+        if source is None:
+            return _interactive(predictor, json_lines=args.json)
         reader = _Reader(source, json_lines=args.json)
         failed = sum(_write(result, json_lines=args.json) for result in reader.answers(predictor))
     if failed:
         print(f"{failed:,} of {reader.count:,} rows could not be answered.", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _loaded(args: argparse.Namespace) -> Any:
+    """The predictor of a run, or of an export, for which torch is not needed."""
+    from pathlib import Path
+
+    from weft.exported.manifest import is_export
+
+    if not is_export(Path(args.run)):
+        from weft.recipes.reload import load
+
+        return load(
+            args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code
+        )
+    if args.checkpoint != "best":
+        raise UserError(
+            f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
+            f"{args.checkpoint} out, or name the run."
+        )
+    from weft.exported import load as load_export
+
+    return load_export(args.run, device=args.device)
 
 
 def _opened(file: str) -> IO[bytes]:

@@ -1,18 +1,17 @@
 """A predictor: text in, typed answer out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from weft.errors import DataError
+from typing_extensions import override
+
+from weft.exported.rows import RowPredictor
 from weft.tasks.task import Row, Task
 
 __all__ = ["Predictor"]
 
-CHUNK_CHARACTERS = 1_000_000
-"""A stream answers fewer rows together where they are this long: memory stays bounded."""
 
-
-class Predictor:
+class Predictor(RowPredictor):
     """Answers strings with the task's trained module and its saved text path.
 
     Args:
@@ -25,95 +24,18 @@ class Predictor:
     """
 
     def __init__(self, task: Task, *, checkpoint: str = "") -> None:
+        super().__init__(task.text.input_columns)
         self.task, self.checkpoint = task, checkpoint
-        self.columns: tuple[str, ...] = tuple(task.text.input_columns)
         task.module.eval()
 
-    @overload
-    def __call__(self, row: str | Row) -> Any: ...
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Any]:
+        return self.task.predict(rows)
 
-    @overload
-    def __call__(self, row: Sequence[str | Row]) -> list[Any]: ...
+    @override
+    def check(self, row: Row) -> None:
+        self.task.check(row)
 
-    def __call__(self, row: str | Row | Sequence[str | Row]) -> Any:
-        """Answers one row (a string, or a mapping of columns), or a list of rows in order.
-
-        Raises:
-            DataError: A row cannot be answered; says which, and why.
-        """
-        if isinstance(row, str | Mapping):
-            return self.task.predict([self.row(row)])[0]
-        given: object = row
-        if isinstance(given, bytes) or not isinstance(given, Iterable):
-            raise DataError(
-                f"Wanted a string, a mapping of columns, or a list of these; "
-                f"found {type(row).__name__}."
-            )
-        return self.task.predict([self.row(one) for one in row])
-
-    def row(self, given: str | Row) -> Row:
-        """A row of the columns the model reads: a string fills the only one."""
-        wanted = ", ".join(self.columns)
-        if isinstance(given, str):
-            if len(self.columns) != 1:
-                raise DataError(f"This model reads the columns {wanted}; a string fills only one.")
-            return {self.columns[0]: given}
-        if not isinstance(given, Mapping):
-            raise DataError(
-                f"A row is a string or a mapping of columns ({wanted}); "
-                f"found {type(given).__name__}."
-            )
-        missing = [name for name in self.columns if name not in given]
-        if missing:
-            raise DataError(
-                f"A row needs the columns {wanted}; '{missing[0]}' is missing. "
-                f"Found: {', '.join(map(str, given)) or 'none'}."
-            )
-        return given
-
-    def stream(self, rows: Iterable[str | Row], *, size: int = 256) -> Iterator[dict[str, Any]]:
-        """Answers any number of rows in bounded memory, in order; a bad row becomes an error row.
-
-        Args:
-            rows: Strings or mappings, as they come.
-            size: Rows answered together, at most; they are sorted by length inside.
-
-        Yields:
-            Per row its inputs with ``prediction`` and ``score``, or with ``error``.
-        """
-        chunk: list[str | Row] = []
-        characters = 0
-        for row in rows:
-            chunk.append(row)
-            characters += _characters(row)
-            if len(chunk) >= size or characters >= CHUNK_CHARACTERS:
-                yield from self._answered(chunk)
-                chunk, characters = [], 0
-        if chunk:
-            yield from self._answered(chunk)
-
-    def _answered(self, chunk: Sequence[str | Row]) -> Iterator[dict[str, Any]]:
-        good: list[Row] = []
-        results: list[tuple[dict[str, Any], str | None]] = []
-        for given in chunk:
-            try:
-                row = self.row(given)
-                self.task.check(row)
-            except DataError as error:
-                shown = dict(given) if isinstance(given, Mapping) else {self.columns[0]: given}
-                results.append((shown, str(error)))
-            else:
-                results.append((dict(row), None))
-                good.append(row)
-        answers = iter(self.task.predict(good))
-        for shown, problem in results:
-            if problem is None:
-                yield {**shown, **self.task.answer_row(next(answers))}
-            else:
-                yield {**shown, "error": problem}
-
-
-def _characters(row: object) -> int:
-    if isinstance(row, Mapping):
-        return sum(len(value) for value in row.values() if isinstance(value, str))
-    return len(row) if isinstance(row, str | bytes) else 0
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        return self.task.answer_row(answer)

@@ -19,10 +19,11 @@ from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import PlanError, UserError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
+from weft.recipes.export import refuse_exports
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, read_data
-from weft.recipes.run import seed_of
+from weft.recipes.run import exports_of, seed_of
 from weft.recipes.run_folder import refuse_collision
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
@@ -192,6 +193,8 @@ class _Walk:
         self.attempt("predict", steps.predict)
         if self.attempt("trainer", steps.trainer):
             self.attempt("memory", steps.memory)
+        if names := exports_of(self.plan):
+            self.attempt("export", lambda: refuse_exports(names, self.session) or ", ".join(names))
 
     def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""

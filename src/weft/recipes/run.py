@@ -17,6 +17,7 @@ from weft.config.recipe import Recipe
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
+from weft.recipes.export import export_trained, refuse_exports
 from weft.recipes.machine import machine
 from weft.recipes.need import Need, measure_need, recorded_need
 from weft.recipes.planning import Planned, plan_recipe
@@ -100,6 +101,7 @@ def train(
         LOG.info(note)
     if planned.script is not None:
         refuse_collision(planned.script, local_modules(planned.table))
+    refuse_exports(exports_of(planned.plan))
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     changes: dict[str, Any] = {}
     if planned.run is not None and not again:
@@ -138,6 +140,12 @@ def _done(folder: RunFolder, planned: Planned) -> Run:
             "nothing: parts are saved when a run ends. Another run takes them from the whole one "
             "by trainer.initialize and trainer.initialize_from; or train anew with --again."
         )
+    for name in exports_of(planned.plan):
+        if not (folder.path / "export" / name).is_dir():
+            raise UserError(
+                f"{folder.path} is finished, so trainer.export={name} would export nothing. "
+                f"Export it now: weft export {folder.path} --format {name}"
+            )
     LOG.info("This run is finished: %s", folder.path)
     return Run(folder.path, folder.result)
 
@@ -182,9 +190,11 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         need = _need(trainer, folder)
         facts = {"data": data, "data_summary": summary, "need": need and need.record}
         write(folder, planned, built, facts)
+        refuse_exports(exports_of(plan), session)
         if need is not None:
             need.tell(trainer)
         trainer.fit()
+        export_trained(folder.path, exports_of(plan), session)
         result = dict(getattr(trainer, "summary", {}))
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
@@ -221,6 +231,11 @@ def recorded(folder: RunFolder) -> Iterator[None]:
         if folder.info:
             folder.write_info(finished=False, failed=str(error))
         raise
+
+
+def exports_of(plan: Plan) -> tuple[str, ...]:
+    """The formats that ``trainer.export`` names; a trainer of the recipe's own may have none."""
+    return tuple(plan.settings.get("trainer", {}).get("export") or ())
 
 
 def seed_of(plan: Plan) -> int:

@@ -1,40 +1,17 @@
 """Generated answers, and the text that a person wants them to begin with."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-from typing_extensions import override
 
 from weft.errors import DataError
+from weft.exported.answers import Translated as Translated
 from weft.models.decoding import Hypothesis
 from weft.tasks.task import Row
 from weft.text.paths import Seq2SeqText
 
-__all__ = ["Translated", "answer_of", "prefix_ids", "prefix_of"]
+__all__ = ["answer_of", "prefix_ids", "prefix_of"]
 
 PREFIX = "prefix"
 """The column of a row that its answer is to begin with."""
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A generated text with its score; ``str()`` gives the text.
-
-    Example:
-        >>> print(Translated("Bonjour.", -0.31))
-        Bonjour.
-    """
-
-    text: str
-    """The text."""
-    score: float
-    """Its length-normalized log-probability (natural logarithm; higher is more certain)."""
-    alternatives: tuple["Translated", ...] = ()
-    """The other hypotheses of an n-best search, best first."""
-
-    @override
-    def __str__(self) -> str:
-        return self.text
 
 
 def answer_of(hypotheses: Sequence[Hypothesis], texts: Iterator[str]) -> Translated:

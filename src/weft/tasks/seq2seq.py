@@ -369,12 +369,7 @@ class Seq2Seq(Task):
     @override
     def answer_row(self, answer: Translated) -> dict[str, Any]:
         """An answer as plain data."""
-        row: dict[str, Any] = {"prediction": answer.text, "score": round(answer.score, 6)}
-        if answer.alternatives:
-            row["alternatives"] = [
-                {"prediction": a.text, "score": round(a.score, 6)} for a in answer.alternatives
-            ]
-        return row
+        return answer.row()
 
 
 def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,0 +1,52 @@
+"""``weft export RUN --format FORMAT``: write a trained run as a folder that needs no torch."""
+
+import argparse
+from typing import Any
+
+from weft.cli.arguments import add_run, log_lines
+
+__all__ = ["add", "run"]
+
+
+def add(subparsers: Any) -> None:
+    """Adds the command."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write a trained run as a folder that answers without torch",
+        description="Writes graph, text path and a manifest into one folder, and compares it with "
+        "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it.",
+    )
+    add_run(parser)
+    parser.add_argument("--format", required=True, metavar="FORMAT", help="ctranslate2")
+    parser.add_argument(
+        "--out", metavar="FOLDER", help="the folder to write; by default RUN/export/FORMAT"
+    )
+    parser.add_argument(
+        "--rows",
+        metavar="FILE",
+        help="a text file of rows to compare on; by default rows of the run's valid_data, or those "
+        "it kept",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exports, and says how the export differs from the run."""
+    log_lines()
+    from weft.recipes.export import export
+
+    made = export(
+        args.run,
+        args.format,
+        out=args.out,
+        rows=args.rows,
+        checkpoint=args.checkpoint,
+        device=args.device,
+        allow_code=args.allow_code,
+    )
+    found = made.comparison
+    print(
+        f"Compared on {found.rows:,} rows of {found.where}: {found.same:,} answers are the same, "
+        f"log-probabilities a token differ by at most {found.largest:.1g}."
+    )
+    print(made.folder)
+    return 0

@@ -1,0 +1,105 @@
+"""A graph that CTranslate2 runs: from ids to the ids of answers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+from weft.exported.answers import Found
+from weft.exported.manifest import ExportError
+from weft.exported.search import Search
+from weft.text.tokenizer import VocabInfo
+
+__all__ = ["CTranslate2Graph", "names_of"]
+
+PATIENCE = 3.0
+"""Times ``beam_size`` sequences are finished before a search ends whose own end CTranslate2 does
+not know (``heuristic``, ``never``): with 3 it found what weft found in 240 of 240 searches with
+random weights, with 1 in 236."""
+
+
+def names_of(vocab: VocabInfo) -> list[str]:
+    """How the targets' exported vocabulary calls its ids: by the ids, but for three marks.
+
+    Example:
+        >>> names_of(VocabInfo(size=6, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0))
+        ['0', '<unk>', '<s>', '</s>', '4', '5']
+    """
+    names = [str(i) for i in range(vocab.size)]
+    marks = (("<unk>", vocab.unk_idx), ("<s>", vocab.bos_idx), ("</s>", vocab.eos_idx))
+    for name, place in marks:
+        names[place] = name
+    return names
+
+
+class CTranslate2Graph:
+    """A translator of CTranslate2.
+
+    Args:
+        folder: Where ``model.bin`` is.
+        search: How it searches.
+        vocab: Facts of the text path's vocabulary.
+        prefix: Ids that every target begins with.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        threads: Threads of a processor; 0 is as many as CTranslate2 thinks best.
+
+    Raises:
+        ExportError: CTranslate2 cannot read the graph.
+        UserError: The device is not there.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        search: Search,
+        *,
+        vocab: VocabInfo,
+        prefix: Sequence[int],
+        device: str = "auto",
+        threads: int = 0,
+    ) -> None:
+        import ctranslate2
+
+        name, _, index = device.partition(":")
+        if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
+            raise UserError(f"CTranslate2 runs on cpu or cuda; --device {device} is neither.")
+        self.search, self.prefix = search, list(prefix)
+        self.names = names_of(vocab)
+        self.ids = {name: i for i, name in enumerate(self.names)}
+        try:
+            self.translator: Any = ctranslate2.Translator(
+                str(folder), device=name, device_index=int(index or 0), intra_threads=threads
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ExportError(f"{folder}: CTranslate2 cannot use this graph: {error}") from error
+
+    def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
+        """Searches targets.
+
+        Args:
+            rows: Ids of sources.
+            limit: Most ids of a target, its end mark included.
+
+        Returns:
+            Hypotheses of each row, the best first.
+        """
+        search, begun = self.search, [self.names[i] for i in self.prefix[1:]]
+        results = self.translator.translate_batch(
+            [[str(i) for i in row] for row in rows],
+            target_prefix=[begun] * len(rows) if begun else None,
+            beam_size=search.beam_size,
+            num_hypotheses=search.n_best,
+            patience=1.0 if search.early_stopping == "first" else PATIENCE,
+            length_penalty=search.length_penalty,
+            max_decoding_length=limit,
+            min_decoding_length=0,
+            max_input_length=0,
+            return_scores=True,
+        )
+        return [
+            [
+                Found([self.ids[name] for name in names[len(begun) :]], score)
+                for names, score in zip(result.hypotheses, result.scores, strict=True)
+            ]
+            for result in results
+        ]

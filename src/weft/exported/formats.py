@@ -1,0 +1,33 @@
+"""The formats an export can have, and the packages that each needs."""
+
+import importlib.util
+from typing import Literal
+
+from weft.errors import MissingExtraError, UserError
+
+__all__ = ["FORMATS", "Format", "refuse_missing"]
+
+Format = Literal["ctranslate2"]
+"""Names of formats; the extra that brings a format's packages is called the same."""
+FORMATS: dict[str, tuple[str, ...]] = {"ctranslate2": ("ctranslate2",)}
+"""Format to the packages without which it can neither be written nor run."""
+
+
+def refuse_missing(name: str) -> None:
+    """Refuses a format that is unknown, or whose packages are not installed.
+
+    Raises:
+        UserError: There is no such format.
+        MissingExtraError: A package is missing; names the extra that brings it.
+
+    Example:
+        >>> refuse_missing("tflite")
+        Traceback (most recent call last):
+        weft.errors.UserError: There is no export format 'tflite'; wanted one of: ctranslate2.
+    """
+    if name not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")
+    for package in FORMATS[name]:
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, extra=name, what=f"The export format '{name}'")

@@ -1,0 +1,218 @@
+"""Weft's Transformer as CTranslate2 runs it: the same weights under CTranslate2's names.
+
+What CTranslate2 has no word for is refused, by the name of the setting.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from weft.errors import UserError
+from weft.exported.ctranslate2 import names_of
+from weft.models.layers.attention import CrossAttention, SelfAttention
+from weft.models.layers.embedding import Embedding
+from weft.models.layers.feed_forward import FeedForward, Mlp
+from weft.models.layers.gated import Gated
+from weft.models.layers.heads import MultiHead
+from weft.models.layers.layer import Layer, LayerStack
+from weft.models.layers.norms import LayerNorm, RMSNorm
+from weft.models.layers.positions import PositionTable
+from weft.models.transformer import Transformer
+from weft.text.tokenizer import VocabInfo
+
+__all__ = ["refusals", "write"]
+
+
+def refusals(module: nn.Module) -> list[str]:
+    """What of a module CTranslate2 cannot compute, a line each; empty where it can all.
+
+    Example:
+        >>> refusals(nn.Linear(1, 1))
+        ['the model must be a weft.models.Transformer, but is a Linear']
+    """
+    if not isinstance(module, Transformer):
+        found = type(module).__name__
+        return [f"the model must be a weft.models.Transformer, but is a {found}"]
+    config = module.config
+    problems = [
+        *_stack_refusals("encoder", config.encoder, module.source),
+        *_stack_refusals("decoder", config.decoder, module.target),
+    ]
+    own, cross = config.decoder.layer.attention, config.decoder.layer.cross_attention
+    if not isinstance(cross, MultiHead.Config):
+        problems.append(f"model.decoder.layer.cross_attention is a {_kind(cross)}, not multi_head")
+    if cross.num_heads != own.num_heads:
+        problems.append(
+            f"model.decoder.layer.cross_attention.num_heads is {cross.num_heads}, but "
+            f"model.decoder.layer.attention.num_heads {own.num_heads}: they must be alike"
+        )
+    if getattr(cross, "num_kv_heads", None) not in (None, cross.num_heads):
+        problems.append(_grouped("decoder.layer.cross_attention"))
+    if config.encoder.layer.norm.eps != config.decoder.layer.norm.eps:
+        problems.append(
+            f"model.encoder.layer.norm.eps is {config.encoder.layer.norm.eps}, but "
+            f"model.decoder.layer.norm.eps {config.decoder.layer.norm.eps}: they must be alike"
+        )
+    return problems
+
+
+def _stack_refusals(name: str, config: Any, front: Embedding) -> Iterator[str]:
+    """What is wrong with an encoder or decoder."""
+    layer, where = config.layer, f"model.{name}"
+    if not isinstance(front.positions, PositionTable):
+        yield f"{where}.positions is a {_kind(config.positions)}, not sinusoidal or learned"
+    if not isinstance(layer.attention, MultiHead.Config):
+        yield f"{where}.layer.attention is a {_kind(layer.attention)}, not multi_head"
+    elif layer.attention.num_kv_heads not in (None, layer.attention.num_heads):
+        yield _grouped(f"{name}.layer.attention")
+    if not isinstance(layer.feed_forward, Mlp.Config | Gated.Config):
+        yield f"{where}.layer.feed_forward is a {_kind(layer.feed_forward)}, not mlp or gated"
+    if not isinstance(layer.norm, LayerNorm.Config | RMSNorm.Config):
+        yield f"{where}.layer.norm is a {_kind(layer.norm)}, not layer_norm or rms_norm"
+
+
+def _grouped(where: str) -> str:
+    return f"model.{where}.num_kv_heads is set: heads that share keys are not written"
+
+
+def _kind(config: Any) -> str:
+    """How a recipe names the kind of a component."""
+    owner = type(config).__qualname__.removesuffix(".Config")
+    return owner or type(config).__name__
+
+
+def write(module: nn.Module, folder: Path, *, vocab: VocabInfo, start_idx: int) -> None:
+    """Writes ``model.bin``, ``config.json`` and the vocabulary that CTranslate2 loads.
+
+    The names of the vocabulary are the ids themselves, but for the marks of targets: the text path
+    that is written beside turns text to ids. A source's end mark is no mark to CTranslate2, which
+    would answer nothing to an empty source.
+
+    Args:
+        module: The model, in which :func:`refusals` finds nothing.
+        folder: An empty folder.
+        vocab: Facts of the tokenizer's vocabulary.
+        start_idx: The id that every target begins with.
+
+    Raises:
+        UserError: The module cannot be written; says what of it.
+    """
+    if problems := refusals(module):
+        raise UserError("CTranslate2 cannot run this model: " + "; ".join(problems) + ".")
+    assert isinstance(module, Transformer)
+    from ctranslate2.specs.transformer_spec import TransformerSpec
+
+    config = module.config
+    with torch.no_grad():
+        spec = TransformerSpec(_encoder_spec(module), _decoder_spec(module))
+        _fill_front(spec.encoder, spec.encoder.embeddings[0], module.source)
+        _fill_front(spec.decoder, spec.decoder.embeddings, module.target)
+        _fill_stack(spec.encoder, module.encoder)
+        _fill_stack(spec.decoder, module.decoder)
+        spec.decoder.projection.weight = _numbers(module.output_weight)
+        if isinstance(module.output_bias, Tensor):
+            spec.decoder.projection.bias = _numbers(module.output_bias)
+    names = names_of(vocab)
+    spec.register_source_vocabulary([str(i) for i in range(vocab.size)])
+    spec.register_target_vocabulary(names)
+    spec.config.add_source_eos = False  # the text path has put it there
+    spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
+    spec.config.unk_token = names[vocab.unk_idx]
+    spec.config.decoder_start_token = names[start_idx]
+    spec.config.layer_norm_epsilon = config.encoder.layer.norm.eps
+    spec.validate()
+    spec.optimize()  # equal matrices are written once
+    spec.save(str(folder))
+
+
+def _shared(config: Any) -> dict[str, Any]:
+    """What both kinds of stack are made with."""
+    from ctranslate2.specs.common_spec import Activation
+
+    block = config.layer.feed_forward
+    activation = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    return {
+        "num_heads": config.layer.attention.num_heads,
+        "pre_norm": config.layer.norm_order == "pre",
+        "activation": activation[block.activation],
+        "ffn_glu": isinstance(block, Gated.Config),
+        "rms_norm": isinstance(config.layer.norm, RMSNorm.Config),
+    }
+
+
+def _encoder_spec(module: Transformer) -> Any:
+    from ctranslate2.specs.transformer_spec import TransformerEncoderSpec
+
+    config = module.config
+    return TransformerEncoderSpec(config.num_encoder_layers, **_shared(config.encoder))
+
+
+def _decoder_spec(module: Transformer) -> Any:
+    from ctranslate2.specs.transformer_spec import TransformerDecoderSpec
+
+    config = module.config
+    return TransformerDecoderSpec(config.num_decoder_layers, **_shared(config.decoder))
+
+
+def _fill_front(side: Any, embeddings: Any, front: Embedding) -> None:
+    """Token vectors and positions."""
+    assert isinstance(front.positions, PositionTable)
+    embeddings.weight = _numbers(front.tokens.weight)
+    side.position_encodings.encodings = _numbers(front.positions.table[front.positions.offset :])
+    side.scale_embeddings = front.scale != 1.0
+
+
+def _fill_stack(side: Any, stack: LayerStack) -> None:
+    """All layers of an encoder or decoder and the last normalization."""
+    if not isinstance(stack.norm, nn.Identity):
+        _fill_norm(side.layer_norm, stack.norm)
+    for target, layer in zip(side.layer, stack.layers, strict=True):
+        assert isinstance(layer, Layer)
+        _fill_attention(target.self_attention, layer.get_submodule("attention"))
+        _fill_norm(target.self_attention.layer_norm, layer.get_submodule("attention_residual.norm"))
+        if hasattr(target, "attention"):
+            _fill_attention(target.attention, layer.get_submodule("cross_attention"))
+            norm = layer.get_submodule("cross_attention_residual.norm")
+            _fill_norm(target.attention.layer_norm, norm)
+        block = layer.get_submodule("feed_forward")
+        assert isinstance(block, FeedForward)
+        _fill_feed_forward(target.ffn, block)
+        _fill_norm(target.ffn.layer_norm, layer.get_submodule("feed_forward_residual.norm"))
+
+
+def _fill_attention(target: Any, module: nn.Module) -> None:
+    """Both fuse the projections of one input in the same order."""
+    assert isinstance(module, SelfAttention | CrossAttention)
+    fused = [module.qkv] if isinstance(module, SelfAttention) else [module.q, module.kv]
+    for linear, ours in zip(target.linear, [*fused, module.out], strict=True):
+        _fill_linear(linear, ours)
+
+
+def _fill_feed_forward(target: Any, block: FeedForward) -> None:
+    if isinstance(block, Gated):
+        _fill_linear(target.linear_0, block.gate)
+        _fill_linear(target.linear_0_noact, block.inner)
+    else:
+        assert isinstance(block, Mlp)
+        _fill_linear(target.linear_0, block.inner)
+    _fill_linear(target.linear_1, block.outer)
+
+
+def _fill_linear(target: Any, linear: nn.Linear) -> None:
+    target.weight = _numbers(linear.weight)
+    target.bias = _numbers(linear.bias)
+
+
+def _fill_norm(target: Any, norm: nn.Module) -> None:
+    target.gamma = _numbers(norm.get_parameter("weight"))
+    if isinstance(norm, LayerNorm):
+        target.beta = _numbers(norm.get_parameter("bias"))
+
+
+def _numbers(tensor: Tensor) -> NDArray[Any]:
+    return np.ascontiguousarray(tensor.detach().float().cpu().numpy())

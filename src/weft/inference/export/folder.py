@@ -1,0 +1,105 @@
+"""Writing an export: whole and compared, or not at all."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from weft.errors import DataError, UserError
+from weft.exported.formats import FORMATS, refuse_missing
+from weft.exported.loading import GRAPH, TEXT, open_graph
+from weft.exported.manifest import seal_folder
+from weft.inference.export import ctranslate2
+from weft.inference.export.compare import Comparison, compare
+from weft.inference.export.expressible import refuse_inexpressible, search_of
+from weft.inference.predictor import Predictor
+from weft.runtime.files import make_folder, new_folder
+from weft.tasks.seq2seq import Seq2Seq
+from weft.tasks.task import Row
+
+__all__ = ["ROWS", "write_export"]
+
+ROWS = 64
+"""Rows that an export is compared on at most."""
+
+
+def write_export(
+    predictor: Predictor,
+    name: str,
+    out: Path,
+    *,
+    rows: Sequence[Row],
+    where: str,
+    source: Mapping[str, Any],
+    replace: bool = False,
+) -> Comparison:
+    """Writes one folder: graph, text path, and ``export.json`` that lists and describes them.
+
+    Args:
+        predictor: The trained model.
+        name: The format.
+        out: The folder; it appears when it is whole and was compared.
+        rows: Real rows to compare on; those that the model cannot answer are left out, and
+            :data:`ROWS` of the others, evenly spread, are taken.
+        where: Where the rows come from.
+        source: What the model is, for the manifest.
+        replace: Whether a folder of that name gives way.
+
+    Returns:
+        What the comparison found.
+
+    Raises:
+        UserError: The model cannot be exported, the folder is there, or no row can be compared on.
+        MissingExtraError: A package is missing.
+        ExportError: The export differs by more than is allowed; nothing was written.
+    """
+    refuse_missing(name)
+    refuse_inexpressible(predictor.task, name)
+    if out.exists() and not replace:
+        raise UserError(f"{out} is there already. Delete it, or name another folder with --out.")
+    task = predictor.task
+    assert isinstance(task, Seq2Seq), "others are refused"
+    chosen = _spread([row for row in rows if _answerable(predictor, row)])
+    if not chosen:
+        raise UserError(
+            f"None of the {len(rows):,} rows of {where} can be answered, so the export cannot be "
+            "compared with the model. Name a text file of rows with --rows FILE."
+        )
+    make_folder(out.parent)
+    with new_folder(out, replace=replace) as folder:
+        search = search_of(task)
+        (folder / GRAPH).mkdir()
+        task.text.save(folder / TEXT)
+        ctranslate2.write(
+            task.module,
+            folder / GRAPH,
+            vocab=task.text.tokenizer.vocab_info,
+            start_idx=task.text.target_prefix[0],
+        )
+        exported = open_graph(folder, search, device="cpu")
+        found = compare(predictor, exported, chosen, where=where)
+        found.check()
+        versions = {package: version(package) for package in ("weft", "torch", *FORMATS[name])}
+        facts = {
+            "graph": name,
+            "search": search.to_json(),
+            "source": {**source, "checkpoint": predictor.checkpoint},
+            "compared": found.to_json(),
+            "versions": versions,
+        }
+        seal_folder(folder, facts)
+    return found
+
+
+def _answerable(predictor: Predictor, row: Row) -> bool:
+    try:
+        predictor.check(predictor.row(row))
+    except DataError:
+        return False
+    return not row.get("prefix")
+
+
+def _spread(rows: Sequence[Row]) -> Sequence[Row]:
+    if len(rows) <= ROWS:
+        return rows
+    return [rows[i * len(rows) // ROWS] for i in range(ROWS)]

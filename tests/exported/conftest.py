@@ -1,0 +1,21 @@
+"""One export of the tiny trained run, and a copy to change."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.trained_run import library_run
+from weft.recipes.export import export
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "ctranslate2"
+    return export(library_run(), "ctranslate2", out=folder).folder
+
+
+@pytest.fixture
+def folder(exported, tmp_path) -> Path:
+    shutil.copytree(exported, tmp_path / "copy")
+    return tmp_path / "copy"

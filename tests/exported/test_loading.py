@@ -1,0 +1,250 @@
+"""An export answers what its run answers, without torch; a changed one is refused and not run."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import weft
+from tests.trained_run import PAIRS, library_run
+from weft.cli.main import main
+from weft.errors import DataError, UserError
+from weft.exported import load
+from weft.exported.manifest import MANIFEST, ExportError, seal_folder
+
+TEXTS = [source for source, _ in PAIRS] + [
+    "",
+    "   ",
+    "👩‍👩‍👧‍👦",
+    "漢字仮名交じり文",
+    "a\0b",
+    "<pad> <s> </s>",
+]
+
+
+@pytest.fixture(scope="module")
+def model(exported):
+    return load(exported, device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def predictor():
+    return weft.load(library_run())
+
+
+def test_it_answers_as_the_run_does(model, predictor):
+    ours, theirs = model(TEXTS), predictor(TEXTS)
+    assert [a.text for a in ours] == [a.text for a in theirs]
+    assert [a.score for a in ours] == pytest.approx([a.score for a in theirs], abs=1e-5)
+    assert type(ours[0]) is type(theirs[0])
+    assert model([]) == []
+    assert model({"source": "Go.", "id": "7"}).text == predictor("Go.").text
+
+
+def test_a_stream_has_an_error_row_in_its_place(model, predictor):
+    rows = ["Go.", "x" * 10_000, {"text": "Go."}, {"source": "Go.", "prefix": "Va"}, "\ud800"]
+    found = list(model.stream([*rows, "Go."], size=2))
+    assert found[0] == found[-1] == next(predictor.stream(["Go."]))
+    assert [row.get("error") for row in found[1:-1]] == [
+        "'source' is longer than the 64 tokens the model takes.",
+        "A row needs the columns source; 'source' is missing. Found: text.",
+        "An export answers without a 'prefix'; this row has one. Ask the run it was made of.",
+        "Text 0 is not text, or holds half of a surrogate pair: '\\ud800'. "
+        "Give strings decoded as UTF-8.",
+    ]
+
+
+def test_an_input_that_is_too_long_is_named(model):
+    with pytest.raises(DataError, match=r"^Input 2 has \d+ tokens; the model takes at most 64\.$"):
+        model(["Go.", "The cat sleeps. " * 100])
+
+
+def test_torch_is_not_needed(exported):
+    program = (
+        "import sys, weft.exported\n"
+        f"model = weft.exported.load({str(exported)!r}, device='cpu', threads=1)\n"
+        "assert model('Go.').text is not None\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predictor):
+    rows = tmp_path / "rows.txt"
+    rows.write_text("Go.\nThe cat sleeps.\n", encoding="utf-8")
+    assert main(["predict", str(exported), str(rows), "--device", "cpu"]) == 0
+    expected = [predictor(text).text for text in ("Go.", "The cat sleeps.")]
+    assert capsys.readouterr().out.splitlines() == expected
+    assert main(["predict", str(exported), str(rows), "--checkpoint", "last"]) == 2
+    assert (
+        f"{exported} is an export, which holds one checkpoint. Leave --checkpoint last out, or "
+        "name the run." in capsys.readouterr().err
+    )
+
+
+def test_a_device_that_is_none_is_refused(exported):
+    with pytest.raises(UserError) as caught:
+        load(exported, device="mps")
+    assert str(caught.value) == "CTranslate2 runs on cpu or cuda; --device mps is neither."
+
+
+def test_a_folder_that_is_no_export_is_refused(tmp_path):
+    with pytest.raises(UserError) as caught:
+        load(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} is no export: it has no export.json. Wanted a folder that weft export wrote."
+    )
+
+
+# --- a hostile hand -----------------------------------------------------------------------------
+
+
+def flip(path, place=100):
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+def resealed(folder, **facts):
+    """The manifest with other facts and a digest that fits: what a stranger can write."""
+    path = folder / MANIFEST
+    content = json.loads(path.read_bytes())
+    del content["digest"]
+    content |= facts
+    body = json.dumps(content, indent=1).encode().removesuffix(b"\n}")
+    digest = hashlib.sha256(body).hexdigest()
+    path.write_bytes(body + f',\n "digest": "{digest}"\n}}\n'.encode())
+
+
+GOOD = {"size": 1, "sha256": "0" * 64}
+DAMAGES = {
+    "a byte of the graph": (
+        lambda f: flip(f / "graph/model.bin"),
+        "graph/model.bin: its bytes are not those that were written",
+    ),
+    "a byte of the tokenizer": (
+        lambda f: flip(f / "text/tokenizer/sentencepiece.model"),
+        "text/tokenizer/sentencepiece.model: its bytes are not those that were written",
+    ),
+    "a byte of the manifest": (
+        lambda f: flip(f / MANIFEST),
+        "export.json: its own digest does not fit its content",
+    ),
+    "a file missing": (
+        lambda f: (f / "graph/config.json").unlink(),
+        "graph/config.json: missing",
+    ),
+    "a longer file": (
+        lambda f: (f / "text/text.json").write_bytes(b" " * 999),
+        "text/text.json: 999 bytes instead of 167",
+    ),
+    "a foreign file": (
+        lambda f: (f / "graph/more.json").write_text("{}"),
+        "'graph/more.json': not listed in export.json",
+    ),
+    "a foreign folder": (lambda f: (f / "code").mkdir(), "'code': not listed in export.json"),
+    "a link": (
+        lambda f: ((f / "graph/model.bin").unlink(), (f / "graph/model.bin").symlink_to("/etc")),
+        "graph/model.bin: cannot be read: a symbolic link",
+    ),
+    "a pipe": (
+        lambda f: ((f / "graph/model.bin").unlink(), os.mkfifo(f / "graph/model.bin")),
+        "graph/model.bin: not a regular file",
+    ),
+    "a huge manifest": (
+        lambda f: (f / MANIFEST).write_bytes(b" " * (1 << 20) + b"{}"),
+        "export.json: 1,048,578 bytes are more than the 1,048,576 allowed",
+    ),
+    "a manifest that is a link": (
+        lambda f: (
+            (f / MANIFEST).rename(f.with_name("elsewhere"))
+            and (f / MANIFEST).symlink_to(f.with_name("elsewhere"))
+        ),
+        "export.json: cannot be read: a symbolic link",
+    ),
+    "another format": (
+        lambda f: resealed(f, format=2),
+        "export.json: format 2 is not the one this weft reads (1)",
+    ),
+    "a path that leaves the folder": (
+        lambda f: resealed(f, files={"../secret": GOOD}),
+        "export.json: '../secret' is not a name inside the folder",
+    ),
+    "an absolute path": (
+        lambda f: resealed(f, files={"/etc/passwd": GOOD}),
+        "export.json: '/etc/passwd' is not a name inside the folder",
+    ),
+    "an entry without a size": (
+        lambda f: resealed(f, files={"graph/model.bin": {"size": -1, "sha256": "0" * 64}}),
+        "export.json: the entry of 'graph/model.bin' has no valid size and sha256",
+    ),
+    "too many files": (
+        lambda f: resealed(f, files={f"{i}": GOOD for i in range(1_001)}),
+        "export.json: it lists more than 1,000 files",
+    ),
+    "an unknown key": (
+        lambda f: resealed(f, code="import os"),
+        "export.json: these keys are missing or unknown: code",
+    ),
+    "no mapping": (lambda f: resealed(f, search=[]), "export.json: 'search' must be a mapping"),
+    "a graph without a name": (lambda f: resealed(f, graph=7), "export.json: 'graph' must be text"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_was_changed_is_refused(folder, name, monkeypatch):
+    damage, error = DAMAGES[name]
+    damage(folder)
+    monkeypatch.setattr("weft.exported.loading.open_graph", lambda *_, **__: pytest.fail("opened"))
+    with pytest.raises(ExportError) as caught:
+        load(folder)
+    assert str(caught.value) == (
+        f"{folder} is no export that can be used: {error}. Export the run again: "
+        "weft export RUN --format ctranslate2"
+    )
+
+
+SEARCH = {
+    "beam_size": (0, "the setting 'beam_size' of the search cannot be 0"),
+    "n_best": (2, "the setting 'n_best' of the search cannot be 2"),
+    "max_length": (1 << 40, f"the setting 'max_length' of the search cannot be {1 << 40}"),
+    "max_length_a": (1e300, "the setting 'max_length_a' of the search cannot be 1e+300"),
+    "length_penalty": (True, "the setting 'length_penalty' of the search cannot be True"),
+    "early_stopping": ("soon", "the setting 'early_stopping' of the search cannot be 'soon'"),
+    "code": ("x", "the settings of the search are not this weft's: code"),
+}
+
+
+@pytest.mark.parametrize("name", SEARCH)
+def test_settings_no_search_can_have_are_refused(folder, name):
+    value, error = SEARCH[name]
+    search = json.loads((folder / MANIFEST).read_bytes())["search"]
+    resealed(folder, search={**search, name: value})
+    with pytest.raises(ExportError) as caught:
+        load(folder)
+    assert str(caught.value) == f"{folder / MANIFEST}: {error}."
+
+
+def test_a_graph_of_another_program_is_refused(folder):
+    resealed(folder, graph="tflite")
+    with pytest.raises(ExportError) as caught:
+        load(folder)
+    assert str(caught.value) == f"{folder}: this weft runs graphs of ctranslate2, not 'tflite'."
+
+
+@pytest.mark.parametrize("keep", [0, 3, 2_000])
+def test_a_graph_that_was_cut_by_a_stranger_is_an_error(folder, keep):
+    path = folder / "graph/model.bin"
+    path.write_bytes(path.read_bytes()[:keep])
+    facts = json.loads((folder / MANIFEST).read_bytes())
+    (folder / MANIFEST).unlink()
+    del facts["digest"], facts["format"], facts["files"]
+    seal_folder(folder, facts)
+    with pytest.raises(ExportError, match="CTranslate2 cannot use this graph: "):
+        load(folder)

@@ -1,0 +1,33 @@
+"""Models with weights that differ in every number, on the tokenizer of the tiny run."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import weft
+from tests.trained_run import library_run
+from weft.inference import Predictor
+from weft.models.transformer import Transformer
+from weft.tasks import Translation
+
+
+@pytest.fixture(scope="session")
+def translator() -> Callable[..., Predictor]:
+    """Makes a predictor of a model and a task with these settings."""
+    tokenizer = weft.load(library_run()).task.text.tokenizer
+
+    def make(
+        *, seed: int = 0, task: Translation.Config | None = None, **model: object
+    ) -> Predictor:
+        torch.manual_seed(seed)
+        settings = {"dim": 16, "ffn_dim": 32, "num_heads": 2, "max_length": 48}
+        layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}
+        module = Transformer.Config(**{**settings, **layers, **model}).build(tokenizer=tokenizer)
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+        config = task or Translation.Config()
+        return Predictor(config.build(module=module, tokenizer=tokenizer), checkpoint="made")
+
+    return make

@@ -1,0 +1,229 @@
+"""What CTranslate2 answers with weft's weights is what weft answers, or it is refused."""
+
+import json
+
+import pytest
+import torch
+
+from tests.trained_run import PAIRS
+from weft.errors import MissingExtraError, UserError
+from weft.exported import load
+from weft.exported.manifest import MANIFEST, ExportError
+from weft.inference.export import ctranslate2
+from weft.inference.export.folder import ROWS, write_export
+from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.decoding import Decoding
+from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.layers.gated import Gated
+from weft.models.layers.heads import MultiHead
+from weft.models.layers.norms import LayerNorm, RMSNorm
+from weft.models.layers.talking_heads import TalkingHeads
+from weft.tasks import Translation
+
+SOURCES = [{"source": source} for source, _ in PAIRS]
+
+
+def both(**blocks):
+    """The same blocks in encoder and decoder."""
+    return {
+        "encoder": TransformerEncoder.Config(layer=TransformerEncoderLayer.Config(**blocks)),
+        "decoder": TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**blocks)),
+    }
+
+
+MODELS = {
+    "default": {},
+    "post-norm, gelu": {"norm_order": "post", "activation": "gelu"},
+    "learned positions": {"positions": "learned", "position_offset": 2},
+    "nothing shared": {"tie": "none", "output_bias": True, "scale_embedding": False},
+    "decoder shared, silu": {"tie": "decoder", "activation": "silu"},
+    "tensor2tensor": {"positions": "sinusoidal_tensor2tensor", "num_encoder_layers": 1},
+    "gated and rms": both(feed_forward=Gated.Config(), norm=RMSNorm.Config()),
+    "another eps": both(norm=LayerNorm.Config(eps=0.01)),
+}
+SEARCHES = {
+    "greedy": Decoding(),
+    "short": Decoding(max_length_a=0.0, max_length_b=5),
+    "beam": Decoding(beam_size=4, n_best=3, early_stopping="first"),
+    "beam, no penalty": Decoding(beam_size=3, length_penalty=0.0, early_stopping="first"),
+    "beam, heuristic": Decoding(beam_size=3, length_penalty=0.6),
+}
+
+
+def exported(predictor, folder, rows=SOURCES, **more):
+    found = write_export(
+        predictor, "ctranslate2", folder / "out", rows=rows, where="rows", source={}, **more
+    )
+    return found, load(folder / "out", device="cpu", threads=1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_it_can_express_answers_alike(translator, tmp_path, name):
+    predictor = translator(**MODELS[name])
+    found, model = exported(predictor, tmp_path)
+    assert (found.rows, found.same) == (len(SOURCES), len(SOURCES))
+    assert found.largest < 1e-5
+    assert [a.text for a in model(SOURCES)] == [a.text for a in predictor(SOURCES)]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_answers_alike(translator, tmp_path, name):
+    predictor = translator(task=Translation.Config(decoding=SEARCHES[name]), seed=3)
+    _, model = exported(predictor, tmp_path)
+    for ours, theirs in zip(model(SOURCES), predictor(SOURCES), strict=True):
+        assert ours.text == theirs.text
+        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+        assert [a.text for a in ours.alternatives] == [a.text for a in theirs.alternatives]
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_real_rows_are_answered_alike(translator, tmp_path, shared_data, beam_size):
+    lines = (shared_data / "tatoeba-en-fr" / "dev.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [{"source": line.split("\t")[0]} for line in lines[:600:3]]
+    decoding = Decoding(beam_size=beam_size, early_stopping="first")
+    predictor = translator(task=Translation.Config(decoding=decoding), seed=5)
+    found, model = exported(predictor, tmp_path, rows)
+    assert found.same == found.rows == ROWS
+    rows = [row for row in rows if len(row["source"]) < 40]
+    assert len(rows) > 50
+    assert [a.text for a in model(rows)] == [a.text for a in predictor(rows)]
+
+
+REFUSED = {
+    "rotary positions": (
+        {"positions": "rotary"},
+        "model.encoder.positions is a RotaryPositions, not sinusoidal or learned",
+    ),
+    "talking heads": (
+        both(attention=TalkingHeads.Config()),
+        "model.encoder.layer.attention is a TalkingHeads, not multi_head",
+    ),
+    "grouped queries": (
+        both(attention=MultiHead.Config(num_kv_heads=1)),
+        "model.decoder.layer.attention.num_kv_heads is set: heads that share keys are not written",
+    ),
+    "two eps": (
+        {"decoder": both(norm=LayerNorm.Config(eps=0.1))["decoder"]},
+        "model.encoder.layer.norm.eps is 1e-05, but model.decoder.layer.norm.eps 0.1: they must be "
+        "alike",
+    ),
+    "other cross heads": (
+        {
+            "decoder": TransformerDecoder.Config(
+                layer=TransformerDecoderLayer.Config(cross_attention=MultiHead.Config(num_heads=4))
+            )
+        },
+        "model.decoder.layer.cross_attention.num_heads is 4, but "
+        "model.decoder.layer.attention.num_heads 2: they must be alike",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_model_it_cannot_express_is_refused_by_its_settings(translator, tmp_path, name):
+    settings, error = REFUSED[name]
+    with pytest.raises(UserError) as caught:
+        exported(translator(**settings), tmp_path)
+    head, *lines, end = str(caught.value).splitlines()
+    assert head == "This model cannot be exported to ctranslate2, which has no word for:"
+    assert f"  {error}" in lines
+    assert end == "Train it without these, or use the run itself: weft predict RUN."
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "error"),
+    [
+        ({"decoding": Decoding(sample=True)}, "task.decoding.sample is True"),
+        (
+            {"decoding": Decoding(repetition_penalty=1.2)},
+            "task.decoding.repetition_penalty is 1.2",
+        ),
+        ({"decoding": Decoding(no_repeat_ngram=3)}, "task.decoding.no_repeat_ngram is 3"),
+        ({"decoding": Decoding(min_length=3)}, "task.decoding.min_length is 3"),
+        ({"decoding": Decoding(unknown_penalty=2.0)}, "task.decoding.unknown_penalty is 2.0"),
+        ({"answer_prefix": "Le"}, "task.answer_prefix is 'Le'"),
+    ],
+)
+def test_a_search_it_cannot_express_is_refused(translator, tmp_path, config, error):
+    with pytest.raises(UserError, match="cannot be exported to ctranslate2") as caught:
+        exported(translator(task=Translation.Config(**config)), tmp_path)
+    assert str(caught.value).splitlines()[1:-1] == [f"  {error}"]
+
+
+def test_a_task_that_answers_by_its_own_code_is_refused(translator, tmp_path):
+    predictor = translator()
+    task = type("Own", (Translation,), {"generate": lambda self, *_: None})
+    predictor.task.__class__ = task
+    with pytest.raises(UserError, match="  Own answers by code of its own"):
+        exported(predictor, tmp_path)
+
+
+# --- compared, or not there -----------------------------------------------------------------------
+
+
+def test_wrong_weights_are_found_and_leave_nothing(translator, tmp_path, monkeypatch):
+    write = ctranslate2.write
+
+    def wrong(module, folder, **more):
+        with torch.no_grad():
+            module.output_weight[7, 3] += 0.5
+        write(module, folder, **more)
+        with torch.no_grad():
+            module.output_weight[7, 3] -= 0.5
+
+    monkeypatch.setattr(ctranslate2, "write", wrong)
+    with pytest.raises(ExportError) as caught:
+        exported(translator(), tmp_path)
+    message = str(caught.value)
+    assert message.startswith("The export differs from the model on 8 rows of rows: ")
+    assert message.endswith("(allowed: 0.001). Nothing was written.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_answers_are_found(translator, tmp_path, monkeypatch):
+    predictor = translator()
+    answers = predictor.answers
+    monkeypatch.setattr(predictor, "answers", lambda rows: answers(rows[::-1]))
+    with pytest.raises(ExportError, match=r"answers differ \(allowed: 5%\)"):
+        exported(predictor, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_not_touched_unless_replaced(translator, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("mine")
+    with pytest.raises(UserError) as caught:
+        exported(translator(), tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'out'} is there already. Delete it, or name another folder with --out."
+    )
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
+    exported(translator(), tmp_path, replace=True)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MANIFEST, "graph", "text"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_rows_that_cannot_be_answered_are_left_out(translator, tmp_path):
+    rows = [{"source": "x" * 9_999}, {"source": "Go.", "prefix": "Va"}, {"source": "Go."}]
+    found, _ = exported(translator(), tmp_path, rows)
+    assert found.rows == 1
+    compared = json.loads((tmp_path / "out" / MANIFEST).read_bytes())["compared"]
+    assert compared["rows"] == compared["same"] == 1
+    assert compared["tolerance"] == 0.001
+    with pytest.raises(UserError) as caught:
+        exported(translator(), tmp_path / "more", rows[:2])
+    assert str(caught.value) == (
+        "None of the 2 rows of rows can be answered, so the export cannot be compared with the "
+        "model. Name a text file of rows with --rows FILE."
+    )
+
+
+def test_without_the_package_it_is_named_with_its_extra(translator, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
+    with pytest.raises(MissingExtraError) as caught:
+        exported(translator(), tmp_path)
+    assert str(caught.value) == (
+        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
+        "Install it with: pip install 'weft[ctranslate2]'"
+    )

@@ -1,0 +1,134 @@
+"""Exporting a run: by command, at the end of a training, and what is said before one."""
+
+import importlib.util
+import json
+import shutil
+
+import pytest
+
+import weft
+from tests.trained_run import copy_of, library_run, train_script
+from weft.cli.main import main
+from weft.errors import PlanError, UserError
+from weft.exported import load
+from weft.exported.manifest import MANIFEST
+from weft.recipes.export import export
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that was exported at its end, with its data beside it."""
+    folder = tmp_path_factory.mktemp("trained")
+    return train_script(folder, words=("trainer.export=[ctranslate2]",))
+
+
+def compared(folder):
+    return json.loads((folder / MANIFEST).read_bytes())["compared"]
+
+
+def test_a_training_ends_with_the_export(trained):
+    made = trained / "export" / "ctranslate2"
+    assert compared(made)["where"] == "valid_data"
+    assert compared(made)["same"] == compared(made)["rows"] == 8
+    info = json.loads((trained / "run.json").read_text())
+    source = json.loads((made / MANIFEST).read_bytes())["source"]
+    assert source["key"] == info["key"]
+    assert source["checkpoint"] == f"step-{info['result']['best']['step']:08}"
+    assert load(made, device="cpu")("Go.").text == weft.load(trained)("Go.").text
+
+
+def test_what_it_is_compared_on(trained, tmp_path, capsys):
+    given = tmp_path / "rows.txt"
+    given.write_text("Go.\nWhy?\n", encoding="utf-8")
+    assert export(trained, "ctranslate2", out=tmp_path / "a").comparison.where == "valid_data"
+    made = export(trained, "ctranslate2", out=tmp_path / "b", rows=given).comparison
+    assert (made.where, made.rows) == (str(given), 2)
+    given = tmp_path / "rows.jsonl"
+    given.write_text('{"source": "Go."}\n\n{"source": "Why?"}\n', encoding="utf-8")
+    words = ["--format", "ctranslate2", "--rows", str(given), "--out", str(tmp_path / "c")]
+    assert main(["export", str(trained), *words]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"Compared on 2 rows of {given}: 2 answers are the same, log-")
+    assert said[1] == str(tmp_path / "c")
+
+
+def test_without_its_data_a_run_has_kept_rows_or_needs_some(tmp_path):
+    run = copy_of(library_run(), tmp_path / "run")
+    made = export(run, "ctranslate2")
+    assert made.folder == run / "export" / "ctranslate2"
+    assert made.comparison.where == "predictions/valid-step-00000004.jsonl"
+    with pytest.raises(UserError) as caught:
+        export(run, "ctranslate2")
+    assert str(caught.value) == (
+        f"{made.folder} is there already. Delete it, or name another folder with --out."
+    )
+    shutil.rmtree(run / "predictions")
+    with pytest.raises(UserError) as caught:
+        export(run, "ctranslate2", out=tmp_path / "out")
+    assert str(caught.value) == (
+        f"The valid_data of {run} cannot be read here, and it kept no predictions, so the export "
+        "cannot be compared with the run. Name a text file of rows with --rows FILE."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("rows.txt", None, "{path} cannot be read: No such file or directory."),
+        ("rows.txt", b"\xff\xfe", "{path} cannot be read: it is not UTF-8."),
+        ("rows.jsonl", b'{"source": "Go."}\n[1]\n', "{path}:2: wanted a JSON object, found '[1]'."),
+        ("rows.jsonl", b"[" * 9_999, "{path}:1: wanted a JSON object, found '" + "[" * 60 + "'."),
+    ],
+)
+def test_rows_that_cannot_be_read_are_said(tmp_path, name, content, error):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        export(library_run(), "ctranslate2", out=tmp_path / "out", rows=path)
+    assert str(caught.value) == error.format(path=path)
+
+
+def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypatch):
+    words = ("trainer.export=[ctranslate2]",)
+    with pytest.raises(UserError, match=r"model\.encoder\.positions is a RotaryPositions"):
+        train_script(tmp_path / "a", words=(*words, "model.positions=rotary"))
+    assert not (tmp_path / "a" / "run" / "checkpoints").exists()
+    with pytest.raises(PlanError, match="tflite"):
+        train_script(tmp_path / "b", words=("trainer.export=[tflite]",))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
+    with pytest.raises(UserError) as caught:
+        train_script(tmp_path / "c", words=words)
+    assert str(caught.value) == (
+        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
+        "Install it with: pip install 'weft[ctranslate2]'"
+    )
+    assert not (tmp_path / "c" / "run").exists()
+
+
+def test_check_says_what_cannot_be_exported(trained, capsys):
+    script = str(trained.parent / "tiny.py")
+    words = ["trainer.export=[ctranslate2]", "model.positions=rotary"]
+    assert main(["check", script, *words]) == 2
+    said = capsys.readouterr()
+    assert "export: failed" in said.out
+    assert "model.decoder.positions is a RotaryPositions, not sinusoidal" in said.err
+
+
+def test_a_finished_run_is_told_the_command(tmp_path):
+    run = copy_of(library_run(), tmp_path / "run")
+    with pytest.raises(UserError) as caught:
+        weft.train(run, ["trainer.export=[ctranslate2]"], allow_code=True)
+    assert str(caught.value) == (
+        f"{run} is finished, so trainer.export=ctranslate2 would export nothing. "
+        f"Export it now: weft export {run} --format ctranslate2"
+    )
+
+
+def test_an_unknown_format_is_refused(tmp_path, capsys):
+    words = ["--format", "tflite", "--out", str(tmp_path / "out")]
+    assert main(["export", str(library_run()), *words]) == 2
+    assert (
+        "There is no export format 'tflite'; wanted one of: ctranslate2." in capsys.readouterr().err
+    )

@@ -1,35 +1,24 @@
 """A Transformer with a fast step."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast, final
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
+from torch import Tensor
 
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding.fast.affine import Affine
 from weft.models.decoding.fast.layer import FastLayer, norm_of
 from weft.models.decoding.fast.slots import SlotCache
+from weft.models.decoding.fast.suits import suits
 from weft.models.decoding.hypothesis import Generator
-from weft.models.layers.attention import CrossAttention, SelfAttention
-from weft.models.layers.heads import MultiHead
-from weft.models.layers.linear import Linear
-from weft.models.layers.residual import Residual
 from weft.models.memory import Memory
 from weft.models.transformer import Transformer
 
 __all__ = ["FastDecoder", "fastest"]
 
-KNOWN: Final = (
-    "weft.models.",
-    "torch.nn.modules.linear",
-    "torch.nn.modules.normalization",
-    "torch.nn.modules.container",
-)
-"""Where the classes of the modules come from that the fast step knows."""
 LEAST_ROWS: Final = 8
 """Weights are copied for so many rows: their copies take 5 ms and save 0.5 ms a step of 32 rows."""
 MOST_WEIGHTS: Final = 100_000_000
@@ -51,22 +40,22 @@ def fastest(model: Generator, *, rows: int) -> Generator:
     Returns:
         A :class:`FastDecoder` of a Transformer on a CPU; else the model itself.
     """
-    if not isinstance(model, Transformer) or not _suits(model):
+    if not isinstance(model, Transformer) or not suits(model):
         return model
-    weights = sum(p.numel() for p in (*model.decoder.parameters(), model.output_weight))
+    parameters = _parameters(model)
+    weights = sum(p.numel() for p in parameters)
     if rows < LEAST_ROWS or weights > MOST_WEIGHTS:
         return FastDecoder(model)
-    parameters = _parameters(model)
     places = [p.data_ptr() for p in parameters]
     matrices = [p for p in parameters if p.ndim == 2]
     kept = _KEPT.get(model)
     # No counter tells of every change (``parameter.data`` has its own), and a stale copy would make
-    # a resumed run differ from the undisturbed one: all are compared, in 1 ms where copies take 5.
-    if kept is not None and kept[0] == places and all(map(torch.equal, kept[1], matrices)):
+    # a resumed run differ from the undisturbed one: all are compared, in 0.6 ms; copies take 2.
+    if kept is not None and kept[0] == places and all(map(_equal, kept[1], matrices)):
         return FastDecoder(model, laid=kept[2])
     laid = _Laid.of(model, copy=True)
     if weights <= MOST_KEPT:
-        _KEPT[model] = places, [m.clone() for m in matrices], laid
+        _KEPT[model] = places, [m.detach().clone() for m in matrices], laid
     return FastDecoder(model, laid=laid)
 
 
@@ -75,55 +64,17 @@ def _parameters(model: Transformer) -> list[Tensor]:
     parameters = [*model.decoder.parameters(), model.output_weight]
     if model.output_bias is not None:
         parameters.append(cast("Tensor", model.output_bias))
-    return [p.detach() for p in parameters]
+    return parameters
 
 
-def _suits(model: Transformer) -> bool:
-    """Whether the model and all layers are of the kinds that the fast step knows, as they came."""
-    if torch.is_autocast_enabled("cpu") or _has_any_global_hook():
-        return False
-    # A subclass, or a method put on an instance, may decode in a way of its own.
-    if not _are_of([(model, Transformer), (model.decoder, TransformerDecoder)]):
-        return False
-    modules = list(model.decoder.modules())
-    if any(m._forward_hooks or m._forward_pre_hooks for m in modules):
-        return False
-    if any(map(_has_methods_of_its_own, [model, *modules])):
-        return False
-    if not all(type(m).__module__.startswith(KNOWN) for m in modules):
-        return False  # an adapter around a layer, say: its weights are not all there is to it
-    if not all(map(_is_known, model.decoder.layers)):
-        return False
-    weights = {(p.device.type, p.dtype) for p in model.decoder.parameters()}
-    return weights == {("cpu", model.output_weight.dtype)}
-
-
-def _has_methods_of_its_own(module: nn.Module) -> bool:
-    """Whether a method was replaced on the instance: ``model.step = mine``."""
-    return any(callable(getattr(type(module), name, None)) for name in vars(module))
-
-
-def _are_of(things: Sequence[tuple[object, type]]) -> bool:
-    """Whether each is of the very class beside it, not of a subclass."""
-    return all(type(thing) is kind for thing, kind in things)
-
-
-def _is_known(layer: nn.Module) -> bool:
-    """Whether a layer and what it is made of are of the very classes that are laid out."""
-    if type(layer) is not TransformerDecoderLayer:
-        return False
-    itself, to_memory = layer.attention, layer.cross_attention
-    return _are_of(
-        [
-            (itself, SelfAttention),
-            (to_memory, CrossAttention),
-            *((attention.heads, MultiHead) for attention in (itself, to_memory)),
-            *((m, Linear) for m in (itself.qkv, itself.out, to_memory.q, to_memory.out)),
-            (layer.attention_residual, Residual),
-            (layer.cross_attention_residual, Residual),
-            (layer.feed_forward_residual, Residual),
-        ]
-    )
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same bits: 1.7 million numbers take 0.6 ms, with torch 1.6."""
+    one, other = one.detach(), other.detach()
+    plain = one.dtype == torch.float32 and one.is_contiguous() and other.is_contiguous()
+    if not plain or one.shape != other.shape or one.numel() % 2:
+        return torch.equal(one, other)
+    bits, wanted = (x.view(-1).numpy().view(np.int64) for x in (one, other))
+    return bool(np.array_equal(bits, wanted))
 
 
 @final

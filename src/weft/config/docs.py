@@ -6,6 +6,7 @@ import re
 import textwrap
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 __all__ = ["argument_docs", "field_docs", "first_line", "without_markup"]
 
@@ -79,7 +80,17 @@ def field_docs(kind: type[Any]) -> dict[str, str]:
     return found
 
 
+_OWN: WeakKeyDictionary[type[Any], dict[str, str]] = WeakKeyDictionary()
+"""What was found: a run asks some 400 times, and Python needs 2 ms to find a class's source."""
+
+
 def _own_field_docs(kind: type[Any]) -> dict[str, str]:
+    if kind not in _OWN:
+        _OWN[kind] = _read_field_docs(kind)
+    return _OWN[kind]
+
+
+def _read_field_docs(kind: type[Any]) -> dict[str, str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     except (OSError, TypeError, SyntaxError, IndentationError):

@@ -52,6 +52,8 @@ def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, mon
     monkeypatch.syspath_prepend(str(RUN.parent))
     import decode_peers
 
+    for name, size in (("LAYERS", 2), ("VOCABULARY", 200), ("NEW", 6)):
+        monkeypatch.setattr(decode_peers, name, size)
     weights = tmp_path / "weights.safetensors"
     decode_peers.write_weights(weights)
     source = [[*range(4 + 3 * i, 9 + 5 * i), 3] for i in range(9)]
@@ -62,7 +64,7 @@ def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, mon
     )
     found = [peer(source) for peer in peers]
     assert found[0] == found[1] == found[2]
-    assert [len(row) for row in found[0]] == [32] * 9
+    assert [len(row) for row in found[0]] == [6] * 9
     assert len({tuple(row) for row in found[0]}) > 1
 
 

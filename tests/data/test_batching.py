@@ -153,3 +153,28 @@ def test_real_sentences_are_padded_little_and_planned_fast(tatoeba_lengths):
     assert plan_statistics(tatoeba_lengths, plan).padding < 0.03  # measured: 0.006
     evaluation = plan_epoch(tatoeba_lengths, Batching(shuffle=False), seed=1, epoch=0)
     assert plan_statistics(tatoeba_lengths, evaluation).padding < 0.03
+
+
+def test_auto_is_a_number_that_is_still_to_be_found():
+    batching = Batching(max_tokens="auto")
+    assert batching.is_auto
+    lengths = [np.array([2, 3])]
+    message = (
+        "max_tokens=auto is found when weft train starts a run, and no run does here. Give a "
+        "number."
+    )
+    with pytest.raises(UserError) as caught:
+        plan_epoch(lengths, batching, seed=1, epoch=0)
+    assert str(caught.value) == message
+    with pytest.raises(UserError) as caught:
+        over_budget(lengths, batching)
+    assert str(caught.value) == message
+    with pytest.raises(UserError) as caught:
+        Batching(max_tokens="auto", batch_size=8)
+    assert str(caught.value) == (
+        "max_tokens=auto finds a number that would not be used, since batch_size is 8. Set "
+        "batch_size=null, or leave max_tokens=auto out."
+    )
+    with pytest.raises(UserError) as caught:
+        Batching(max_tokens="most")
+    assert str(caught.value) == "max_tokens must be a number or auto, but is 'most'."

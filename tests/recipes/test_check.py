@@ -112,13 +112,20 @@ def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
     assert " MB of memory at most, of " in said
 
 
+def test_what_auto_stands_for_is_said(recipe):
+    said = []
+    found = check(recipe(), ["train_data.max_tokens=auto"], device="cpu", say=said.append)
+    assert found.problems == []
+    assert any(line.startswith("max_tokens: auto is 1,024 cells on this machine") for line in said)
+
+
 def test_too_little_memory_is_noted(recipe, monkeypatch):
     monkeypatch.setattr(memory, "host_room", lambda: 1000)
     found = check(recipe(), device="cpu")
     assert found.problems == []
     assert found.notes == [
         "There is less memory than this run takes: it may be killed, or swap. Take smaller batches "
-        "(train_data.max_tokens), or a smaller model."
+        "(train_data.max_tokens; auto finds what fits), or a smaller model."
     ]
 
 

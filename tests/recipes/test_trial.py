@@ -7,6 +7,7 @@ import torch
 
 from weft.data import Seq2SeqBatch
 from weft.errors import PlanError
+from weft.recipes import trial
 from weft.recipes.first_batch import describe_batch
 from weft.recipes.trial import try_ingredient
 
@@ -64,6 +65,24 @@ def test_rows_of_a_whole_recipe_are_measured_as_batches(attempt):
         said[3],
     )
     assert said[-1].startswith("Success! train_data() = ")
+
+
+def test_rows_without_an_end_are_read_for_a_while(attempt, monkeypatch):
+    monkeypatch.setattr(trial, "SECONDS", 0.05)
+    script = (
+        "class Endless:\n    def __iter__(self):\n        while True:\n"
+        "            yield {'source': 'un', 'target': 'deux'}\n\n\n"
+        "def train_data():\n    return Endless()\n"
+    )
+    said = attempt(script, "train_data")
+    wanted = r"train_data: [\d,]+ rows in the first 0\.05 s, and more; the first: \{.*\}"
+    assert re.fullmatch(wanted, said[0])
+
+
+def test_batches_of_a_size_that_is_to_be_found_are_shown_with_another(attempt):
+    said = attempt(WHOLE, "train_data", "train_data.max_tokens=auto")
+    assert said[1] == "max_tokens=auto: shown with 2,048; weft check says what it finds."
+    assert said[2].startswith("train_data, one epoch: 1 batches, 25 examples in ")
 
 
 def test_the_first_batch_is_shown_by_its_shapes_and_its_first_example_as_text_and_ids(attempt):

@@ -1,8 +1,9 @@
 """Rows at hand with their batching: for rows that a script makes itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from weft.data.batching import Batching
+from weft.data.batching import Batching, MaxTokens
 
 __all__ = ["BatchedRows"]
 
@@ -15,7 +16,7 @@ class BatchedRows:
     Args:
         rows: All rows, in memory.
         max_tokens: Most cells of one step: padded source plus padded target. Not used where
-            ``batch_size`` is set.
+            ``batch_size`` is set. ``auto``: what fits and pays, found when a run starts.
         batch_size: Rows of one step.
         shuffle: Whether the batches of an epoch come in random order; else from short to long.
 
@@ -33,12 +34,16 @@ class BatchedRows:
         self,
         rows: Sequence[Row],
         *,
-        max_tokens: int | None = Batching.max_tokens,
+        max_tokens: MaxTokens = Batching.max_tokens,
         batch_size: int | None = Batching.batch_size,
         shuffle: bool = Batching.shuffle,
     ) -> None:
         self._rows = rows
         self.batching = Batching(max_tokens=max_tokens, batch_size=batch_size, shuffle=shuffle)
+
+    def take_max_tokens(self, number: int) -> None:
+        """Takes the number that was found for ``auto``."""
+        self.batching = replace(self.batching, max_tokens=number)
 
     def rows(self) -> Sequence[Row]:
         """All rows."""

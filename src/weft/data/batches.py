@@ -1,6 +1,8 @@
 """Batches of encoded columns, epoch after epoch, resumable at every position."""
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -110,6 +112,13 @@ class EpochBatches(Generic[B]):
             yield batch
         if self.epoch == epoch:
             self.epoch, self.position = epoch + 1, 0
+
+    def with_max_tokens(self, number: int) -> "EpochBatches[B]":
+        """The same rows in batches of another size, from the first epoch's beginning."""
+        other = copy.copy(self)
+        other.batching = replace(self.batching, max_tokens=number)
+        other.epoch, other.position, other._planned = 0, 0, None
+        return other
 
     def gathered(self, chosen: NDArray[np.int64]) -> B:
         """The batch of some rows, by their indices as ``plan`` and ``lengths`` have them."""

@@ -6,7 +6,8 @@ costs nothing and why every rank can make the whole plan for itself and take its
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from weft.errors import UserError
 
 __all__ = [
+    "Batched",
     "Batching",
+    "MaxTokens",
     "PlanStatistics",
     "largest_batch",
     "over_budget",
@@ -24,6 +27,8 @@ __all__ = [
 ]
 
 Indices = NDArray[np.int64]
+
+MaxTokens: TypeAlias = int | Literal["auto"] | None
 
 WINDOW = 100
 """Batches of ``batch_size`` rows whose rows are sorted by length together."""
@@ -38,10 +43,11 @@ class Batching:
     weft.errors.UserError: Batches need a size: set max_tokens or batch_size.
     """
 
-    max_tokens: int | None = 2048
+    max_tokens: MaxTokens = 2048
     """Most cells of one step, over all ranks: padded source plus padded target.
 
-    Not used where ``batch_size`` is set."""
+    Not used where ``batch_size`` is set. ``auto`` stands for a number that is found when a run
+    starts."""
     batch_size: int | None = None
     """Rows of one step, over all ranks."""
     shuffle: bool = True
@@ -52,10 +58,40 @@ class Batching:
     def __post_init__(self) -> None:
         if self.max_tokens is None and self.batch_size is None:
             raise UserError("Batches need a size: set max_tokens or batch_size.")
+        if self.max_tokens == "auto" and self.batch_size is not None:
+            raise UserError(
+                f"max_tokens=auto finds a number that would not be used, since batch_size is "
+                f"{self.batch_size}. Set batch_size=null, or leave max_tokens=auto out."
+            )
         for name in ("max_tokens", "batch_size"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if isinstance(value, str) and value != "auto":
+                raise UserError(f"{name} must be a number or auto, but is {value!r}.")
+            if isinstance(value, int) and value < 1:
                 raise UserError(f"{name} must be 1 or more, but is {value}.")
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the number of tokens is still to be found."""
+        return self.max_tokens == "auto"
+
+
+class Batched:
+    """Data whose Config says how its rows become batches: base of the library's own data sets."""
+
+    config: Any
+
+    @property
+    def batching(self) -> Batching:
+        """How the rows become batches."""
+        config = self.config
+        return Batching(
+            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
+        )
+
+    def take_max_tokens(self, number: int) -> None:
+        """Takes the number that was found for ``auto``; the Config has it from here on."""
+        self.config = replace(self.config, max_tokens=number)
 
 
 def plan_epoch(
@@ -101,9 +137,8 @@ def plan_epoch(
         order = first[_by_length([column[first] for column in lengths], window)]
         cuts = list(range(0, count, size))
     else:
-        assert batching.max_tokens is not None
         order = first[_by_length([column[first] for column in lengths], np.zeros(count, np.int64))]
-        cuts = _fill([column[order] for column in lengths], batching.max_tokens)
+        cuts = _fill([column[order] for column in lengths], _number(batching))
     batches = [order[i:j] for i, j in zip(cuts, [*cuts[1:], count], strict=True)]
     if batching.shuffle:
         batches = [batches[i] for i in random.permutation(len(batches))]
@@ -116,9 +151,18 @@ def over_budget(lengths: Sequence[NDArray[np.int64]], batching: Batching) -> Ind
     >>> over_budget([np.array([5, 90]), np.array([5, 20])], Batching(max_tokens=100)).tolist()
     [1]
     """
-    if batching.batch_size is not None or batching.max_tokens is None:
+    if batching.batch_size is not None:
         return np.zeros(0, np.int64)
-    return np.flatnonzero(np.sum(lengths, axis=0) > batching.max_tokens)
+    return np.flatnonzero(np.sum(lengths, axis=0) > _number(batching))
+
+
+def _number(batching: Batching) -> int:
+    if not isinstance(batching.max_tokens, int):
+        raise UserError(
+            "max_tokens=auto is found when weft train starts a run, and no run does here. Give a "
+            "number."
+        )
+    return batching.max_tokens
 
 
 def split(batch: Indices, rank: int, world_size: int) -> Indices:

@@ -14,7 +14,7 @@ from typing_extensions import override
 from weft.config import Component, registries
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
-from weft.data.batching import Batching
+from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.formats.by_suffix import FileFormat, column_format, format_name
 from weft.data.formats.lines import LineFormat
@@ -33,7 +33,7 @@ SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of 
 
 
 @registries.datasets.register("text_pairs")
-class TextPairs(Component, AccountedRows):
+class TextPairs(Component, Batched, AccountedRows):
     r"""Rows of a file (TSV, CSV, JSON lines, ...), usually a sentence and its translation.
 
     The file is read in one pass when rows are first asked for; a missing file is an error at once.
@@ -64,9 +64,9 @@ class TextPairs(Component, AccountedRows):
         """The first line of a TSV or CSV file names the columns and is no row."""
         extra_columns: Literal["ignore", "error"] = "ignore"
         """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
-        max_tokens: int | None = 2048
+        max_tokens: MaxTokens = 2048
         """Padded source and target cells of one optimizer step, over all ranks; not used where
-        batch_size is set."""
+        batch_size is set. auto: what fits and pays, found when a run starts."""
         batch_size: int | None = None
         """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
@@ -85,9 +85,7 @@ class TextPairs(Component, AccountedRows):
             extra_columns=config.extra_columns,
             max_line_bytes=config.max_line_bytes,
         )
-        self._batching = Batching(
-            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
-        )
+        _ = self.batching  # refuses sizes that are none
         self._table: Table | RowIndex | None = None
         _check_exists(Path(config.path))
 
@@ -156,11 +154,6 @@ class TextPairs(Component, AccountedRows):
     def notes(self) -> FileNotes:
         """Oddities of the file that did no harm: a byte order mark, mixed line ends."""
         return self._read().notes
-
-    @property
-    def batching(self) -> Batching:
-        """How the rows become batches."""
-        return self._batching
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits of the file's bytes and of what decides how they are read.

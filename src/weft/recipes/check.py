@@ -20,6 +20,7 @@ from weft.errors import PlanError, UserError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
 from weft.recipes.export import refuse_exports
+from weft.recipes.max_tokens import auto_data, settle_max_tokens
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, read_data
@@ -180,6 +181,8 @@ class _Walk:
         read = [self.attempt(name, lambda name=name: self.data(name)) for name in names]  # type: ignore[misc]
         if not (all(read) and self.attempt("build", self.build)):
             return
+        if auto_data(self.session) and not self.attempt("max_tokens", self.max_tokens):
+            return
         task: Task = self.session.get("task")
         steps = _Steps(self, task)
         if not self.attempt("encode", steps.encode):
@@ -208,6 +211,13 @@ class _Walk:
         task.module.to(self.session.get("env").device)
         size = sum(p.numel() for p in task.module.parameters())
         return f"{type(task.module).__name__}, {size:,} parameters"
+
+
+    def max_tokens(self) -> str:
+        """Finds what ``auto`` stands for."""
+        trainer = self.plan.settings.get("trainer", {})
+        found = settle_max_tokens(self.session, trainer, seed=seed_of(self.plan))
+        return f"auto is {found:,} cells on this machine"
 
 
 class _Steps:

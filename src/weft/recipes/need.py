@@ -3,7 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import split_parts
+from weft.data.batches import EpochBatches
 from weft.errors import StorageError
 from weft.models import fast
 from weft.recipes.step_memory import StepBytes, optimizer_bytes, step_bytes, weight_bytes
@@ -30,7 +31,7 @@ CHECKPOINT_REST = 64 << 10
 
 SHORT = (
     "There is less memory than this run takes: it may be killed, or swap. Take smaller batches "
-    "(train_data.max_tokens), or a smaller model."
+    "(train_data.max_tokens; auto finds what fits), or a smaller model."
 )
 
 
@@ -143,11 +144,10 @@ def recorded_need(record: Mapping[str, Any] | None, device: torch.device) -> Nee
         >>> recorded_need(need.record, torch.device("cuda:0")) is None
         True
     """
-    try:
-        need = Need(**(record or {}))
-    except TypeError:  # of another version
-        return None
-    return need if need.device == device.type else None
+    kinds = {field.name: field.type for field in fields(Need)}
+    if not record or {name: type(value) for name, value in record.items()} != kinds:
+        return None  # of another version
+    return Need(**record) if record["device"] == device.type else None
 
 
 def measure_need(trainer: Trainer) -> Need:
@@ -171,7 +171,7 @@ def measure_need(trainer: Trainer) -> Need:
 def _step(trainer: Trainer) -> StepBytes | None:
     """What a step holds; None where it is not known: of ready batches, or with too little room."""
     task, data = trainer.task, trainer.data.data
-    if type(data) is not RowBatches:
+    if not (isinstance(data, RowBatches) and isinstance(data.batches, EpochBatches)):
         return None
     room = memory.room(str(task.device))
     if room is not None and room < 3 * weight_bytes(task.module):  # the trial has a copy

@@ -21,6 +21,7 @@ from weft.inference.load import (
     saved_plan,
 )
 from weft.inference.predictor import Predictor
+from weft.recipes.max_tokens import auto_data, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import read_data
 from weft.recipes.run_folder import SCRIPT, RunFolder
@@ -32,6 +33,8 @@ from weft.tasks.evaluate import evaluate as evaluate_task
 __all__ = ["evaluate", "load"]
 
 EVALUATED = ("valid_data", "test_data")
+EVALUATED_CELLS = 2048
+"""Batches of data whose ``max_tokens`` is ``auto`` only here, in the words of the command."""
 
 
 def load(
@@ -130,6 +133,8 @@ def evaluate(
                 raise
         data = session.get(name)
         read_data(name, data)
+        if name in auto_data(session):
+            take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
         found[name] = evaluate_task(task, task.batches(data, train=False, seed=0))
     return found
 

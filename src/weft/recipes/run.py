@@ -14,11 +14,13 @@ from weft.config import registries
 from weft.config.key import local_modules, run_key
 from weft.config.plan import Plan
 from weft.config.recipe import Recipe
+from weft.config.session import Session
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
 from weft.recipes.export import export_trained, refuse_exports
 from weft.recipes.machine import machine
+from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
 from weft.recipes.planning import Planned, plan_recipe
 from weft.recipes.reading import DATA, fingerprint_of, read_all
@@ -181,6 +183,7 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         data = {n: f for n in DATA if session.has(n) if (f := fingerprint_of(session.get(n)))}
         compare_data(folder, data)
         seed_everything(fold(seed_of(plan), "weights"))
+        cells = _settle(session, plan, folder)
         trainer = session.get("trainer")
         built = {k: v for k, v in session.built.items() if v != plan.settings.get(k)}
         compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
@@ -189,7 +192,7 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
         need = _need(trainer, folder)
         facts = {"data": data, "data_summary": summary, "need": need and need.record}
-        write(folder, planned, built, facts)
+        write(folder, planned, built, {**facts, "max_tokens": cells})
         refuse_exports(exports_of(plan), session)
         if need is not None:
             need.tell(trainer)
@@ -198,6 +201,16 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         result = dict(getattr(trainer, "summary", {}))
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def _settle(session: Session, plan: Plan, folder: RunFolder) -> int | None:
+    """What ``max_tokens=auto`` stands for in this run: found once, at its first start."""
+    before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
+    found = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
+    if found is not None:
+        since = "" if before is None else ", as when this run began"
+        LOG.info("max_tokens=auto: batches of %s cells%s.", f"{found:,}", since)
+    return found
 
 
 def _need(trainer: object, folder: RunFolder) -> Need | None:

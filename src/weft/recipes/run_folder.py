@@ -39,6 +39,8 @@ _FACTS: dict[str, type[Any]] = {
     "data": dict,
     "starts": list,
     "changes": list,
+    "max_tokens": int,
+    "need": dict,
     "finished": bool,
     "result": dict,
 }

@@ -2,8 +2,8 @@
 
 import copy
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,15 @@ from weft.runtime.live_bytes import LiveBytes
 from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Task
 
-__all__ = ["StepBytes", "largest_rows", "optimizer_bytes", "step_bytes", "weight_bytes"]
+__all__ = [
+    "StepBytes",
+    "apart",
+    "largest_rows",
+    "optimizer_bytes",
+    "step_bytes",
+    "step_without_update",
+    "weight_bytes",
+]
 
 FEW_ROWS = 4
 """A batch of so few rows is tried whole."""
@@ -135,29 +143,43 @@ def step_bytes(
     rows = largest_rows(epoch)
     less = max(1, len(rows) // 16)
     sizes = [len(rows)] if len(rows) <= FEW_ROWS else [less, max(less + 1, len(rows) // 8)]
-    device = task.device
-    host, cuda = HostRandom().state_dict(), [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        try:
-            apart, live = _copied(task), LiveBytes()
-            passes = [
-                _pass(apart, epoch.gathered(rows[:n]), live, numbers=numbers, held=accumulate > 1)
-                for n in sizes
-            ]
-        finally:
-            HostRandom().load_state_dict(host)
-    tried = int(passes[-1].max()) + weight_bytes(task.module)
+    live = LiveBytes()
+    with apart(task) as tried:
+        passes = [
+            _pass(tried, epoch.gathered(rows[:n]), live, numbers=numbers, held=accumulate > 1)
+            for n in sizes
+        ]
+    held = int(passes[-1].max()) + weight_bytes(task.module)
     if len(passes) == 1:
-        return StepBytes(int(passes[0].max()), tried)
+        return StepBytes(int(passes[0].max()), held)
     slope = (passes[1] - passes[0]) / (sizes[1] - sizes[0])
-    return StepBytes(round((passes[1] + slope * (len(rows) - sizes[1])).max()), tried)
+    return StepBytes(round((passes[1] + slope * (len(rows) - sizes[1])).max()), held)
 
 
-def _copied(task: Task) -> Task:
-    """The task with modules and containers of its own; what else it has, as the text, is shared."""
+@contextmanager
+def apart(task: Task) -> Iterator[Task]:
+    """A copy of a task with modules and containers of its own; what else it has is shared.
+
+    The random generators are afterwards as they were, and so are the task and its module.
+    """
     own = (nn.Module, Tensor, list, dict, set)
     shared = {id(value): value for value in vars(task).values() if not isinstance(value, own)}
-    return copy.deepcopy(task, shared)
+    host, cuda = HostRandom().state_dict(), [task.device] if task.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        try:
+            yield copy.deepcopy(task, shared)
+        finally:
+            HostRandom().load_state_dict(host)
+
+
+def step_without_update(task: Task, batch: Any, *, numbers: AbstractContextManager[Any]) -> None:
+    """Forward and backward pass of a batch, whose gradients are thrown away."""
+    seed_all(0, 0)
+    task.module.train()
+    with numbers:
+        loss = task.training_step(batch)
+    loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
+    task.module.zero_grad(set_to_none=True)
 
 
 def _pass(

@@ -2,13 +2,14 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.recipes.first_batch import describe_batch
+from weft.recipes.max_tokens import take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import DATA, read_data
 from weft.recipes.run import seed_of
@@ -25,6 +26,8 @@ Say = Callable[[str], None]
 
 SECONDS = 20.0
 """Data is read for at most so long: enough to time it, short enough to wait for."""
+SHOWN_CELLS = 2048
+"""Cells of the batches that are shown where their number is still to be found."""
 
 
 def try_ingredient(
@@ -92,12 +95,27 @@ def _measure(
     if first is None:
         raise WeftError(f"{name} is empty.")
     if isinstance(first, Mapping):
-        say(f"{name}: {len(list(data)):,} rows; the first: {dict(first)}")
+        say(f"{name}: {_rows_read(data)}; the first: {dict(first)}")
         if task is None:
             say("The recipe has no complete task yet; batches are shown once it has.")
             return
+        if getattr(getattr(data, "batching", None), "is_auto", False):
+            take_max_tokens({name: data}, SHOWN_CELLS)
+            say(f"max_tokens=auto: shown with {SHOWN_CELLS:,}; weft check says what it finds.")
         data = task.batches(data, train=name == "train_data", seed=1)
     _iterate(name, data, tokenizer, say)
+
+
+def _rows_read(data: Iterable[Any]) -> str:
+    """How many rows there are; those that have no length are read for a while, one by one."""
+    if isinstance(data, Sized):
+        return f"{len(data):,} rows"
+    start, count = time.perf_counter(), 0
+    for _ in data:
+        count += 1
+        if time.perf_counter() - start > SECONDS:
+            return f"{count:,} rows in the first {SECONDS:g} s, and more"
+    return f"{count:,} rows"
 
 
 class _Counts:

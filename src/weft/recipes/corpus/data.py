@@ -7,7 +7,7 @@ from typing import Literal
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.data.batching import Batching
+from weft.data.batching import Batched, MaxTokens
 from weft.data.rows import Rows
 from weft.recipes.corpus.parts import generate
 
@@ -15,7 +15,7 @@ __all__ = ["CorpusPairs"]
 
 
 @registries.datasets.register("corpus_pairs")
-class CorpusPairs(Component):
+class CorpusPairs(Component, Batched):
     """Rows of one part of the generated English-French corpus; nothing is read or downloaded.
 
     Example:
@@ -31,15 +31,17 @@ class CorpusPairs(Component):
         """The part; no sentence is in two of them."""
         corpus_seed: int = 0
         """Seed of the generator."""
-        max_tokens: int | None = 2048
-        """Padded source and target cells of one optimizer step, over all ranks."""
+        max_tokens: MaxTokens = 2048
+        """Padded source and target cells of one optimizer step, over all ranks; not used where
+        batch_size is set. auto: what fits and pays, found when a run starts."""
         batch_size: int | None = None
-        """Rows of one optimizer step, over all ranks; with max_tokens, whichever is reached."""
+        """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
 
     def __init__(self, config: "CorpusPairs.Config") -> None:
         self.config = config
+        _ = self.batching  # refuses sizes that are none
         pairs = getattr(generate(seed=config.corpus_seed), config.part)
         self._rows = Rows({"source": [en for en, _ in pairs], "target": [fr for _, fr in pairs]})
 
@@ -52,14 +54,6 @@ class CorpusPairs(Component):
     def rows(self) -> Rows:
         """The rows in the generator's order."""
         return self._rows
-
-    @property
-    def batching(self) -> Batching:
-        """How the rows become batches."""
-        config = self.config
-        return Batching(
-            max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
-        )
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits of the rows."""

@@ -11,11 +11,10 @@ import sentencepiece
 from typing_extensions import override
 
 from weft.config import Component, registries
-from weft.config import Config as BaseConfig
 from weft.config.component import setting
 from weft.errors import UserError
 from weft.runtime.files import write_file
-from weft.text.languages import Languages, Tags, ordered
+from weft.text.languages import LanguageConfig, Languages, Tags, ordered
 from weft.text.ragged import Ragged
 from weft.text.sentencepiece import (
     DEFAULT_VOCAB_SIZE,
@@ -60,7 +59,7 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
 
     kind: ClassVar[str] = "multilingual"
 
-    class Config(BaseConfig):
+    class Config(LanguageConfig):
         """A tokenizer that is loaded from ``model``, or trained on ``train_on`` the first time."""
 
         train_on: Path | None = None
@@ -79,16 +78,6 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
         """Whether characters without a piece are written as bytes (256 pieces), not as unknown."""
         pieces: tuple[str, ...] = ()
         """Strings that are always one piece."""
-        source_langs: tuple[str, ...] = ("source",)
-        """Languages of the source side."""
-        target_langs: tuple[str, ...] = ("target",)
-        """Languages of the target side."""
-        default_source_lang: str | None = None
-        """Language of a source whose language is not given. None: the first."""
-        default_target_lang: str | None = None
-        """Language of a target whose language is not given. None: the first."""
-        tags: Tags = "auto"
-        """Language tags: on sides with several languages (auto), on both (always), or never."""
         cache_dir: Path = setting(Path(".weft"), in_key=False)
         """Folder of trained tokenizers; one found there is not trained again."""
 

@@ -28,6 +28,7 @@ class FrameCounts(Counted):
     ``intent``, ``slot`` and ``overall`` (both together): ``bracket/intent_precision`` and so on. In
     the way of brackets an intent or slot is right if the gold frame has one of its label and span,
     in the way of trees if everything in it is right too. Slots where there are none: NaN.
+    Memory grows with the number of different labels.
     """
 
     @final

@@ -103,7 +103,7 @@ class LabelScores(Metric):
             MetricError: The shapes do not fit; nothing was added then.
         """
         matrix = _matrix(scores, len(self.labels))
-        rows = [right for right, _ in aligned(self, gold, matrix)]
+        rows = [right for right, _ in aligned(self, gold, list(matrix))]
         numbers = ~np.isnan(matrix).any(axis=1)
         self._rows += len(rows)
         self._not_numbers += int((~numbers).sum())

@@ -30,7 +30,8 @@ class Metric(ABC):
 
     Whatever the split of the data into updates, ranks or saved states, ``compute`` gives the same
     bits as one pass over everything: an implementation keeps integers, or sums that do not round.
-    Memory does not grow with the number of rows.
+    Memory does not grow with the number of rows, but in metrics of ranks, which need the rows and
+    keep them up to a stated limit.
 
     Example:
         >>> from collections.abc import Mapping

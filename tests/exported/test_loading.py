@@ -238,6 +238,13 @@ def test_a_graph_of_another_program_is_refused(folder):
     assert str(caught.value) == f"{folder}: this weft runs graphs of ctranslate2, not 'tflite'."
 
 
+def test_a_graph_that_gives_what_is_no_id_is_an_error(exported, monkeypatch):
+    model = load(exported, device="cpu", threads=1)
+    monkeypatch.setattr(model.graph, "ids", {})
+    with pytest.raises(ExportError, match=r"^CTranslate2 cannot answer with this graph: '"):
+        model("Go.")
+
+
 @pytest.mark.parametrize("keep", [0, 3, 2_000])
 def test_a_graph_that_was_cut_by_a_stranger_is_an_error(folder, keep):
     path = folder / "graph/model.bin"

@@ -84,22 +84,32 @@ class CTranslate2Graph:
             Hypotheses of each row, the best first.
         """
         search, begun = self.search, [self.names[i] for i in self.prefix[1:]]
-        results = self.translator.translate_batch(
-            [[str(i) for i in row] for row in rows],
-            target_prefix=[begun] * len(rows) if begun else None,
-            beam_size=search.beam_size,
-            num_hypotheses=search.n_best,
-            patience=1.0 if search.early_stopping == "first" else PATIENCE,
-            length_penalty=search.length_penalty,
-            max_decoding_length=limit,
-            min_decoding_length=0,
-            max_input_length=0,
-            return_scores=True,
-        )
-        return [
-            [
-                Found([self.ids[name] for name in names[len(begun) :]], score)
-                for names, score in zip(result.hypotheses, result.scores, strict=True)
-            ]
-            for result in results
-        ]
+        patience = 1.0 if search.early_stopping == "first" else PATIENCE
+        # It counts the rest of the prefix as generated, so all it found is ranked again.
+        count = round(search.beam_size * patience) if begun else search.n_best
+        try:
+            results = self.translator.translate_batch(
+                [[str(i) for i in row] for row in rows],
+                target_prefix=[begun] * len(rows) if begun else None,
+                beam_size=search.beam_size,
+                num_hypotheses=count if search.beam_size > 1 else 1,
+                patience=patience,
+                length_penalty=search.length_penalty,
+                max_decoding_length=limit + len(begun),
+                min_decoding_length=0,
+                max_input_length=0,
+                return_scores=True,
+            )
+            return [self._found(result, limit) for result in results]
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
+
+    def _found(self, result: Any, limit: int) -> list[Found]:
+        """The best of what was found, with scores of what follows the prefix alone."""
+        power, more = self.search.length_penalty, len(self.prefix) - 1
+        found = []
+        for names, score in zip(result.hypotheses, result.scores, strict=True):
+            ids = [self.ids[name] for name in names[more:]]
+            length = min(len(ids) + 1, limit)  # with the end mark, which is left out only there
+            found.append(Found(ids, score * (1 + more / length) ** power))
+        return sorted(found, key=lambda one: -one.score)[: self.search.n_best]

@@ -15,7 +15,7 @@ LARGEST = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Settings of a search, as :class:`weft.models.decoding.Decoding` has them.
+    """Settings of a search, as :class:`weft.models.decoding.settings.Decoding` has them.
 
     Example:
         >>> Search(max_length=64).limit(9)

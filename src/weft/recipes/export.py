@@ -75,8 +75,12 @@ def export(
     target = folder / "export" / name if out is None else Path(out)
     if target.exists():
         raise UserError(f"{target} is there already. Delete it, or name another folder with --out.")
+    given = None if rows is None else list(_read_rows(Path(rows)))  # before a model is loaded
     predictor = load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
-    where, found = _rows_for(folder, predictor, rows)
+    if given is None:
+        where, found = _rows_of_run(folder, predictor)
+    else:
+        where, found = str(rows), [predictor.row(row) for row in given]
     source = _source(folder)
     made = write_export(predictor, name, target, rows=found, where=where, source=source)
     return Exported(target, made)
@@ -105,7 +109,7 @@ def export_trained(folder: Path, names: Iterable[str], session: Session) -> None
         predictor = load(folder, device=str(task.device), allow_code=True)
         data = session.get("valid_data") if session.has("valid_data") else None
         rows = None if data is None else _rows_in(data, predictor)
-        where, found = ("valid_data", rows) if rows else _rows_for(folder, predictor, None)
+        where, found = ("valid_data", rows) if rows else _rows_of_run(folder, predictor)
         target = folder / "export" / name
         source = _source(folder)
         write_export(predictor, name, target, rows=found, where=where, source=source, replace=True)
@@ -116,12 +120,8 @@ def _source(folder: Path) -> dict[str, Any]:
     return {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
 
 
-def _rows_for(
-    folder: Path, predictor: Predictor, given: str | Path | None
-) -> tuple[str, Sequence[Row]]:
-    """Rows to compare on, and where they come from."""
-    if given is not None:
-        return str(given), [predictor.row(row) for row in _read_rows(Path(given))]
+def _rows_of_run(folder: Path, predictor: Predictor) -> tuple[str, Sequence[Row]]:
+    """Rows that a run was evaluated on, and where they are."""
     if rows := _valid_rows(folder, predictor):
         return "valid_data", rows
     for path in sorted((folder / "predictions").glob("*.jsonl"), reverse=True):

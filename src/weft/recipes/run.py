@@ -16,9 +16,9 @@ from weft.config.plan import Plan
 from weft.config.recipe import Recipe
 from weft.config.session import Session
 from weft.errors import RunStoppedError, UserError, WeftError
+from weft.exported.formats import refuse_missing
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
-from weft.recipes.export import export_trained, refuse_exports
 from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
@@ -103,7 +103,8 @@ def train(
         LOG.info(note)
     if planned.script is not None:
         refuse_collision(planned.script, local_modules(planned.table))
-    refuse_exports(exports_of(planned.plan))
+    for name in exports_of(planned.plan):
+        refuse_missing(name)
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     changes: dict[str, Any] = {}
     if planned.run is not None and not again:
@@ -116,7 +117,7 @@ def train(
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder, planned)
         LOG.info("Run folder: %s", folder.path)
-        for place in (folder.path, folder.path / "predictions"):
+        for place in (folder.path, folder.path / "predictions", folder.path / "export"):
             if place.is_dir():
                 clean_leftovers(place)  # files that were half-written when a process was killed
         record_changes(folder, changes)
@@ -193,11 +194,18 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         need = _need(trainer, folder)
         facts = {"data": data, "data_summary": summary, "need": need and need.record}
         write(folder, planned, built, {**facts, "max_tokens": cells})
-        refuse_exports(exports_of(plan), session)
+        exports = exports_of(plan)
+        if exports:  # else nothing of it is imported
+            from weft.recipes.export import refuse_exports
+
+            refuse_exports(exports, session)
         if need is not None:
             need.tell(trainer)
         trainer.fit()
-        export_trained(folder.path, exports_of(plan), session)
+        if exports:
+            from weft.recipes.export import export_trained
+
+            export_trained(folder.path, exports, session)
         result = dict(getattr(trainer, "summary", {}))
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)

@@ -10,9 +10,9 @@ from weft.metrics.metric import MetricError
 from weft.metrics.spans import Scheme, Spans, read_spans
 
 TAGS: dict[Scheme, list[str]] = {
-    "bio": ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"],
+    "bio": ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B", "I"],
     "bilou": [f"{mark}-{kind}" for mark in "BILU" for kind in ("PER", "LOC")] + ["O"],
-    "io": ["O", "I-PER", "I-LOC"],
+    "io": ["O", "I-PER", "I-LOC", "I"],
 }
 AS_SEQEVAL = str.maketrans("LU", "ES")  # seqeval calls them E(nd) and S(ingle)
 
@@ -39,7 +39,7 @@ def test_any_tags_are_read_as_seqeval_reads_them(scheme: Scheme, seed: int) -> N
 @pytest.mark.parametrize("seed", range(0, 10, 2))
 def test_scores_are_those_of_seqeval(scheme: Scheme, seed: int) -> None:
     gold, predicted = sentences(scheme, seed), sentences(scheme, seed + 1)
-    metric = Spans(scheme, kinds=["LOC", "PER"])
+    metric = Spans(scheme, kinds=["LOC", "PER", "_"])
     metric.update(gold, predicted)
     values = metric.compute()
     theirs = [renamed(tags) for tags in gold], [renamed(tags) for tags in predicted]
@@ -89,7 +89,7 @@ def test_sentences_without_spans_or_tokens() -> None:
     assert math.isnan(metric.compute()["span_f1"])
 
 
-@pytest.mark.parametrize("tag", ["PER", "", "X-PER", "B", "B-", "b-PER", "L-PER", "BI-PER"])
+@pytest.mark.parametrize("tag", ["PER", "", "X-PER", "-", "B-", "b-PER", "L-PER", "BI-PER"])
 def test_a_tag_of_no_scheme_adds_nothing(tag: str) -> None:
     metric = Spans()
     with pytest.raises(MetricError) as error:
@@ -98,6 +98,13 @@ def test_a_tag_of_no_scheme_adds_nothing(tag: str) -> None:
         f"A tag of the scheme bio is O or B-KIND, I-KIND, but there is {tag!r}."
     )
     assert math.isnan(metric.compute()["whole_sentence"])
+
+
+def test_of_bare_kinds_neighbours_of_one_kind_are_one_span() -> None:
+    tags = ["author", "author", "O", "title", "author", "I-author"]
+    assert read_spans(tags, "io") == [("author", 0, 2), ("title", 3, 4), ("author", 4, 6)]
+    with pytest.raises(MetricError, match="scheme io is O or I-KIND, but there is ''"):
+        read_spans([""], "io")
 
 
 def test_a_kind_may_hold_a_dash() -> None:

@@ -11,13 +11,20 @@ from weft.metrics.counted import Counted
 from weft.metrics.metric import Direction, MetricError
 from weft.metrics.tallies import Tally, macro, micro, tally_table
 
-__all__ = ["Scheme", "Span", "Spans", "read_spans"]
+__all__ = ["NO_KIND", "Scheme", "Span", "Spans", "read_spans"]
 
 Scheme = Literal["bio", "bilou", "io"]
 """How tags mark spans: ``B-`` begins one and ``I-`` goes on; with ``L-`` for its last token and
-``U-`` for one of a single token; or ``I-`` on every token of it."""
+``U-`` for one of a single token; or ``I-``, or the bare kind, on every token of it."""
 
-_PREFIXES: dict[Scheme, str] = {"bio": "BI", "bilou": "BILU", "io": "I"}
+_MARKS: dict[Scheme, tuple[str, ...]] = {
+    "bio": ("B", "I"),
+    "bilou": ("B", "I", "L", "U"),
+    "io": ("I",),
+}
+
+NO_KIND = "_"
+"""The kind of spans whose tags are bare marks, such as ``B`` and ``I``; seqeval calls it so too."""
 
 
 class Span(NamedTuple):
@@ -32,7 +39,8 @@ def read_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
     """The spans of one sentence, read as ``conlleval`` and seqeval do: every tag counts.
 
     A span goes on as long as ``I-`` or ``L-`` of the same kind follow; any other tag but ``O``
-    begins one, so ``I-`` after ``O`` or after another kind does so too.
+    begins one, so ``I-`` after ``O`` or after another kind does so too. A bare mark, such as ``B``,
+    is of the kind ``_``.
 
     Raises:
         MetricError: A tag is neither ``O`` nor one of the scheme.
@@ -49,16 +57,16 @@ def read_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
 def _spans(tags: Sequence[str], scheme: Scheme) -> Iterator[Span]:
     kind, start = None, 0  # of the span that is open before the token
     for place, tag in enumerate(tags):
-        prefix, tag_kind = _parts(tag, scheme)
-        goes_on = prefix in ("I", "L") and tag_kind == kind
+        mark, tag_kind = _parts(tag, scheme)
+        goes_on = mark in ("I", "L") and tag_kind == kind
         if kind is not None and not goes_on:
             yield Span(kind, start, place)
             kind = None
-        if prefix == "O":
+        if mark == "O":
             continue
         if not goes_on:
             kind, start = tag_kind, place
-        if prefix in ("L", "U"):
+        if mark in ("L", "U"):
             yield Span(tag_kind, start, place + 1)
             kind = None
     if kind is not None:
@@ -66,10 +74,14 @@ def _spans(tags: Sequence[str], scheme: Scheme) -> Iterator[Span]:
 
 
 def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:
-    prefix, _, kind = tag.partition("-")
-    if tag == "O" or (len(prefix) == 1 and prefix in _PREFIXES[scheme] and kind):
-        return prefix, kind
-    marks = ", ".join(f"{mark}-KIND" for mark in _PREFIXES[scheme])
+    mark, _, kind = tag.partition("-")
+    if tag == "O":
+        return "O", ""
+    if mark in _MARKS[scheme] and not tag.endswith("-"):
+        return mark, kind or NO_KIND
+    if scheme == "io" and tag:
+        return "I", tag
+    marks = ", ".join(f"{mark}-KIND" for mark in _MARKS[scheme])
     raise MetricError(f"A tag of the scheme {scheme} is O or {marks}, but there is {tag!r}.")
 
 
@@ -97,9 +109,9 @@ class Spans(Counted):
     """
 
     def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] = ()) -> None:
-        if scheme not in _PREFIXES:
+        if scheme not in _MARKS:
             raise MetricError(
-                f"The scheme of tags is one of {', '.join(_PREFIXES)}, but is {scheme!r}."
+                f"The scheme of tags is one of {', '.join(_MARKS)}, but is {scheme!r}."
             )
         self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds))
         super().__init__({"scheme": scheme, "kinds": list(self.kinds)})

@@ -1,5 +1,6 @@
 """Exporting a run: by command, at the end of a training, and what is said before one."""
 
+import errno
 import importlib.util
 import json
 import shutil
@@ -9,9 +10,10 @@ import pytest
 import weft
 from tests.trained_run import copy_of, library_run, train_script
 from weft.cli.main import main
-from weft.errors import PlanError, UserError
+from weft.errors import PlanError, StorageError, UserError
 from weft.exported import load
 from weft.exported.manifest import MANIFEST
+from weft.inference.export import ctranslate2
 from weft.recipes.export import export
 
 
@@ -132,3 +134,23 @@ def test_an_unknown_format_is_refused(tmp_path, capsys):
     assert (
         "There is no export format 'tflite'; wanted one of: ctranslate2." in capsys.readouterr().err
     )
+
+
+def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monkeypatch):
+    def full(*_args, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "model.bin"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ctranslate2, "write", full)
+        with pytest.raises(StorageError, match="No space left on device"):
+            train_script(tmp_path, words=("trainer.export=[ctranslate2]",))
+    run = tmp_path / "run"
+    info = json.loads((run / "run.json").read_text())
+    assert not info["finished"]
+    assert "No space left on device" in info["failed"]
+    assert list((run / "export").iterdir()) == []
+    weft.train(run, allow_code=True)
+    info = json.loads((run / "run.json").read_text())
+    assert info["finished"]
+    assert "failed" not in info
+    assert compared(run / "export" / "ctranslate2")["same"] == 8

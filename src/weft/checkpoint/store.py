@@ -156,11 +156,12 @@ class Checkpoints:
         path = self.folder / f"step-{step:08d}"
         try:
             manifest = Manifest.read(path)
-            problems = damage(path, manifest)
         except CheckpointError as error:
             problems = [str(error)]
-        if not problems:
-            return Found(path, manifest, None)
+        else:
+            problems = damage(path, manifest)
+            if not problems:
+                return Found(path, manifest, None)
         _logger.warning("checkpoint %s skipped: %s", path.name, "; ".join(problems[:3]))
         return None
 

@@ -8,11 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from weft.runtime.disk import operations
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several at a time, each as wide as the machine, wait for
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # each other; torch is not imported yet
+
+# An example's time on the wall says little where several processes share the machine.
+settings.register_profile("weft", deadline=None)
+settings.load_profile("weft")
 
 DATA = Path(os.environ.get("WEFT_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -1,4 +1,4 @@
-"""``weft`` as a program that has its imports behind it: it starts in 0.1 s instead of 2.
+"""``weft`` as a program that has its imports behind it: it starts in 0.13 s, not in 2.2.
 
 One process a session imports everything and forks for each command. The command has a process,
 arguments, folder, environment, input and output of its own, as a person's has; only what is
@@ -28,10 +28,10 @@ sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 
 # A keeper for each command tells the program how it ended. The server ends when its input does.
 SERVER = """
-import io, marshal, os, select, socket, sys
+import atexit, gc, io, marshal, os, select, socket, sys, threading, traceback
 import sacrebleu, sentencepiece, tokenizers, torch
-import weft.recipes.check, weft.recipes.experiments.translation, weft.recipes.report, weft.recipes.run
-import weft.inference
+import weft.recipes.check, weft.recipes.report, weft.recipes.run
+import weft.inference, weft.recipes.corpus.data, weft.recipes.experiments.translation
 from weft.cli.main import main
 
 def jobs(address):
@@ -83,8 +83,18 @@ def take(program):
     sys.path[0] = os.path.dirname(sys.executable)  # as for any program there
 
 children = set()
+gc.freeze()  # a collection of garbage would copy all that is shared
 take(jobs(sys.argv[1]))
-sys.exit(main())
+code = 1
+try:
+    code = main()
+except BaseException:
+    traceback.print_exc()
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # to take all modules apart would copy them first
 """
 
 

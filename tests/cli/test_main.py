@@ -1,9 +1,9 @@
 """The entry of the command line: exit codes, what is imported, what an error looks like."""
 
+import os
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
@@ -118,6 +118,12 @@ def test_every_command_has_a_help_of_its_own(capsys):
         assert capsys.readouterr().out.startswith(f"usage: weft {name}")
 
 
+def children_seconds():
+    """Of the processor; of the clock on the wall other processes take their share."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 def test_the_entry_imports_no_torch_and_is_quick():
     code = (
         "import sys; from weft.cli.main import main; code = main(['--help']); "
@@ -125,11 +131,11 @@ def test_the_entry_imports_no_torch_and_is_quick():
     )
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = children_seconds()
         found = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=False
         )
-        times.append(time.perf_counter() - start)
+        times.append(children_seconds() - start)
         assert found.returncode == 0, found.stderr
     assert min(times) < 0.3
 

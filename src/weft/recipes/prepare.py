@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,6 @@ def prepare(
     )
     for note in planned.plan.notes:
         say(note)
-    found = {}
     with tempfile.TemporaryDirectory(prefix="weft-prepare-") as folder:
         xp = Experiment(folder=Path(folder), recipe=planned.name)
         provided = {"env": Env.detect(device), "xp": xp, "entry_point": "prepare"}
@@ -69,14 +69,28 @@ def prepare(
         for name, data in all_data.items():
             _read(name, data, say)
         text: TextPath = session.get("task").text
-        for name, data in all_data.items():
-            store = _store(name, data, text, say)
-            if store is not None:
-                rows, _ = rows_of(data, train=name == "train_data")
-                store.get(text, rows, workers=workers, whole=verify, say=say)
-                say(f"{name}: {_about(store)}")
-                found[name] = store.folder
-    return found
+        fill = partial(_fill, text=text, workers=workers, verify=verify, say=say)
+        folders = {name: fill(name, data) for name, data in all_data.items()}
+    return {name: folder for name, folder in folders.items() if folder is not None}
+
+
+def _fill(
+    name: str,
+    data: Any,
+    *,
+    text: TextPath,
+    workers: int | None,
+    verify: bool,
+    say: Callable[[str], None],
+) -> Path | None:
+    """Fills the store of some data; the store's folder, or None where nothing is kept."""
+    store = _store(name, data, text, say)
+    if store is None:
+        return None
+    rows, _ = rows_of(data, train=name == "train_data")
+    store.get(text, rows, workers=workers, whole=verify, say=say)
+    say(f"{name}: {_about(store)}")
+    return store.folder
 
 
 def _read(name: str, data: Any, say: Callable[[str], None]) -> None:

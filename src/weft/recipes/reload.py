@@ -131,12 +131,18 @@ def evaluate(
                 )
             else:
                 raise
-        data = session.get(name)
-        read_data(name, data)
-        if name in auto_data(session):
-            take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
+        data = _read(name, session, folder)
         found[name] = evaluate_task(task, task.batches(data, train=False, seed=0))
     return found
+
+
+def _read(name: str, session: Session, folder: Path) -> Any:
+    """Data that is read and knows how large its batches are."""
+    data = session.get(name)
+    read_data(name, data)
+    if name in auto_data(session):
+        take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
+    return data
 
 
 def _pairs_plan(name: str, words: Sequence[str], provided: Sequence[str]) -> Plan:

@@ -99,12 +99,7 @@ def train(
     planned = plan_recipe(
         recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
     )
-    for note in planned.plan.notes:
-        LOG.info(note)
-    if planned.script is not None:
-        refuse_collision(planned.script, local_modules(planned.table))
-    for name in exports_of(planned.plan):
-        refuse_missing(name)
+    _look_at(planned)
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     changes: dict[str, Any] = {}
     if planned.run is not None and not again:
@@ -116,12 +111,26 @@ def train(
     with Lock(folder.path), log_to_folder(folder.path):
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder, planned)
-        LOG.info("Run folder: %s", folder.path)
-        for place in (folder.path, folder.path / "predictions", folder.path / "export"):
-            if place.is_dir():
-                clean_leftovers(place)  # files that were half-written when a process was killed
+        _enter(folder)
         record_changes(folder, changes)
         return _fit(planned, folder, device=device, overrides=tuple(overrides))
+
+
+def _look_at(planned: Planned) -> None:
+    """Says the plan's notes, and refuses before anything is made what would fail at the end."""
+    for note in planned.plan.notes:
+        LOG.info(note)
+    if planned.script is not None:
+        refuse_collision(planned.script, local_modules(planned.table))
+    for name in exports_of(planned.plan):
+        refuse_missing(name)
+
+
+def _enter(folder: RunFolder) -> None:
+    LOG.info("Run folder: %s", folder.path)
+    for place in (folder.path, folder.path / "predictions", folder.path / "export"):
+        if place.is_dir():
+            clean_leftovers(place)  # files that were half-written when a process was killed
 
 
 def _make(folder: Path) -> None:

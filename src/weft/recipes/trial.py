@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def try_ingredient(
     Returns:
         What the ingredient made.
     """
-    planned = plan_recipe(recipe, words, configs=configs, targets=[name], allow_code=allow_code)
+    plan = partial(plan_recipe, recipe, words, configs=configs, allow_code=allow_code)
+    planned = plan(targets=[name])
     for note in planned.plan.notes:
         say(note)
     with tempfile.TemporaryDirectory(prefix="weft-test-") as folder:
@@ -65,14 +67,7 @@ def try_ingredient(
         made = session.get(name)
         if name in DATA:
             read_data(name, made)
-            whole = plan_recipe(
-                recipe,
-                words,
-                configs=configs,
-                targets=[name, "task"],
-                allow_code=allow_code,
-                draft=True,
-            )
+            whole = plan(targets=[name, "task"], draft=True)
             complete = not whole.plan.problems
             session = whole.plan.start({**provided, name: made}) if complete else session
             task = session.get("task") if complete else None

@@ -24,6 +24,7 @@ from weft.runtime.signals import StopSignals
 from weft.tasks.evaluate import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
 from weft.training.callbacks import Callback
+from weft.training.compiled import check_compiler, compiled, eager
 from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
@@ -102,6 +103,8 @@ class Trainer(Component):
         if not self.checkpoints.folder.is_dir():
             self.initial.check()
         check_modules(task.module, config.save_modules)
+        if config.compile:
+            check_compiler(env.device)
         self.zero = torch.zeros((), device=self.task.device)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.rates = [group["lr"] for group in optimizer.param_groups]
@@ -110,7 +113,8 @@ class Trainer(Component):
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
-        with self.stops, closing(self.reporters), fast_paths(self.config.fast):
+        kernels = compiled(self.task.module, use=self.config.compile)
+        with self.stops, closing(self.reporters), fast_paths(self.config.fast), kernels:
             self.start()
             while True:
                 if self.clock.now != self.clock.seen or self.is_open(self.clock.now):
@@ -274,7 +278,7 @@ class Trainer(Component):
         """Evaluates; a signal that comes meanwhile saves the state from before and ends the run."""
         try:
             place = apart(batches, seed=self.config.seed, step=self.clock.now.steps)
-            with place, self.weights.averaged():
+            with place, self.weights.averaged(), eager(use=self.config.compile):
                 return evaluate(self.task, batches, poll=self.leave_if_asked)
         except StopAsked:
             self.stop_if_asked(save=save)  # not before everything is as it was

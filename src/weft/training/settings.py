@@ -49,6 +49,9 @@ class TrainerConfig(Config):
     """Type of the matrix products in training steps: ``bf16``, and ``fp16`` with a scaled loss, are
     faster where the hardware has them; weights, gradients and the optimizer are float32 in any
     case."""
+    compile: bool = False
+    """Whether torch compiles the blocks of the module for training steps: the first steps take
+    minutes, and a resumed run is the undisturbed one to the rounding only."""
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""

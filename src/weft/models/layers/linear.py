@@ -47,7 +47,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Returns:
         *Shape:* :math:`(*,O)`.
     """
-    if fast.linear_library() == "onednn" and _suits_onednn(x):
+    compiling = torch.compiler.is_compiling()  # asked first: it cannot trace what is cached
+    if not compiling and fast.linear_library() == "onednn" and _suits_onednn(x):
         y: Tensor = _OneDnnLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return y
     return F.linear(x, weight, bias)
@@ -60,7 +61,6 @@ def _suits_onednn(x: Tensor) -> bool:
         and x.dtype == torch.float32
         and x.numel() >= ROWS * x.shape[-1]
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
     )
 
 

@@ -14,8 +14,8 @@ __all__ = ["CTranslate2Graph", "names_of"]
 
 PATIENCE = 3.0
 """Times ``beam_size`` sequences are finished before a search ends whose own end CTranslate2 does
-not know (``heuristic``, ``never``): with 3 it found what weft found in 240 of 240 searches with
-random weights, with 1 in 236."""
+not know (``heuristic``, ``never``). With 3, beam 5 gave weft's own answers to 500 of 500 sentences
+of Tatoeba; with random weights 3 found weft's in 480 of 480 searches, 1 in 476."""
 
 
 def names_of(vocab: VocabInfo) -> list[str]:

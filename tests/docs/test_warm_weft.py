@@ -1,0 +1,53 @@
+"""The warm ``weft`` that runs the pages' commands does what the cold one does."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.warm_weft import warm_programs
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    def run_line(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        path = f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            ["bash", "-c", line],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "WEFT_CACHE": str(tmp_path), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run_line
+
+
+def test_the_users_mistake_exits_with_2_and_is_said_on_stderr(run, tmp_path: Path) -> None:
+    done = run("weft train nowhere.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: nowhere.py: no such script in {tmp_path}.\n"
+
+
+def test_it_has_the_folder_the_environment_and_the_open_files_of_the_caller(
+    run, tmp_path: Path
+) -> None:
+    script = 'import os, sys\nprint(os.getcwd(), os.environ["X"], sys.stdin.read())\n'
+    (tmp_path / "mine.py").write_text(f'"""Mine."""\n{script}')
+    done = run("printf in | weft help mine.py 2> errors > out", X="caller's")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "out").read_text().startswith(f"{tmp_path} caller's in\nMine.\n")
+    assert (tmp_path / "errors").read_text() == ""
+
+
+def test_two_run_at_once_and_a_reader_may_leave(run) -> None:
+    done = run("weft list | weft list | head -n 1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_killed_command_is_told_as_bash_tells_it(run, tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text('"""D."""\nimport os\nos.kill(os.getpid(), 15)\n')
+    assert run("weft help dies.py").returncode == 128 + 15

@@ -196,13 +196,19 @@ class _Walk:
         self.attempt("predict", steps.predict)
         if self.attempt("trainer", steps.trainer):
             self.attempt("memory", steps.memory)
-        if names := exports_of(self.plan):
-            self.attempt("export", lambda: refuse_exports(names, self.session) or ", ".join(names))
+        if exports_of(self.plan):
+            self.attempt("export", self.export)
 
     def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""
         count = read_data(name, self.session.get(name))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
+
+    def export(self) -> str:
+        """Refuses formats of ``trainer.export`` that could not be written."""
+        formats = exports_of(self.plan)
+        refuse_exports(formats, self.session)
+        return ", ".join(formats)
 
     def build(self) -> str:
         """Builds module and task."""
@@ -211,7 +217,6 @@ class _Walk:
         task.module.to(self.session.get("env").device)
         size = sum(p.numel() for p in task.module.parameters())
         return f"{type(task.module).__name__}, {size:,} parameters"
-
 
     def max_tokens(self) -> str:
         """Finds what ``auto`` stands for."""

@@ -1,13 +1,12 @@
 """How many bytes of tensors a piece of work holds at most, on whatever device they are."""
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 from typing_extensions import override
 
 __all__ = ["LiveBytes"]
@@ -51,7 +50,7 @@ class LiveBytes(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        given = {storage.data_ptr() for storage in _storages((args, kwargs))}
+        given = {s.data_ptr() for s in _storages((*args, *(kwargs or {}).values()))}
         made = func(*args, **(kwargs or {}))
         for storage in _storages(made):
             if storage.data_ptr() not in given and storage not in self._known:
@@ -74,5 +73,10 @@ class LiveBytes(TorchDispatchMode):
         self.now -= size
 
 
-def _storages(values: Any) -> list[torch.UntypedStorage]:
-    return [value.untyped_storage() for value in tree_iter(values) if isinstance(value, Tensor)]
+def _storages(values: Any) -> Iterator[torch.UntypedStorage]:
+    """Of all tensors in what an operation takes or gives: it nests them in lists at most."""
+    if isinstance(values, Tensor):
+        yield values.untyped_storage()
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _storages(value)

@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.row_format import LineScan, RawLine, Row, RowFormat, Scan, text_of
+from weft.data.formats.row_format import LineScan, RawLine, Row, RowFormat, Scan, numbered, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import DataError, UserError
 
@@ -44,13 +44,7 @@ class CsvFormat(RowFormat):
                 f"separator: wanted one ASCII character, no quote or line end, found "
                 f"{self.separator!r}."
             )
-        for name, at in self.columns.items():
-            if isinstance(at, int) and at < 0:
-                raise UserError(f"columns: wanted a position from 0 for {name!r}, found {at}.")
-            if isinstance(at, str) and not self.header:
-                raise UserError(
-                    f"columns: {name!r} is to be found by the name {at!r}, which needs header=true."
-                )
+        self.check_places(header=self.header)
 
     @override
     def scan(self, stream: BinaryIO, name: str) -> Scan:
@@ -80,11 +74,9 @@ def csv_format(
     Raises:
         UserError: The settings contradict each other.
     """
-    if not isinstance(columns, Mapping):
-        columns = {name: at for at, name in enumerate(columns)}
-    wanted = tuple(columns) if required is None else tuple(required)
+    places, wanted = numbered(columns, required)
     return CsvFormat(
-        dict(columns),
+        places,
         wanted,
         separator=separator,
         header=header,

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.row_format import Row, RowFormat, Scan, text_of, too_long
+from weft.data.formats.row_format import Row, RowFormat, Scan, numbered, text_of, too_long
 from weft.data.line_blocks import MAX_LINE_BYTES, Block, LineBlocks, LongLine, excerpt
-from weft.errors import DataError, UserError
+from weft.errors import DataError
 
 __all__ = ["LineFormat", "TableScan", "text_format", "tsv_format"]
 
@@ -44,13 +44,7 @@ class LineFormat(RowFormat):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, at in self.columns.items():
-            if isinstance(at, int) and at < 0:
-                raise UserError(f"columns: wanted a position from 0 for {name!r}, found {at}.")
-            if isinstance(at, str) and not self.header:
-                raise UserError(
-                    f"columns: {name!r} is to be found by the name {at!r}, which needs header=true."
-                )
+        self.check_places(header=self.header)
 
     @override
     def scan(self, stream: BinaryIO, name: str) -> "TableScan":
@@ -79,11 +73,9 @@ def tsv_format(
     Raises:
         UserError: The settings contradict each other.
     """
-    if not isinstance(columns, Mapping):
-        columns = {name: at for at, name in enumerate(columns)}
-    wanted = tuple(columns) if required is None else tuple(required)
+    places, wanted = numbered(columns, required)
     return LineFormat(
-        dict(columns),
+        places,
         wanted,
         header=header,
         extra_columns=extra_columns,

@@ -1,7 +1,7 @@
 """What every format of rows offers, and what one pass over a file gives."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -20,7 +20,7 @@ from weft.data.line_blocks import (
 )
 from weft.errors import UserError
 
-__all__ = ["LineScan", "RawLine", "Row", "RowFormat", "Scan", "text_of", "too_long"]
+__all__ = ["LineScan", "RawLine", "Row", "RowFormat", "Scan", "numbered", "text_of", "too_long"]
 
 Row = tuple[str, ...]
 
@@ -70,6 +70,16 @@ class RowFormat(ABC):
             if name not in self.columns:
                 raise UserError(f"required: wanted names of columns ({known}), found {name!r}.")
 
+    def check_places(self, *, header: bool) -> None:
+        """Refuses a position below 0, and a name where no header has it."""
+        for name, at in self.columns.items():
+            if isinstance(at, int) and at < 0:
+                raise UserError(f"columns: wanted a position from 0 for {name!r}, found {at}.")
+            if isinstance(at, str) and not header:
+                raise UserError(
+                    f"columns: {name!r} is to be found by the name {at!r}, which needs header=true."
+                )
+
     @abstractmethod
     def scan(self, stream: BinaryIO, name: str) -> Scan:
         """Starts a pass over an open file, which errors call ``name``."""
@@ -97,6 +107,23 @@ class RowFormat(ABC):
             if name in self.required and not value.strip():
                 return f"column {name!r} is empty"
         return None
+
+
+def numbered(
+    columns: Sequence[str] | Mapping[str, int | str], required: Sequence[str] | None
+) -> tuple[dict[str, int | str], tuple[str, ...]]:
+    """Each column with its place, which is its number where only names are given.
+
+    Returns:
+        The places, and the columns that a row cannot be without: all where none are given.
+
+    Example:
+        >>> numbered(("source", "target"), None)
+        ({'source': 0, 'target': 1}, ('source', 'target'))
+    """
+    if not isinstance(columns, Mapping):
+        columns = {name: at for at, name in enumerate(columns)}
+    return dict(columns), tuple(columns) if required is None else tuple(required)
 
 
 class _Excerpt:

@@ -69,9 +69,9 @@ def test_as_scikit_learn_ties_and_all(seed: int) -> None:
 
 def test_labels_that_no_or_every_row_has_are_not_averaged() -> None:
     metric = LabelScores(["a", "b", "c"], per_label=["b", "c"])
-    metric.update([["a", "c"], ["c"], ["c"]], np.array([[3, 0, 1], [2, 0, 0], [1, 1, 1]]))
+    metric.update([["a", "c"], ["c"], ["c"]], np.array([[2, 0, 1], [3, 0, 0], [1, 1, 1]]))
     values = metric.compute()
-    assert values["roc_auc"] == values["average_precision"] == 1.0
+    assert values["roc_auc"] == values["average_precision"] == 0.5
     assert math.isnan(values["label/b/average_precision"])
     assert math.isnan(values["label/b/recall_at_precision/0.2"])
     assert math.isnan(values["label/c/roc_auc"])

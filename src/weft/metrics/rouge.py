@@ -98,16 +98,14 @@ def _whole(right: _Text, given: _Text) -> float:
 
 
 def _by_line(right: _Text, given: _Text) -> float:
-    # Each word of a text counts in one match at most, as in ROUGE 1.5.5 (the paper counts more).
-    ours, theirs = Counter(given.words), Counter(right.words)
-    hits = 0
+    # Each word of ``given`` counts in one match at most, as in ROUGE 1.5.5 (the paper counts more).
+    left, hits = Counter(given.words), 0
     for line in right.lines:
         places = {place for other in given.lines for place in _common(line, other)}
         for word in (line[place] for place in sorted(places)):
-            if ours[word] and theirs[word]:
+            if left[word]:
                 hits += 1
-                ours[word] -= 1
-                theirs[word] -= 1
+                left[word] -= 1
     return _f1(hits, len(right.words), len(given.words))
 
 

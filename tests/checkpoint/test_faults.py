@@ -265,10 +265,10 @@ def test_a_huge_sparse_file_is_refused_by_its_size(tmp_path):
     path = save(Checkpoints(tmp_path), 1)
     with (path / "model.safetensors").open("wb") as file:
         file.truncate(10 << 30)
-    start = time.perf_counter()
+    start = time.process_time()
     (line,) = verify(path)
     assert line.startswith("model.safetensors: 10,737,418,240 bytes instead of 1,")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_links_and_pipes_are_not_followed(tmp_path):

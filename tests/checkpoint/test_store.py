@@ -418,14 +418,12 @@ def test_a_model_of_2_5_million_parameters_is_saved_well_within_a_second(store):
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
     times = []
-    for step in range(9):  # other processes take their share of the first ones
-        start = time.perf_counter()
+    for step in range(3):
+        start = time.process_time()  # of the clock on the wall other processes take their share
         store.save(step, {"model": model, "optimizer": optimizer})
-        times.append(time.perf_counter() - start)
-        if times[-1] < 1.0:
-            break
+        times.append(time.process_time() - start)
     logging.getLogger(__name__).info("saves took %s", times)
-    assert min(times) < 1.0, times
+    assert min(times) < 0.5, times
 
 
 def test_a_part_is_loaded_into_what_fits_it_only(store):

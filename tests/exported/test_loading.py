@@ -210,25 +210,40 @@ def test_what_was_changed_is_refused(folder, name, monkeypatch):
     )
 
 
-SEARCH = {
-    "beam_size": (0, "the setting 'beam_size' of the search cannot be 0"),
-    "n_best": (2, "the setting 'n_best' of the search cannot be 2"),
-    "max_length": (1 << 40, f"the setting 'max_length' of the search cannot be {1 << 40}"),
-    "max_length_a": (1e300, "the setting 'max_length_a' of the search cannot be 1e+300"),
-    "length_penalty": (True, "the setting 'length_penalty' of the search cannot be True"),
-    "early_stopping": ("soon", "the setting 'early_stopping' of the search cannot be 'soon'"),
-    "code": ("x", "the settings of the search are not this weft's: code"),
-}
+SEARCH = [
+    ("beam_size", 0),
+    ("beam_size", 1_001),
+    ("n_best", 2),
+    ("max_length", 1 << 40),
+    ("max_length", 2.5),
+    ("max_length_a", 1e300),
+    ("max_length_a", -1.0),
+    ("max_length_a", 10**400),
+    ("max_length_a", float("nan")),
+    ("length_penalty", True),
+    ("early_stopping", "soon"),
+]
 
 
-@pytest.mark.parametrize("name", SEARCH)
-def test_settings_no_search_can_have_are_refused(folder, name):
-    value, error = SEARCH[name]
+@pytest.mark.parametrize(("name", "value"), SEARCH)
+def test_settings_no_search_can_have_are_refused(folder, name, value):
     search = json.loads((folder / MANIFEST).read_bytes())["search"]
     resealed(folder, search={**search, name: value})
     with pytest.raises(ExportError) as caught:
         load(folder)
-    assert str(caught.value) == f"{folder / MANIFEST}: {error}."
+    assert str(caught.value) == (
+        f"{folder / MANIFEST}: the setting '{name}' of the search cannot be {value!r:.80}."
+    )
+
+
+def test_a_setting_that_is_none_of_ours_is_refused(folder):
+    search = json.loads((folder / MANIFEST).read_bytes())["search"]
+    resealed(folder, search={**search, "code": "x"})
+    with pytest.raises(ExportError) as caught:
+        load(folder)
+    assert str(caught.value) == (
+        f"{folder / MANIFEST}: the settings of the search are not this weft's: code."
+    )
 
 
 def test_a_graph_of_another_program_is_refused(folder):

@@ -1,6 +1,5 @@
 """How an exported model searches its answers: the settings that every graph is run with."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -10,7 +9,9 @@ from weft.exported.manifest import ExportError
 __all__ = ["Search"]
 
 LARGEST = 1 << 20
-"""Of counts: no model has as many positions, and no search as many beams."""
+"""Of numbers: no model has as many positions."""
+LARGEST_BEAM = 1_000
+"""As in training: more would only take memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +62,12 @@ class Search:
             if not _fits(known[name], value):
                 raise ExportError(f"the setting '{name}' of the search cannot be {value!r:.80}")
         search = cls(**values)
-        wrong = [
-            name for name in ("beam_size", "n_best", "max_length", "max_length_b") if
-            getattr(search, name) < 1
-        ]  # fmt: skip
+        positive = ("beam_size", "n_best", "max_length", "max_length_b")
+        wrong = [name for name in positive if getattr(search, name) < 1]
+        if search.max_length_a < 0:
+            wrong.append("max_length_a")
+        if search.beam_size > LARGEST_BEAM:
+            wrong.append("beam_size")
         if search.n_best > search.beam_size:
             wrong.append("n_best")
         if search.early_stopping not in ("first", "heuristic", "never"):
@@ -82,4 +85,4 @@ def _fits(kind: Any, value: Any) -> bool:
         return False
     if kind is int:
         return isinstance(value, int) and 0 <= value <= LARGEST
-    return isinstance(value, int | float) and math.isfinite(value) and abs(value) <= LARGEST
+    return isinstance(value, int | float) and abs(value) <= LARGEST  # neither infinite nor NaN

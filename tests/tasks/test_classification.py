@@ -111,6 +111,44 @@ def test_it_learns_the_rows_by_heart(task):
         assert sorted(filter(None, row["prediction"].split(", "))) == sorted(filter(None, gold))
 
 
+def test_the_metrics_are_those_of_the_rows():
+    task = make(positive="spam", rank_metrics=True)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    right = [row["label"] == row["prediction"] for row in found.rows]
+    assert found.values["accuracy"] == pytest.approx(sum(right) / 5)
+    ranked = sorted(found.rows, key=lambda row: row["scores"]["spam"])
+    pairs = [
+        row["scores"]["spam"] > other["scores"]["spam"]
+        for row in ranked
+        for other in ranked
+        if (row["label"], other["label"]) == ("spam", "ham")
+    ]
+    assert found.values["roc_auc"] == pytest.approx(sum(pairs) / 6)
+    assert found.values["recall"] == found.values["label/spam/recall"]
+    assert "label/spam/recall_at_precision/0.9" in found.values
+    assert set(found.directions) == set(found.values)
+
+
+def test_the_metrics_of_several_labels_are_those_of_the_rows():
+    task = make(multiple=True, rank_metrics=True)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    gold = [set(filter(None, row["topics"].replace(" ", "").split(","))) for row in found.rows]
+    given = [set(filter(None, row["prediction"].split(", "))) for row in found.rows]
+    right, all_given = sum(map(len, map(set.__and__, gold, given))), sum(map(len, given))
+    assert found.values["micro_f1"] == pytest.approx(2 * right / (6 + all_given))
+    assert found.values["subset_accuracy"] == sum(map(set.__eq__, gold, given)) / 5
+    assert found.values["label/home/support"] == 2
+    assert 0 <= found.values["roc_auc"] <= 1
+    assert set(found.directions) == set(found.values)
+
+
+def test_a_positive_label_that_cannot_be_is_refused():
+    with pytest.raises(UserError, match=r"task.positive is 'eggs', which is no label. The 2 "):
+        make(positive="eggs")
+    with pytest.raises(UserError, match=r"task.positive is for one label a row"):
+        make(multiple=True, positive="money")
+
+
 def test_the_saved_text_path_is_the_same(task, tmp_path):
     task.text.save(tmp_path)
     loaded = load_text_path(tmp_path)

@@ -1,11 +1,13 @@
 """Tables of values as plain text."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 
 from weft.metrics.formats import format_value
 from weft.metrics.metric import Direction
 
-__all__ = ["text_table", "values_table"]
+__all__ = ["labels_table", "text_table", "values_table"]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -86,3 +88,33 @@ def values_table(
 
 def _cell(title: str, column: Mapping[str, str], name: str) -> str:
     return column.get(name, "-" if title == "n" else "")
+
+
+def labels_table(values: Mapping[str, float]) -> str:
+    """The values named ``label/<name>/<value>``, a line for each label; empty where there is none.
+
+    Example:
+        >>> ham = {"label/ham/precision": 0.5, "label/ham/recall_at_precision/0.9": 1.0}
+        >>> print(labels_table({"loss": 0.1, **ham, "label/a/b/precision": 0.25}))
+        label  precision  recall_at_precision/0.9
+        ham       0.5000                    1.000
+        a/b       0.2500                        -
+    """
+    rows: dict[str, dict[str, float]] = {}
+    for name, value in values.items():
+        # A label may have a slash in its name, and a value one before a number.
+        found = re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name)
+        if found:
+            rows.setdefault(found[1], {})[found[2]] = value
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    lines = [
+        [label, *(_number(title, row.get(title, math.nan)) for title in titles)]
+        for label, row in rows.items()
+    ]
+    return text_table(["label", *titles], lines) if rows else ""
+
+
+def _number(title: str, value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if title == "support" else format_value(title, value)

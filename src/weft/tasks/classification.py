@@ -11,12 +11,15 @@ from weft.config import registries
 from weft.data.columns import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.classification import Classification
+from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric
+from weft.metrics.multilabel import MultiLabel
 from weft.metrics.streaming import Mean
 from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.task import Loss, Outputs
 from weft.text.classification import ClassificationText, Classified
+from weft.text.columns.label import LabelsColumn
 from weft.text.columns.number import Numbers
 from weft.text.labels import Labels
 from weft.text.tokenizer import Tokenizer
@@ -41,6 +44,11 @@ class DocumentClassification(ColumnsTask):
         """Most tokens of a text."""
         loss: LabelLoss.Config | None = None
         """The loss; null is cross_entropy, and binary_cross_entropy with ``labels.multiple``."""
+        positive: str | None = None
+        """A label whose precision, recall and F1 are values of their own, where a text has one."""
+        rank_metrics: bool = False
+        """Whether an evaluation measures how the probabilities rank texts, too: ROC AUC, average
+        precision, recall at a precision."""
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
@@ -63,6 +71,7 @@ class DocumentClassification(ColumnsTask):
         self.text = ClassificationText(
             tokenizer, labels, column=config.column, max_length=config.max_length, dense=dense
         )
+        _check_positive(config.positive, labels)
         default = BinaryCrossEntropy.Config() if labels.multiple else CrossEntropyLoss.Config()
         loss = default if config.loss is None else config.loss
         self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
@@ -93,9 +102,14 @@ class DocumentClassification(ColumnsTask):
     @override
     def metrics(self) -> dict[str, Metric]:
         """Loss, and what is told of labels by their names."""
+        names, positive = self.text.label.labels.names, self.config.positive
         metrics: dict[str, Metric] = {"loss": Mean("loss")}
-        if not self.text.multiple:
-            metrics["labels"] = Classification(self.text.label.labels.names)
+        if self.text.multiple:
+            metrics["labels"] = MultiLabel(names)
+        else:
+            metrics["labels"] = Classification(names, positive=positive)
+        if self.config.rank_metrics:
+            metrics["ranks"] = LabelScores(names)
         return metrics
 
     @override
@@ -107,17 +121,33 @@ class DocumentClassification(ColumnsTask):
     ) -> None:
         """Adds a batch's loss and answers."""
         metrics["loss"].update(outputs.loss.total, outputs.loss.count)
-        if self.text.multiple:
-            return
-        column = self.text.label.name
-        gold = [examples[position][column] for position in outputs.answers]
-        metrics["labels"].update(gold, [answer.label for answer in outputs.answers.values()])
+        column = self.text.label
+        gold: list[Any] = [examples[position][column.name] for position in outputs.answers]
+        found = list(outputs.answers.values())
+        if isinstance(column, LabelsColumn):
+            gold = [column.names(value) for value in gold]
+            metrics["labels"].update(gold, [answer.labels for answer in found])
+        else:
+            metrics["labels"].update(gold, [answer.label for answer in found])
+        if "ranks" in metrics:
+            metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in found])
 
     @override
     def answer_row(self, answer: Classified) -> dict[str, Any]:
         """An answer as plain data: the label with its probability, and those of all labels."""
         scores = {name: round(score, 6) for name, score in answer.scores.items()}
         return {"prediction": answer.label, "score": round(answer.score, 6), "scores": scores}
+
+
+def _check_positive(positive: str | None, labels: Labels) -> None:
+    """Refuses a positive label that is none, or one among several of a text."""
+    if positive is not None and labels.multiple:
+        raise UserError(
+            "task.positive is for one label a row, but labels.multiple is true: the values of a "
+            "label are named label/<name>/precision, /recall and /f1."
+        )
+    if positive is not None and not labels.has(positive):
+        raise UserError(f"task.positive is {positive!r}, which is no label. {labels.listed}")
 
 
 def hot(numbers: Tensor, size: int) -> Tensor:

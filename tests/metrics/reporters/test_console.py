@@ -103,6 +103,34 @@ def test_the_mode_is_a_setting() -> None:
     assert "1,200/20,000 steps" in shown(io.StringIO(), mode="bar")
 
 
+LABELS = {"accuracy": 0.75, "label/ham/f1": 0.5, "label/ham/support": 3.0}
+
+
+def labelled(summary: dict[str, Any], *splits: tuple[str, int, float], mode: Any = "lines") -> str:
+    stream = io.StringIO()
+    console = Console.Config(mode=mode).build(stream=stream)
+    for split, step, f1 in splits:
+        console.report(split, {"step": step}, {**LABELS, "label/ham/f1": f1})
+    console.end(summary)
+    return stream.getvalue()
+
+
+def test_values_of_labels_are_a_table_at_the_end_and_not_in_the_line() -> None:
+    best = {"best": {"step": 1, "accuracy": 0.75}}
+    text = labelled(best, ("valid", 1, 0.5), ("valid", 2, 0.25))
+    assert text == (
+        "valid at step 1 · accuracy 75.0 %\n"
+        "valid at step 2 · accuracy 75.0 %\n"
+        "label      f1  support\n"
+        "ham    0.5000        3\n"
+        "done\n"
+    )
+    assert "label" not in labelled(best, ("valid", 2, 0.25))  # the best one was before a resume
+    assert "0.2500" in labelled({}, ("valid", 1, 0.5), ("valid", 2, 0.25))
+    assert "0.1250" in labelled(best, ("valid", 1, 0.5), ("test", 2, 0.125))
+    assert "label/" not in labelled(best, ("valid", 1, 0.5), mode="bar")
+
+
 def test_a_step_is_drawn_ten_times_a_second_at_most() -> None:
     screen = Screen()
     console = Console.Config().build(stream=screen)

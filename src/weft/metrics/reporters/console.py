@@ -18,6 +18,7 @@ from weft.config.component import Config as BaseConfig
 from weft.metrics.reporters.bar import BarDisplay
 from weft.metrics.reporters.lines import Display, LinesDisplay, summary_line
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
+from weft.metrics.tables import labels_table
 
 __all__ = ["Console"]
 
@@ -28,8 +29,10 @@ class Console(Component, Reporter):
     """Shows the run on standard error, which is where the log goes too.
 
     On a terminal: a bar with steps, time left, steps per second and the loss; each evaluation is a
-    row of a table above it, the best values so far in bold. Elsewhere: a line per report. Colours
-    follow ``NO_COLOR``.
+    row of a table above it, the best values so far in bold. Elsewhere: a line per report. Values
+    with a slash in their names (of each label, say) are in neither; a run ends with a table of its
+    labels, on the test data or as the best weights did on the valid data. Colours follow
+    ``NO_COLOR``.
 
     Args:
         config: The settings.
@@ -63,6 +66,7 @@ class Console(Component, Reporter):
         self.config = config
         self._stream = stream
         self._display: Display | None = None
+        self._labels: dict[tuple[str, int], str] = {}
 
     @override
     def start(self, info: RunInfo) -> None:
@@ -74,17 +78,29 @@ class Console(Component, Reporter):
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
-        self._shown().report(split, progress, values)
+        self._shown().report(split, progress, {n: v for n, v in values.items() if "/" not in n})
+        if split != "train" and (table := labels_table(values)):
+            self._labels[split, int(progress.get("step", 0))] = table
 
     @override
     def end(self, summary: Mapping[str, Any]) -> None:
         self.close()
+        self._shown().say(self._best_labels(summary))
         self._shown().say(summary_line(summary))
 
     @override
     def close(self) -> None:
         if self._display:
             self._display.close()
+
+    def _best_labels(self, summary: Mapping[str, Any]) -> str:
+        """The table of the test data, else of the best step, else of the last evaluation."""
+        best = summary.get("best")
+        step = best.get("step") if isinstance(best, Mapping) else None
+        of_best = [table for (_, at), table in self._labels.items() if at == step]
+        of_test = [table for (split, _), table in self._labels.items() if split == "test"]
+        tables = of_test or (of_best if best else list(self._labels.values()))
+        return tables[-1] if tables else ""
 
     def _shown(self) -> Display:
         if self._display is None:

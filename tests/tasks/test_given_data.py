@@ -12,7 +12,8 @@ from weft.data.pipeline import from_sequence
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import DataError
 from weft.tasks import Translation, evaluate, row_batches
-from weft.tasks.row_batches import ReadyBatches, RowBatches, is_row
+from weft.tasks.ready_batches import ReadyBatches
+from weft.tasks.row_batches import RowBatches, is_row
 
 
 class OfDictionaries(Translation):

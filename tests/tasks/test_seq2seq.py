@@ -12,7 +12,7 @@ from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import DataError, UserError
 from weft.models.decoding import Decoding
 from weft.tasks import Seq2Seq, evaluate
-from weft.tasks.row_batches import ReadyBatches
+from weft.tasks.ready_batches import ReadyBatches
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])

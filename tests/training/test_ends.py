@@ -14,7 +14,7 @@ from weft.errors import DataError, RunStoppedError, UserError
 from weft.metrics.reporters.jsonl import JsonLines
 from weft.runtime.experiment import Experiment
 from weft.tasks import Loss, Translation
-from weft.tasks.row_batches import ready_batches
+from weft.tasks.ready_batches import ready_batches
 from weft.training import Callback, Cosine, Every, InverseSquareRoot, Selection
 from weft.training.state import TrainSums
 

@@ -30,7 +30,8 @@ from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.evaluate import evaluate
-from weft.tasks.row_batches import ReadyBatches, RowBatches
+from weft.tasks.ready_batches import ReadyBatches
+from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Batches, Task
 from weft.text.paths import Seq2SeqText
 from weft.training.loop import Trainer

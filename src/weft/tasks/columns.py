@@ -19,7 +19,8 @@ from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.columns import ColumnBatch, collate_columns
 from weft.errors import DataError
-from weft.tasks.row_batches import RowBatches, check_batch, look, ready_batches, rows_of
+from weft.tasks.ready_batches import ready_batches
+from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import Encoded

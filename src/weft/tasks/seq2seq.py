@@ -25,7 +25,8 @@ from weft.models.losses import CrossEntropy, cross_entropy, num_correct
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
 from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest_input
-from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, ready_batches, rows_of
+from weft.tasks.ready_batches import ready_batches
+from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.paths import Seq2SeqText, TextPath
 from weft.text.ragged import Ragged

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from weft.runtime.seeds import HostRandom
-from weft.tasks.row_batches import ready_batches
+from weft.tasks.ready_batches import ready_batches
 from weft.training.groups import Groups
 
 

@@ -82,7 +82,7 @@ WRONG = {
     "help translation/tatoba": (
         "error: command line: no recipe is called 'translation/tatoba'. Did you mean "
         "'translation/tatoeba'? Wanted a script.py, a file.yaml, or an experiment: "
-        "translation/demo, translation/tatoeba.\n"
+        "classification/bilstm, classification/docnn, translation/demo, translation/tatoeba.\n"
     ),
     "help broken.py": "error: broken.py:1:5: not Python: invalid syntax.\n",
     "check doc.py": (
@@ -154,7 +154,6 @@ ENDS = {
     "test recipe.py": ("weft test: error: the following arguments are required: -f/--ingredient\n"),
     "train recipe.py --agian": "weft train: error: no option '--agian'; did you mean '--again'?\n",
     "predict run a b": "weft predict: error: one word too many: 'b'\n",
-    "runs": "weft runs: error: the following arguments are required: ACTION\n",
     "trian recipe.py": "weft: error: no command is called 'trian'; did you mean 'train'? ",
 }
 

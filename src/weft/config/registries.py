@@ -23,12 +23,17 @@ tasks: Registry[Any] = Registry(
     "task",
     {
         "document_classification": "weft.tasks.classification",
+        "document_regression": "weft.tasks.regression",
         "translation": "weft.tasks.translation",
     },
 )
 models: Registry[Any] = Registry(
     "model",
-    {"classifier": "weft.models.classifier", "transformer": "weft.models.transformer"},
+    {
+        "classifier": "weft.models.classifier",
+        "regressor": "weft.models.classifier",
+        "transformer": "weft.models.transformer",
+    },
 )
 encoders: Registry[Any] = Registry(
     "encoder",

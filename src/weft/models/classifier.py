@@ -1,4 +1,4 @@
-"""A classifier of texts: vectors of tokens, an encoder, a pooling, and scores of labels."""
+"""Classifier and regressor of texts: vectors of tokens, an encoder, a pooling, layers behind."""
 
 from collections.abc import Sized
 from typing import Protocol
@@ -17,7 +17,7 @@ from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import Pooling
 
-__all__ = ["Classifier", "TextVector"]
+__all__ = ["Classifier", "Regressor", "TextScores", "TextVector"]
 
 
 class _VocabInfo(Protocol):
@@ -72,26 +72,18 @@ class TextVector(nn.Module):
         return out
 
 
-@registries.models.register("classifier")
-class Classifier(Component, nn.Module):
-    """Scores the labels of a text, and of the numbers beside it where rows have such.
+class TextScores(Component, nn.Module):
+    """Base of models that give a text some numbers.
 
-    With its default encoder it is the network of Kim 2014; ``model.encoder.type=lstm`` is a BiLSTM
-    with self-attention (Lin et al. 2017), ``averaging`` with ``model.hidden=[300]`` a deep averaging
-    network (Iyyer et al. 2015), ``self_attention`` a Transformer encoder.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
-        >>> model = Classifier.Config().build(tokenizer=tokenizer, labels=range(7))
-        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
-        torch.Size([2, 7])
-        >>> sum(p.numel() for p in model.parameters())
-        76507
+    Args:
+        config: The settings.
+        vocab_info: Number of token ids, and the padding's.
+        beside: Numbers of each row beside its text.
+        out: How many numbers a text is given.
     """
 
     class Config(BaseConfig):
-        """Settings of the classifier."""
+        """Settings of the model."""
 
         embedding: WordEmbedding.Config = WordEmbedding.Config()
         """The tokens' vectors."""
@@ -116,28 +108,21 @@ class Classifier(Component, nn.Module):
 
     config: Config
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: _HasVocabInfo,
-        labels: Sized,
-        dense: _HasDim | None = None,
-    ) -> None:
+    def __init__(self, config: Config, *, vocab_info: _VocabInfo, beside: int, out: int) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.text = TextVector(
-            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
+            config.embedding, config.encoder, config.pooling, vocab_info=vocab_info
         )
-        sizes = [self.text.out_dim + (0 if dense is None else dense.dim), *config.hidden]
+        sizes = [self.text.out_dim + beside, *config.hidden]
         layers: list[nn.Module] = []
-        for size, following in zip(sizes, [*config.hidden, len(labels)], strict=True):
+        for size, following in zip(sizes, [*config.hidden, out], strict=True):
             layers += [Dropout(config.dropout), nn.Linear(size, following), nn.ReLU()]
         self.scores = nn.Sequential(*layers[:-1])
 
     @override
     def forward(self, text: Tensor, lengths: Tensor, dense: Tensor | None = None) -> Tensor:
-        """Scores the labels.
+        """Scores texts.
 
         Args:
             text: Token ids. *Shape:* :math:`(B,T)`.
@@ -152,3 +137,60 @@ class Classifier(Component, nn.Module):
             vector = torch.cat([vector, dense], dim=1)
         out: Tensor = self.scores(vector)
         return out
+
+
+@registries.models.register("classifier")
+class Classifier(TextScores):
+    """Scores the labels of a text, and of the numbers beside it where rows have such.
+
+    With its default encoder it is the network of Kim 2014; ``model.encoder.type=lstm`` is a BiLSTM
+    with self-attention (Lin et al. 2017), ``averaging`` with ``model.hidden=[300]`` a deep
+    averaging network (Iyyer et al. 2015), ``self_attention`` a Transformer encoder.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
+        >>> model = Classifier.Config().build(tokenizer=tokenizer, labels=range(7))
+        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
+        torch.Size([2, 7])
+        >>> sum(p.numel() for p in model.parameters())
+        76507
+    """
+
+    class Config(TextScores.Config):
+        """Settings of the classifier."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tokenizer: _HasVocabInfo,
+        labels: Sized,
+        dense: _HasDim | None = None,
+    ) -> None:
+        beside = 0 if dense is None else dense.dim
+        super().__init__(config, vocab_info=tokenizer.vocab_info, beside=beside, out=len(labels))
+
+
+@registries.models.register("regressor")
+class Regressor(TextScores):
+    """Gives a text, and the numbers beside it where rows have such, one number.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=57, pad_idx=0))
+        >>> model = Regressor.Config().build(tokenizer=tokenizer)
+        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
+        torch.Size([2, 1])
+        >>> sum(p.numel() for p in model.parameters())
+        76101
+    """
+
+    class Config(TextScores.Config):
+        """Settings of the regressor."""
+
+    def __init__(
+        self, config: Config, *, tokenizer: _HasVocabInfo, dense: _HasDim | None = None
+    ) -> None:
+        beside = 0 if dense is None else dense.dim
+        super().__init__(config, vocab_info=tokenizer.vocab_info, beside=beside, out=1)

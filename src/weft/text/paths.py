@@ -24,7 +24,11 @@ __all__ = ["Encoded", "Mismatch", "Seq2SeqText", "TextPath", "load_text_path", "
 
 text_paths: Registry[Any] = Registry(
     "text path",
-    {"classification": "weft.text.classification", "seq2seq": "weft.text.paths"},
+    {
+        "classification": "weft.text.classification",
+        "regression": "weft.text.regression",
+        "seq2seq": "weft.text.paths",
+    },
 )
 """Kinds of text path by the name they are saved under."""
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
@@ -28,31 +28,75 @@ class NumberColumn(Column):
 
     Args:
         name: The column.
+        span: The least and the greatest number there may be, which become 0 and 1; None: numbers
+            stay as they are.
+
+    Raises:
+        UserError: The least one is not below the greatest.
 
     Example:
         >>> NumberColumn("score").encode(["0.5", 3]).values.tolist()
         [0.5, 3.0]
+        >>> column = NumberColumn("score", span=(0.0, 5.0))
+        >>> column.encode(["3.8"]).values.round(3).tolist(), column.restored(0.5)
+        ([0.7599999904632568], 2.5)
     """
 
     kind = "number"
     dtype = np.float32
     single = True
 
+    def __init__(self, name: str, *, span: tuple[float, float] | None = None) -> None:
+        super().__init__(name)
+        self.span = span
+        if span is not None and not (math.isfinite(span[1] - span[0]) and span[0] < span[1]):
+            raise UserError(
+                f"The span of the numbers of '{name}' must be finite and rise, but is from "
+                f"{span[0]} to {span[1]}."
+            )
+
+    def restored(self, number: float) -> float:
+        """What a number was before ``encode``."""
+        if self.span is None:
+            return float(number)
+        low, high = self.span
+        return low + float(number) * (high - low)
+
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        numbers = [_number(value, self.name, row) for row, value in enumerate(values)]
+        numbers = [self._scaled(value, row) for row, value in enumerate(values)]
         offsets = np.arange(len(numbers) + 1, dtype=np.int64)
         return Ragged(np.array(numbers, dtype=np.float32), offsets)
 
+    def _scaled(self, value: Any, row: int) -> float:
+        number = _number(value, self.name, row)
+        if self.span is None:
+            return number
+        low, high = self.span
+        if not low <= number <= high:
+            raise DataError(
+                f"Row {row}, column '{self.name}': wanted a number from {low:g} to {high:g}, "
+                f"found {value!r:.80}."
+            )
+        return (number - low) / (high - low)
+
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name}
+        low, high = (None, None) if self.span is None else map(float, self.span)
+        return {"name": self.name, "low": low, "high": high}
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumberColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str})
-        return cls(settings["name"])
+        number = (int, float, type(None))
+        settings_of(folder / DESCRIPTION, settings, {"name": str, "low": number, "high": number})
+        low, high = settings["low"], settings["high"]
+        if (low is None) != (high is None):
+            raise SavedTextError(f"{folder / DESCRIPTION}: wanted both 'low' and 'high', or none.")
+        try:
+            return cls(settings["name"], span=None if low is None else (low, high))
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
 
 
 class Numbers:

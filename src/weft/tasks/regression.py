@@ -1,0 +1,113 @@
+"""Regression of documents: one number a text, by the squared error."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.data.columns import ColumnBatch
+from weft.errors import UserError
+from weft.metrics.metric import Metric
+from weft.metrics.regression import Regression
+from weft.metrics.streaming import Mean
+from weft.tasks.columns import ColumnsTask
+from weft.tasks.task import Loss, Outputs
+from weft.text.columns.number import NumberColumn, Numbers
+from weft.text.regression import Estimated, RegressionText
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["DocumentRegression"]
+
+
+@registries.tasks.register("document_regression")
+class DocumentRegression(ColumnsTask):
+    """Gives texts a number; answers and metrics are in the units of the training data.
+
+    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
+    rows have numbers (an ingredient ``dense``), and gives one number a row, :math:`(B,1)`.
+    """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+        number: str = "score"
+        """The column of the number."""
+        span: tuple[float, float] | None = None
+        """The least and the greatest number there may be: the module learns them as 0 and 1; null:
+        it learns numbers as they are."""
+        max_length: int = 512
+        """Most tokens of a text."""
+
+        def __post_init__(self) -> None:
+            """Refuses what no text has."""
+            if self.max_length < 1:
+                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+
+    config: Config
+    text: RegressionText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        dense: Numbers | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = RegressionText(
+            tokenizer,
+            NumberColumn(config.number, span=config.span),
+            column=config.column,
+            max_length=config.max_length,
+            dense=dense,
+        )
+
+    @override
+    def scores(self, batch: ColumnBatch) -> Tensor:
+        """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
+        inputs = [batch["text"], batch.lengths["text"]]
+        if "dense" in self.text.inputs:
+            inputs.append(batch["dense"])
+        out: Tensor = self.module(*inputs)
+        return out.squeeze(1).float()
+
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
+        total = F.mse_loss(scores, batch["number"], reduction="sum")
+        return Loss(total, torch.tensor(len(batch), device=scores.device))
+
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
+        """Each row's number."""
+        return self.text.decode(scores.cpu().numpy())
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Loss; errors and correlations of the numbers."""
+        return {"loss": Mean("loss"), "numbers": Regression()}
+
+    @override
+    def aggregate(
+        self,
+        metrics: Mapping[str, Metric],
+        outputs: Outputs,
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds a batch's loss and answers."""
+        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        column = self.text.number.name
+        gold = [float(examples[position][column]) for position in outputs.answers]
+        metrics["numbers"].update(gold, [answer.number for answer in outputs.answers.values()])
+
+    @override
+    def answer_row(self, answer: Estimated) -> dict[str, Any]:
+        """An answer as plain data: the number, in a prediction's place."""
+        return {"prediction": round(answer.number, 6)}

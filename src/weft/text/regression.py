@@ -1,0 +1,95 @@
+"""The text path of regression: text, and numbers beside it, to one number."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.text.columns.ids import TextColumn
+from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
+from weft.text.columns.path import ColumnsText
+from weft.text.paths import text_paths
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["Estimated", "RegressionText"]
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """The number of a text; ``str()`` writes it with four digits.
+
+    Example:
+        >>> print(Estimated(3.80001))
+        3.8
+    """
+
+    number: float
+    """In the units of the training data."""
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.number:.4g}"
+
+
+@text_paths.register("regression")
+class RegressionText(ColumnsText):
+    """Text to a number.
+
+    Args:
+        tokenizer: Encodes the text.
+        column: The column of the text.
+        number: The column of the number.
+        max_length: Most tokens of a text; None is no limit.
+        dense: Numbers beside the text; None: there are none.
+    """
+
+    kind = "regression"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "text": (TextColumn,),
+        "dense": (NumbersColumn,),
+        "number": (NumberColumn,),
+    }
+    optional = frozenset({"dense"})
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        number: NumberColumn,
+        *,
+        column: str = "text",
+        max_length: int | None = None,
+        dense: Numbers | None = None,
+    ) -> None:
+        inputs: dict[str, Any] = {"text": TextColumn(column, tokenizer, limit=max_length)}
+        if dense is not None:
+            inputs["dense"] = NumbersColumn(dense.column, dense)
+        self.number = number
+        super().__init__(inputs, {"number": number})
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Estimated]:
+        """Answers from one number for each row, as ``encode`` gives it."""
+        return [
+            Estimated(self.number.restored(float(np.asarray(output, dtype=np.float64).item())))
+            for output in outputs
+        ]
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "RegressionText":
+        columns = cls.load_columns(folder, settings)
+        text, number, dense = columns["text"], columns["number"], columns.get("dense")
+        assert isinstance(text, TextColumn)
+        assert isinstance(number, NumberColumn)
+        assert dense is None or isinstance(dense, NumbersColumn)
+        return cls(
+            text.tokenizer,
+            number,
+            column=text.name,
+            max_length=text.limit,
+            dense=None if dense is None else dense.numbers,
+        )

@@ -1,0 +1,117 @@
+"""Regression of documents: loss, units, answers, and numbers that cannot be."""
+
+import numpy as np
+import pytest
+import torch
+
+from weft.data.batching import Batching
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.models.classifier import Regressor
+from weft.tasks import evaluate
+from weft.tasks.regression import DocumentRegression
+from weft.text import load_text_path
+from weft.text.columns.number import FittedNumbers
+from weft.text.description import SavedTextError
+from weft.text.words import FittedWords
+
+ROWS = [
+    {"text": "a plane takes off", "score": "5.000", "dense": "1 0"},
+    {"text": "a man plays", "score": "3.8", "dense": "0 2"},
+    {"text": "", "score": "0", "dense": "3 1"},
+    {"text": "a man plays the flute and sings", "score": "1.25", "dense": "2 2"},
+]
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows = rows
+        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(*, dense=False, **settings):
+    torch.manual_seed(0)
+    given = {
+        "tokenizer": FittedWords.Config().build(train_data=ROWS),
+        **({"dense": FittedNumbers.Config().build(train_data=ROWS)} if dense else {}),
+    }
+    module = Regressor.Config(dropout=0.0).build(**given)
+    return DocumentRegression.Config(**settings).build(module=module, **given)
+
+
+@pytest.fixture(params=[{}, {"span": (0.0, 5.0)}, {"dense": True}], ids=["plain", "span", "dense"])
+def task(request):
+    return make(**request.param)
+
+
+def test_the_loss_is_the_squared_error_of_the_answers(task):
+    found = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
+    gold = np.array([float(row["score"]) for row in ROWS])
+    given = np.array([row["prediction"] for row in found.rows])
+    error = ((gold - given) ** 2).mean()
+    unit = 1.0 if task.config.span is None else 5.0
+    assert found.values["mse"] == pytest.approx(error, rel=1e-4)
+    assert found.values["loss"] == pytest.approx(error / unit**2, rel=1e-4)
+    assert found.values["pearson"] == pytest.approx(np.corrcoef(gold, given)[0, 1], abs=1e-4)
+    assert set(found.directions) == set(found.values)
+
+
+def test_two_halves_are_the_whole(task):
+    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    losses = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
+    loss = task.training_step(whole)
+    assert loss.count == sum(part.count for part in losses) == len(ROWS)
+    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
+
+
+def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path):
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    for _ in range(60):
+        loss = task.training_step(batch)
+        (loss.total / loss.count).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    inputs = [{k: row[k] for k in task.text.input_columns} for row in ROWS]
+    task.text.save(tmp_path)
+    task.use_text(load_text_path(tmp_path))
+    answers = Predictor(task)(inputs)
+    assert [a.number for a in answers] == pytest.approx([5.0, 3.8, 0.0, 1.25], abs=0.2)
+    assert float(str(answers[0])) == pytest.approx(5.0, abs=0.2)
+
+
+def test_numbers_that_cannot_be_are_errors_of_their_rows():
+    rows = [ROWS[0], {"text": "a", "score": "much"}]
+    with pytest.raises(DataError, match="Row 1, column 'score': wanted a number, found 'much'"):
+        make().batches(Data(rows), train=True, seed=1)
+    rows[1]["score"] = "5.5"
+    with pytest.raises(DataError, match=r"Row 1, .*: wanted a number from 0 to 5, found '5.5'\."):
+        make(span=(0.0, 5.0)).batches(Data(rows), train=True, seed=1)
+    with pytest.raises(DataError, match="Row 0 has no column 'score'; its columns: text"):
+        make().batches(Data([{"text": "a"}]), train=True, seed=1)
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
+        DocumentRegression.Config(max_length=0)
+    with pytest.raises(UserError, match=r"must be finite and rise, but is from 5.0 to 0.0"):
+        make(span=(5.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "error"),
+    [("1.0", "null", "both 'low' and 'high'"), ("3", "2", "must be finite and rise")],
+)
+def test_a_saved_span_that_cannot_be_is_refused(tmp_path, low, high, error):
+    make(span=(0.0, 5.0)).text.save(tmp_path)
+    file = tmp_path / "columns" / "number" / "column.json"
+    changed = file.read_text().replace('"low": 0.0', f'"low": {low}')
+    file.write_text(changed.replace('"high": 5.0', f'"high": {high}'))
+    with pytest.raises(SavedTextError, match=error):
+        load_text_path(tmp_path)

@@ -1,0 +1,163 @@
+"""A linear-chain conditional random field: scores of whole sequences of labels."""
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from weft.models.tag_schemes import allowed_transitions
+
+__all__ = ["LinearChainCrf"]
+
+FORBIDDEN = -1e4
+"""Added to a transition that decoding must not take. It is finite, so that labels of which no
+sequence can be right still give one; float32 keeps a thousandth beside it."""
+
+
+@final
+class LinearChainCrf(nn.Module):
+    r"""Exact probabilities and best sequences under a linear-chain conditional random field.
+
+    A sequence :math:`y` of labels for :math:`n` words with scores :math:`s` has
+
+    .. math::
+        \log p(y) = T_{\text{start},y_1} + \sum_{t=1}^{n} s_{t,y_t} +
+        \sum_{t=2}^{n} T_{y_{t-1},y_t} + T_{y_n,\text{end}} - \log Z
+
+    A loop goes over the words of the longest sentence and never over the sentences; what stands at
+    padding has no part in any result. All is computed in float32. A sentence without a word has one
+    sequence, of probability 1.
+
+    Source: Lafferty, McCallum and Pereira 2001, "Conditional Random Fields".
+
+    Args:
+        names: The labels, :math:`L`.
+        constrained: Whether decoding, and it alone, keeps to the scheme of the labels where they
+            mark spans (``bio``, ``bilou``). Training data that breaks it can still be trained on.
+
+    Attributes:
+        transitions: Scores :math:`T` from a row to a column; the last but one is the start, the
+            last the end. Those to the start and from the end stay unused. *Shape:*
+            :math:`(L+2,L+2)`.
+
+    Example:
+        >>> crf = LinearChainCrf(["O", "B-x", "I-x"])
+        >>> scores = torch.tensor([[[0.0, 0.0, 3.0], [0.0, 1.0, 3.0], [2.0, 0.0, 0.0]]])
+        >>> real = torch.ones(1, 3, dtype=torch.bool)
+        >>> crf.decode(scores, real).tolist()
+        [[1, 2, 0]]
+        >>> crf.marginals(scores, real).sum(-1)
+        tensor([[1.0000, 1.0000, 1.0000]], grad_fn=<SumBackward1>)
+    """
+
+    def __init__(self, names: Sequence[str], *, constrained: bool = True) -> None:
+        super().__init__()
+        self.num_labels = len(names)
+        self.transitions = nn.Parameter(torch.zeros(self.num_labels + 2, self.num_labels + 2))
+        penalty = torch.zeros(self.num_labels + 2, self.num_labels + 2)
+        if constrained:
+            penalty.masked_fill_(~allowed_transitions(names), FORBIDDEN)
+        self.register_buffer("penalty", penalty, persistent=False)
+        self.penalty: Tensor
+
+    def log_likelihood(self, scores: Tensor, labels: Tensor, real: Tensor) -> Tensor:
+        """Log probability of each sentence's labels.
+
+        Args:
+            scores: Of each label at each word. *Shape:* :math:`(B,T,L)`.
+            labels: Numbers of the labels, anything at padding. *Shape:* :math:`(B,T)`.
+            real: True at words, which begin each row; False at padding. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            *Shape:* :math:`(B)`, at most 0.
+        """
+        scores = scores.float()
+        length = real.shape[1]
+        if not length:
+            return scores.new_zeros(len(scores))
+        found = self._path_score(scores, labels, real) - self._log_partition(scores, real)
+        return torch.where(real[:, 0], found, 0.0)
+
+    def decode(self, scores: Tensor, real: Tensor) -> Tensor:
+        """The most probable sequence of labels of each sentence, by Viterbi's algorithm.
+
+        Args:
+            scores: *Shape:* :math:`(B,T,L)`.
+            real: True at words. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            Numbers of labels, -1 at padding. *Shape:* :math:`(B,T)`.
+        """
+        size, length = self.num_labels, real.shape[1]
+        if not length:
+            return torch.zeros_like(real, dtype=torch.int64)
+        moves = (self.transitions + self.penalty).float()
+        inner = moves[:size, :size]
+        best = moves[size, :size] + scores[:, 0].float()
+        stay = torch.arange(size, device=scores.device).expand(len(scores), size)
+        origins = []  # the label before, if a word has the label of the column
+        for t in range(1, length):
+            reached, origin = (best[:, :, None] + inner).max(dim=1)
+            here = real[:, t, None]
+            best = torch.where(here, reached + scores[:, t].float(), best)
+            # At padding the label stays, so that the way back begins at the last real word.
+            origins.append(torch.where(here, origin, stay))
+        label = (best + moves[:size, size + 1]).argmax(dim=1)
+        path = [label]
+        for origin in reversed(origins):
+            label = origin.gather(1, label[:, None])[:, 0]
+            path.append(label)
+        return torch.stack(path[::-1], dim=1).masked_fill(~real, -1)
+
+    def marginals(self, scores: Tensor, real: Tensor) -> Tensor:
+        """Probability of each label at each word, over all sequences (forward-backward).
+
+        Args:
+            scores: *Shape:* :math:`(B,T,L)`.
+            real: True at words. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            Rows that sum to 1; 0 at padding. *Shape:* :math:`(B,T,L)`.
+        """
+        scores, size, length = scores.float(), self.num_labels, real.shape[1]
+        if not length:
+            return scores
+        moves = self.transitions.float()
+        inner, ending = moves[:size, :size], moves[:size, size + 1]
+        after = ending.expand(len(scores), size)
+        backward = [after]
+        for t in range(length - 1, 0, -1):
+            reached = (inner + (after + scores[:, t])[:, None]).logsumexp(dim=2)
+            after = torch.where(real[:, t, None], reached, after)
+            backward.append(after)
+        together = torch.stack(self._forward(scores, real), dim=1)
+        together = together + torch.stack(backward[::-1], dim=1)
+        return together.softmax(dim=-1) * real[..., None]
+
+    def _path_score(self, scores: Tensor, labels: Tensor, real: Tensor) -> Tensor:
+        """The score of given sequences. *Shape:* :math:`(B)`."""
+        size, moves = self.num_labels, self.transitions.float()
+        known = labels.masked_fill(~real, 0)
+        own = scores.gather(2, known[..., None])[..., 0].masked_fill(~real, 0.0).sum(dim=1)
+        between = moves[known[:, :-1], known[:, 1:]].masked_fill(~real[:, 1:], 0.0).sum(dim=1)
+        last = known.gather(1, (real.sum(dim=1, keepdim=True) - 1).clamp(min=0))[:, 0]
+        return own + between + moves[size, known[:, 0]] + moves[last, size + 1]
+
+    def _log_partition(self, scores: Tensor, real: Tensor) -> Tensor:
+        """The log of the sum over all sequences. *Shape:* :math:`(B)`."""
+        ending = self.transitions.float()[: self.num_labels, self.num_labels + 1]
+        return (self._forward(scores, real)[-1] + ending).logsumexp(dim=1)
+
+    def _forward(self, scores: Tensor, real: Tensor) -> list[Tensor]:
+        """Log sums over the sequences up to each word that end in each label, as they are there.
+
+        From the last real word on they stay. *Shape:* T of :math:`(B,L)`.
+        """
+        size, moves = self.num_labels, self.transitions.float()
+        inner = moves[:size, :size]
+        sums = [moves[size, :size] + scores[:, 0]]
+        for t in range(1, real.shape[1]):
+            reached = (sums[-1][:, :, None] + inner).logsumexp(dim=1) + scores[:, t]
+            sums.append(torch.where(real[:, t, None], reached, sums[-1]))
+        return sums

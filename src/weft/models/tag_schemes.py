@@ -1,0 +1,70 @@
+"""Schemes of tags that mark spans, told from the names of the labels, and what may follow what."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+__all__ = ["allowed_transitions", "tag_scheme"]
+
+OUTSIDE = "O"
+
+
+def tag_scheme(names: Sequence[str]) -> Literal["bio", "bilou"] | None:
+    """The scheme that labels are of; None where they are plain, as parts of speech are.
+
+    Labels are of a scheme where each is ``O``, or a mark (``B``, ``I``; in ``bilou`` also ``L`` and
+    ``U``) with a kind, as ``B-person``, or a mark alone; and one at least begins a span.
+
+    Example:
+        >>> tag_scheme(["O", "B-person", "I-person"]), tag_scheme(["O", "U-x", "B-x", "L-x"])
+        ('bio', 'bilou')
+        >>> tag_scheme(["NOUN", "VERB"]), tag_scheme(["B", "I", "O"])
+        (None, 'bio')
+    """
+    marks = {_mark(name) for name in names} - {OUTSIDE}
+    if None in marks or not marks & {"B", "U"}:
+        return None
+    return "bilou" if marks & {"L", "U"} else "bio"
+
+
+def allowed_transitions(names: Sequence[str]) -> Tensor:
+    """Which label may follow which, so that every span has a beginning, and in ``bilou`` an end.
+
+    Args:
+        names: The labels, :math:`L`.
+
+    Returns:
+        Bool, from a row to a column; the last but one is the start of a sentence, the last its end.
+        True everywhere where the labels are plain. *Shape:* :math:`(L+2,L+2)`.
+
+    Example:
+        >>> allowed = allowed_transitions(["O", "B-x", "I-x"])
+        >>> allowed[0].tolist()  # a span does not begin in its middle
+        [True, True, False, True, True]
+    """
+    size, scheme = len(names), tag_scheme(names)
+    allowed = torch.ones(size + 2, size + 2, dtype=torch.bool)
+    if scheme is None:
+        return allowed
+    marks = [*map(_mark, names), OUTSIDE, OUTSIDE]  # a sentence has nothing before and behind it
+    kinds = [*(name.partition("-")[2] for name in names), "", ""]
+    for i, before in enumerate(marks):
+        opened = before in ("B", "I")
+        for j, after in enumerate(marks):
+            goes_on = after in ("I", "L")
+            same = kinds[i] == kinds[j]
+            if goes_on:
+                allowed[i, j] = opened and same
+            elif scheme == "bilou" and opened:
+                allowed[i, j] = False  # a span that was opened is closed by L
+    return allowed
+
+
+def _mark(name: str) -> str | None:
+    """The mark of a tag; None of what is no tag of a scheme."""
+    mark, dash, kind = name.partition("-")
+    if name == OUTSIDE:
+        return OUTSIDE
+    return mark if mark in ("B", "I", "L", "U") and bool(dash) == bool(kind) else None

@@ -1,0 +1,193 @@
+"""The conditional random field against all its sequences, one by one."""
+
+import itertools
+
+import pytest
+import torch
+
+from weft.models.crf import LinearChainCrf
+from weft.models.tag_schemes import allowed_transitions, tag_scheme
+
+BIO = ["O", "B-x", "I-x", "B-y", "I-y"]
+BILOU = ["O", "B-x", "I-x", "L-x", "U-x", "U-y"]
+LENGTHS = [4, 1, 3, 0, 2]
+
+
+def made(names, *, constrained=False, seed=0, scale=1.0):
+    random = torch.Generator().manual_seed(seed)
+    crf = LinearChainCrf(names, constrained=constrained).double()
+    crf.transitions.data = torch.randn(crf.transitions.shape, generator=random) * scale
+    scores = torch.randn(len(LENGTHS), max(LENGTHS), len(names), generator=random) * scale
+    real = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    return crf, scores.masked_fill(~real[..., None], 1e3), real
+
+
+def every_path(crf, scores, length):
+    """Each sequence of labels of a sentence, with its score, by the definition."""
+    size, moves = crf.num_labels, crf.transitions
+    for path in itertools.product(range(size), repeat=length):
+        total = torch.zeros(())
+        if path:
+            total = moves[size, path[0]] + moves[path[-1], size + 1]
+        total = total + sum(scores[t, label] for t, label in enumerate(path))
+        total = total + sum(moves[a, b] for a, b in itertools.pairwise(path))
+        yield path, total
+
+
+@pytest.fixture(params=[(BIO[:3], 0, 1.0), (BIO, 1, 2.0), (["A"], 2, 1.0), (BIO[:4], 3, 9.0)])
+def case(request):
+    names, seed, scale = request.param
+    return made(names, seed=seed, scale=scale)
+
+
+def test_the_likelihood_is_that_over_all_sequences(case):
+    crf, scores, real = case
+    random = torch.Generator().manual_seed(5)
+    labels = torch.randint(crf.num_labels, real.shape, generator=random)
+    found = crf.log_likelihood(scores, labels.masked_fill(~real, -1), real)
+    for row, length in enumerate(LENGTHS):
+        paths = dict(every_path(crf, scores[row], length))
+        expected = paths[tuple(labels[row, :length].tolist())] - torch.stack(
+            [*paths.values()]
+        ).logsumexp(0)
+        assert found[row].item() == pytest.approx(expected.item(), abs=2e-5)
+
+
+def test_the_best_sequence_is_the_best_of_all(case):
+    crf, scores, real = case
+    found = crf.decode(scores, real)
+    for row, length in enumerate(LENGTHS):
+        best, _ = max(every_path(crf, scores[row], length), key=lambda pair: pair[1].item())
+        assert found[row].tolist() == [*best, *[-1] * (max(LENGTHS) - length)]
+
+
+def test_marginals_are_sums_over_all_sequences(case):
+    crf, scores, real = case
+    found = crf.marginals(scores, real)
+    for row, length in enumerate(LENGTHS):
+        expected = torch.zeros(max(LENGTHS), crf.num_labels)
+        paths = [*every_path(crf, scores[row], length)]
+        weights = torch.stack([score for _, score in paths]).softmax(0)
+        for (path, _), weight in zip(paths, weights, strict=True):
+            for t, label in enumerate(path):
+                expected[t, label] += weight
+        assert torch.allclose(found[row], expected, atol=1e-5)
+
+
+def test_probabilities_of_all_sequences_sum_to_one():
+    crf, scores, _ = made(BIO[:3])
+    paths = torch.tensor([*itertools.product(range(3), repeat=4)])
+    real = torch.ones(paths.shape, dtype=torch.bool)
+    each = crf.log_likelihood(scores[:1].expand(len(paths), -1, -1), paths, real)
+    assert each.exp().sum().item() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("names", [BIO, BILOU])
+def test_constrained_decoding_is_the_best_of_the_allowed_sequences(names):
+    crf, scores, real = made(names, constrained=True, scale=3.0)
+    allowed, size = allowed_transitions(names), len(names)
+    found = crf.decode(scores, real)
+    free = LinearChainCrf(names, constrained=False)
+    free.load_state_dict(crf.state_dict())
+    assert not torch.equal(found, free.decode(scores, real))
+    for row, length in enumerate(LENGTHS[:3]):
+        paths = [
+            (path, score)
+            for path, score in every_path(crf, scores[row], length)
+            if all(allowed[a, b] for a, b in itertools.pairwise([size, *path, size + 1]))
+        ]
+        best, _ = max(paths, key=lambda pair: pair[1].item())
+        assert found[row, :length].tolist() == list(best)
+
+
+def test_strong_scores_are_decoded_as_they_are():
+    # PyText decoded every word but the last as label 0 where no label stood for padding.
+    crf = LinearChainCrf(["a", "b", "c"])
+    right = torch.tensor([[1, 2, 1, 0, 2], [2, 1, 1, -1, -1]])
+    real = right >= 0
+    scores = torch.nn.functional.one_hot(right.clamp(min=0), 3) * 10.0
+    assert crf.decode(scores, real).tolist() == right.tolist()
+
+
+def test_padding_changes_nothing():
+    crf, scores, real = made(BIO, scale=2.0)
+    labels = torch.ones(real.shape, dtype=torch.int64)
+    for row, length in enumerate(LENGTHS):
+        alone = scores[row : row + 1, :length], real[row : row + 1, :length]
+        assert torch.equal(crf.decode(*alone)[0], crf.decode(scores, real)[row, :length])
+        assert torch.allclose(crf.marginals(*alone)[0], crf.marginals(scores, real)[row, :length])
+        one = crf.log_likelihood(alone[0], labels[row : row + 1, :length], alone[1])
+        assert torch.allclose(one[0], crf.log_likelihood(scores, labels, real)[row], atol=1e-5)
+
+
+def test_gradients_are_those_of_the_definition():
+    crf, scores, real = made(BIO[:3])
+    scores = scores.masked_fill(~real[..., None], 0.0).requires_grad_()
+    labels = torch.randint(3, real.shape, generator=torch.Generator().manual_seed(1))
+    (crf.log_likelihood(scores, labels, real) * real[:, 0]).sum().backward()
+    hot = torch.nn.functional.one_hot(labels, 3) * real[..., None]
+    # The derivative by a score is what is there less what is expected (Lafferty et al. 2001).
+    assert torch.allclose(scores.grad, hot - crf.marginals(scores, real), atol=1e-5)
+    plain = crf.transitions.detach().clone().requires_grad_()
+    total = torch.zeros(())
+    for row, length in enumerate(LENGTHS):
+        copy = LinearChainCrf(BIO[:3])
+        del copy.transitions
+        copy.transitions = plain
+        paths = dict(every_path(copy, scores.detach()[row], length))
+        own = paths[tuple(labels[row, :length].tolist())]
+        total = total + own - torch.stack([*paths.values()]).logsumexp(0)
+    total.backward()
+    assert torch.allclose(crf.transitions.grad.float(), plain.grad, atol=1e-5)
+    assert crf.transitions.grad[:, 3].abs().sum() == crf.transitions.grad[4].abs().sum() == 0
+
+
+def test_long_sentences_keep_their_precision():
+    crf = LinearChainCrf(["a", "b"])
+    scores, real = torch.full((1, 3000, 2), 50.0), torch.ones(1, 3000, dtype=torch.bool)
+    value = crf.log_likelihood(scores, torch.zeros(1, 3000, dtype=torch.int64), real)
+    assert value.item() == pytest.approx(-3000 * torch.log(torch.tensor(2.0)).item(), rel=1e-3)
+    assert crf.marginals(scores, real).isfinite().all()
+
+
+def test_sentences_without_a_word_are_certain():
+    crf = LinearChainCrf(BIO)
+    empty = torch.zeros(2, 0, 5), torch.zeros(2, 0, dtype=torch.bool)
+    assert crf.decode(*empty).shape == (2, 0)
+    assert crf.marginals(*empty).shape == (2, 0, 5)
+    labels = torch.zeros(2, 0, dtype=torch.int64)
+    assert crf.log_likelihood(empty[0], labels, empty[1]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme"),
+    [
+        (BIO, "bio"),
+        (BILOU, "bilou"),
+        (["O", "I-x"], None),  # nothing could begin
+        (["B-x", "I-y"], "bio"),
+        (["B", "I", "O"], "bio"),
+        (["O", "B-x", "NOUN"], None),
+        (["O", "B-"], None),
+        (["title", "author"], None),
+    ],
+)
+def test_schemes_are_told_by_the_names(names, scheme):
+    assert tag_scheme(names) == scheme
+    assert allowed_transitions(names).all().item() == (scheme is None)
+
+
+def test_bilou_opens_and_closes_every_span():
+    allowed = allowed_transitions(BILOU)
+    at = {name: number for number, name in enumerate([*BILOU, "start", "end"])}
+    right = {
+        "start": "O B-x U-x U-y end",
+        "O": "O B-x U-x U-y end",
+        "B-x": "I-x L-x",
+        "I-x": "I-x L-x",
+        "L-x": "O B-x U-x U-y end",
+        "U-y": "O B-x U-x U-y end",
+    }
+    for before, after in right.items():
+        found = {name for name in [*BILOU, "end"] if allowed[at[before], at[name]]}
+        assert found == set(after.split())

@@ -54,11 +54,12 @@ class TextPairs(Component, Batched, AccountedRows):
         """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
         format."""
         format: FileFormat = "auto"
-        """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .parquet, .arrow,
+        """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather), else TSV."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
         """TSV and CSV: names of the first columns in their order; or each name with its position
-        (from 0) or its name in the header. Other formats: names of keys or columns; or each name
+        (from 0) or its name in the header. CoNLL: likewise, without a header; a position below 0
+        is from the end. Other formats: names of keys or columns; or each name
         with the file's name for it, where a.b is the field b of a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""

@@ -24,7 +24,8 @@ class TextRows(TextPairs):
 
         columns: tuple[str, ...] | dict[str, int | str] = ("label", "text")
         """TSV and CSV: names of the first columns in their order; or each name with its position
-        (from 0) or its name in the header. Other formats: names of keys or columns; or each name
+        (from 0) or its name in the header. CoNLL: likewise, without a header; a position below 0
+        is from the end. Other formats: names of keys or columns; or each name
         with the file's name for it, where a.b is the field b of a."""
         batch_size: int | None = 32
         """Rows of one optimizer step, over all ranks; null where max_tokens decides."""

@@ -2,22 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
+from weft.data.formats.conll import conll_format
 from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.lines import tsv_format
-from weft.data.formats.row_format import RowFormat
+from weft.data.formats.row_format import RowFormat, numbered
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
 __all__ = ["FileFormat", "column_format", "format_name"]
 
-FileFormat = Literal["auto", "tsv", "csv", "jsonl", "parquet", "arrow"]
+FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow"]
 
 SUFFIXES: dict[str, FileFormat] = {
     ".arrow": "arrow",
+    ".conll": "conll",
     ".csv": "csv",
     ".feather": "arrow",
     ".jsonl": "jsonl",
@@ -47,9 +49,11 @@ def column_format(
 
     Args:
         name: From `format_name`.
-        columns: As for `tsv_format` and `csv_format`; keys of `json_lines_format` and names of
-            columns of `parquet_format` and `arrow_format`.
-        header: As for `csv_format`; the other three name their columns always.
+        columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
+            first ones where only names are given; keys of `json_lines_format` and names of columns
+            of `parquet_format` and `arrow_format`.
+        header: As for `csv_format`; JSON lines, Parquet and Arrow name their columns always, and
+            CoNLL has none.
         extra_columns: Likewise.
         max_line_bytes: The longest line; Parquet and Arrow have none.
 
@@ -61,6 +65,13 @@ def column_format(
         return make(
             columns, header=header, extra_columns=extra_columns, max_line_bytes=max_line_bytes
         )
+    if name == "conll":
+        if header or extra_columns != "ignore":
+            said = "header" if header else "extra_columns"
+            raise UserError(
+                f"{said}: a conll file has no header and any number of columns; leave {said} out."
+            )
+        return conll_format(_positions(columns), max_line_bytes=max_line_bytes)
     if header:
         raise UserError(f"header: a {name} file names its columns itself; leave header out.")
     if extra_columns != "ignore":
@@ -75,3 +86,7 @@ def column_format(
             "max_line_bytes: Parquet and Arrow have no lines; leave max_line_bytes out."
         )
     return parquet_format(columns) if name == "parquet" else arrow_format(columns)
+
+
+def _positions(columns: Sequence[str] | Mapping[str, int | str]) -> Mapping[str, Any]:
+    return numbered(columns, None)[0]

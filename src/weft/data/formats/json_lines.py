@@ -116,11 +116,13 @@ class _JsonScan(LineScan):
 
 
 def pick_row(found: Mapping[str, Any], layout: RowFormat) -> Row | str:
-    """The columns of an object, or what is wrong with it.
+    """The columns of an object, or what is wrong with it; a list of texts is one with spaces.
 
     >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
     >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
     ('Hi.', 'Salut.')
+    >>> pick_row({"en": ["How", "are", "you?"], "fr": {"text": "Ça va ?"}}, layout)
+    ('How are you?', 'Ça va ?')
     >>> pick_row({"en": "Hi.", "fr": {"text": 1}}, layout)
     "'fr.text': wanted text, found a number"
     """
@@ -129,6 +131,8 @@ def pick_row(found: Mapping[str, Any], layout: RowFormat) -> Row | str:
         value = value_at(found, str(key))
         if value is None and name not in layout.required:
             value = ""
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = " ".join(value)
         problem = problem_of(found, str(key), value)
         if problem is not None:
             return problem

@@ -1,0 +1,50 @@
+"""Rows with columns of any names: sentences of words with a tag each, in CoNLL and JSON lines."""
+
+import pytest
+
+from weft.data.text_rows import TextRows
+from weft.errors import DataError, UserError
+
+CONLL = "Al NNP B\nZaman NNP I\n\nsays VBZ O\n"
+ROWS = [{"words": "Al Zaman", "tags": "B I"}, {"words": "says", "tags": "O"}]
+
+
+def written(tmp_path, name, text, **settings):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return TextRows.Config(path=path, **settings).build()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("a.conll", {"columns": {"words": 0, "tags": -1}}),
+        ("a.tsv", {"columns": {"words": 0, "tags": 2}, "format": "conll"}),
+    ],
+)
+def test_a_sentence_of_a_conll_file_is_a_row(tmp_path, name, settings):
+    assert list(written(tmp_path, name, CONLL, **settings)) == ROWS
+
+
+def test_names_alone_are_the_first_columns_of_a_conll_file(tmp_path):
+    rows = list(written(tmp_path, "a.conll", CONLL, columns=("words", "pos")))
+    assert rows[0] == {"words": "Al Zaman", "pos": "NNP NNP"}
+
+
+def test_a_list_of_words_in_json_lines_has_spaces_between(tmp_path):
+    lines = '{"tokens": ["Al", "Zaman"], "tags": ["B", "I"]}\n{"tokens": "says", "tags": ["O"]}\n'
+    columns = {"words": "tokens", "tags": "tags"}
+    assert list(written(tmp_path, "a.jsonl", lines, columns=columns)) == ROWS
+    bad = '{"tokens": ["Al", 7], "tags": ["B", "I"]}\n'
+    with pytest.raises(DataError, match="'tokens': wanted text, found a list"):
+        written(tmp_path, "b.jsonl", bad, columns=columns).read()
+    empty = '{"tokens": [], "tags": []}\n'
+    with pytest.raises(DataError, match="column 'words' is empty"):
+        written(tmp_path, "c.jsonl", empty, columns=columns).read()
+
+
+@pytest.mark.parametrize("setting", [{"header": True}, {"extra_columns": "error"}])
+def test_settings_that_a_conll_file_cannot_have_are_refused(tmp_path, setting):
+    (name,) = setting
+    with pytest.raises(UserError, match=f"^{name}: a conll file has no header .* leave {name} out"):
+        written(tmp_path, "a.conll", CONLL, **setting)

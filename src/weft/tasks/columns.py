@@ -18,12 +18,14 @@ from weft.config.component import Config as BaseConfig
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.columns import ColumnBatch, collate_columns
-from weft.errors import DataError
+from weft.errors import DataError, UserError
+from weft.models.layers.words import WordEmbedding
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import Encoded
+from weft.text.words import WordTokenizer
 
 __all__ = ["ColumnsTask"]
 
@@ -53,6 +55,23 @@ class ColumnsTask(Task):
     def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
         self.config, self.module = config, module
         self.notes: list[str] = []
+
+    @override
+    def initialize(self) -> list[str]:
+        """Reads the files of word vectors that the module's embeddings name."""
+        lines = []
+        for layer in self.module.modules():
+            if isinstance(layer, WordEmbedding) and layer.config.vectors is not None:
+                tokenizer = self.text.ingredients.get("tokenizer")
+                if not isinstance(tokenizer, WordTokenizer):
+                    raise UserError(
+                        f"The vectors of {layer.config.vectors} are of words, but the tokenizer "
+                        "has other tokens. Use tokenizer.type=fitted_words, or leave out "
+                        "embedding.vectors."
+                    )
+                small = tokenizer.config.lowercase
+                lines.append(layer.begin(tokenizer.numbers, lowercase=small))
+        return lines
 
     # -- what a subclass says
 

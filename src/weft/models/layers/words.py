@@ -1,7 +1,10 @@
-"""Vectors of words: a trained table."""
+"""Vectors of words: a table that is trained, or begins with those of a file."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import final
 
+import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
@@ -10,6 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
+from weft.text.word_vectors import read_word_vectors
 
 __all__ = ["WordEmbedding"]
 
@@ -32,6 +36,11 @@ class WordEmbedding(Component, nn.Module):
         """Features of a vector."""
         dropout: float = 0.0
         """Probability of dropping a feature in training."""
+        vectors: Path | None = None
+        """A text file of vectors that a fresh run begins with (GloVe, word2vec, fastText): a word
+        and its numbers in each line; null: all begin at random."""
+        frozen: bool = False
+        """Whether the vectors stay as they are at the start."""
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
@@ -48,7 +57,32 @@ class WordEmbedding(Component, nn.Module):
         nn.Module.__init__(self)
         self.config = config
         self.tokens = token_table(vocabulary_size, config.dim, pad_idx=pad_idx)
+        self.tokens.weight.requires_grad_(not config.frozen)
         self.dropout = Dropout(config.dropout)
+
+    def begin(self, words: Mapping[str, int], *, lowercase: bool) -> str:
+        """Takes the vectors of the file ``vectors``; words that it has not keep random ones.
+
+        Args:
+            words: The id of each word.
+            lowercase: The words are lower-case ones, whatever they are in the file.
+
+        Returns:
+            How many words have a vector.
+
+        Raises:
+            UserError: There is no such file, it has none of the words, or vectors of another size.
+            DataError: One of its lines is bad.
+        """
+        assert self.config.vectors is not None, "the settings name a file"
+        path, dim = self.config.vectors, self.config.dim
+        found = read_word_vectors(path, words, dim, lowercase=lowercase)
+        weight = self.tokens.weight
+        with torch.no_grad():
+            weight[torch.from_numpy(found.ids).to(weight.device)] = torch.from_numpy(
+                found.vectors
+            ).to(weight)
+        return f"Word vectors of {path}: {found.coverage}."
 
     @override
     def forward(self, ids: Tensor) -> Tensor:

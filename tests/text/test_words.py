@@ -1,10 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 
 from weft.errors import DataError, UserError
 from weft.text.columns.ids import TextColumn
 from weft.text.description import SavedTextError
-from weft.text.tokenizer import load_tokenizer
+from weft.text.tokenizer import VocabInfo, load_tokenizer
 from weft.text.words import FittedWords, WordTokenizer
 
 ROWS = [{"text": "Wake me up", "words": ["a", "b"]}, {"text": "wake HIM up up"}]
@@ -77,3 +79,31 @@ def test_an_empty_text_is_one_unknown_word():
     assert encoded.offsets.dtype == np.int64
     with pytest.raises(UserError, match="at least 1 token"):
         TextColumn("text", column.tokenizer, limit=0)
+
+
+def test_marks_begin_targets_and_end_every_text(tmp_path):
+    tokenizer = FittedWords.Config(marks=True).build(train_data=ROWS)
+    assert tokenizer.vocab_info == VocabInfo(size=8, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0)
+    assert tokenizer.target_prefix() == [2]
+    tokenizer.save(tmp_path)
+    for one in (tokenizer, load_tokenizer(tmp_path)):
+        source, target = one.create_encoder(), one.create_encoder(mode="target")
+        assert [row.tolist() for row in source.batch(["up me", "", "no"])] == [
+            [6, 5, 3],
+            [3],
+            [1, 3],
+        ]
+        assert target("up").tolist() == [2, 6, 3]
+        assert one.create_decoder()([2, 6, 1, 3, 0, 99]) == "up \u2047 \u2047"
+    with pytest.raises(UserError, match=r"vocab_size must be 5 or more: 4 ids .* both marks"):
+        FittedWords.Config(marks=True, vocab_size=4)
+
+
+@pytest.mark.parametrize("changed", [{"marks": "maybe"}, {"lowercase": ""}, {"more": "yes"}])
+def test_changed_settings_of_words_are_refused(changed, tmp_path):
+    WordTokenizer.Config(words=("a",)).build().save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["settings"] |= changed
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(SavedTextError):
+        load_tokenizer(tmp_path)

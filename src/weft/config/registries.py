@@ -92,6 +92,7 @@ datasets: Registry[Any] = Registry(
     {
         "corpus_pairs": "weft.recipes.corpus.data",
         "huggingface_pairs": "weft.data.huggingface",
+        "text_lines": "weft.data.text_lines",
         "text_pairs": "weft.data.text_pairs",
         "text_rows": "weft.data.text_rows",
     },

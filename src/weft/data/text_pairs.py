@@ -18,6 +18,7 @@ from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.formats.by_suffix import FileFormat, column_format, format_name
 from weft.data.formats.lines import LineFormat
+from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table
 from weft.data.rows import Rows
@@ -79,16 +80,21 @@ class TextPairs(Component, Batched, AccountedRows):
 
     def __init__(self, config: "TextPairs.Config") -> None:
         self.config = config
-        self._layout = column_format(
+        self._layout = self._format()
+        _ = self.batching  # refuses sizes that are none
+        self._table: Table | RowIndex | None = None
+        _check_exists(Path(config.path))
+
+    def _format(self) -> RowFormat:
+        """How the file becomes rows."""
+        config = self.config
+        return column_format(
             format_name(Path(config.path), config.format),
             config.columns,
             header=config.header,
             extra_columns=config.extra_columns,
             max_line_bytes=config.max_line_bytes,
         )
-        _ = self.batching  # refuses sizes that are none
-        self._table: Table | RowIndex | None = None
-        _check_exists(Path(config.path))
 
     @override
     def read(self, *, ingredient: str = "train_data") -> "TextPairs":

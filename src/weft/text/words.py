@@ -1,7 +1,8 @@
 """Tokens that are the words of a text as it is written, split at white space.
 
-Ids are pad 0, unk 1, then the words. A text is neither begun nor ended by a mark, so this is a
-tokenizer for what reads texts (classifiers, taggers), and not for what writes them.
+Ids are pad 0, unk 1, then the words. A text is neither begun nor ended by a mark, which suits what
+reads texts (classifiers, taggers). For what writes them (language models) there are ``marks``: ids
+2 and 3 begin and end a text, and the words follow.
 """
 
 from collections import Counter
@@ -32,9 +33,9 @@ from weft.text.tokenizer import (
 
 __all__ = ["FittedWords", "WordTokenizer"]
 
-PAD, UNK, FIRST = 0, 1, 2
+PAD, UNK, BOS, EOS = range(4)
 NONE = -1
-"""In place of the ids of marks, which there are not."""
+"""In place of the ids of marks, where there are none."""
 WORDS = "words.txt"
 LARGEST = 1 << 28
 """Bytes of a saved vocabulary: some 20 million words."""
@@ -49,6 +50,8 @@ class WordTokenizer(Component, Tokenizer):
         >>> ids = tokenizer.create_encoder()("Wake me  now")
         >>> ids.tolist(), tokenizer.create_decoder()(ids)
         ([2, 3, 1], 'wake me \u2047')
+        >>> WordTokenizer.Config(words=("up",), marks=True).build().create_encoder()("up").tolist()
+        [4, 3]
     """
 
     kind: ClassVar[str] = "words"
@@ -60,15 +63,18 @@ class WordTokenizer(Component, Tokenizer):
         """Each word once, in the order of their ids."""
         lowercase: bool = True
         """Whether texts are written small first."""
+        marks: bool = False
+        """Whether there are marks of a text's beginning and end, and encoded texts end with it."""
 
     def __init__(self, config: "WordTokenizer.Config") -> None:
         self.config = config
+        first = _first(marks=config.marks)
         for word in config.words:
             if [word] != word.split():
                 raise UserError(
                     f"A word must be text without white space, but one is {word!r:.80}."
                 )
-        self.numbers = {word: FIRST + i for i, word in enumerate(config.words)}
+        self.numbers = {word: first + i for i, word in enumerate(config.words)}
         """The id of each word."""
         if len(self.numbers) < len(config.words):
             twice = Counter(config.words).most_common(1)[0][0]
@@ -77,45 +83,73 @@ class WordTokenizer(Component, Tokenizer):
     @property
     @override
     def vocab_info(self) -> VocabInfo:
+        marks = self.config.marks
         return VocabInfo(
-            size=FIRST + len(self.numbers), unk_idx=UNK, bos_idx=NONE, eos_idx=NONE, pad_idx=PAD
+            size=_first(marks=marks) + len(self.numbers),
+            unk_idx=UNK,
+            bos_idx=BOS if marks else NONE,
+            eos_idx=EOS if marks else NONE,
+            pad_idx=PAD,
         )
 
     @override
     def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
-        return _WordEncoder(self.numbers, lowercase=self.config.lowercase)
+        marks = self.config.marks
+        before = [BOS] if marks and mode == "target" else []
+        return _WordEncoder(
+            self.numbers,
+            lowercase=self.config.lowercase,
+            before=before,
+            after=[EOS] if marks else [],
+        )
 
     @override
     def create_decoder(self) -> Decoder:
-        return _WordDecoder(self.config.words)
+        return _WordDecoder(self.config.words, first=_first(marks=self.config.marks))
 
     @override
     def target_prefix(self, lang: str | None = None) -> list[int]:
-        """Nothing: a text of words has no mark at its start."""
-        return []
+        """The mark of a text's beginning, if there is one."""
+        return [BOS] if self.config.marks else []
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
         write_file(folder / WORDS, "".join(f"{word}\n" for word in self.config.words))
-        return {"lowercase": "yes" if self.config.lowercase else "no"}
+        marks = {"marks": "yes"} if self.config.marks else {}  # older files have none
+        return {"lowercase": "yes" if self.config.lowercase else "no", **marks}
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordTokenizer":
-        settings_of(folder / DESCRIPTION, settings, {"lowercase": str})
-        if settings["lowercase"] not in ("yes", "no"):
-            raise SavedTextError(f"{folder / DESCRIPTION}: 'lowercase' must be yes or no.")
+        settings = {"marks": "no", **settings}
+        settings_of(folder / DESCRIPTION, settings, {"lowercase": str, "marks": str})
+        for name, value in settings.items():
+            if value not in ("yes", "no"):
+                raise SavedTextError(f"{folder / DESCRIPTION}: '{name}' must be yes or no.")
+        switches = {name: value == "yes" for name, value in settings.items()}
         try:
             words = read_bytes(folder / WORDS, largest=LARGEST).decode().split("\n")[:-1]
-            made = cls.Config(words=tuple(words), lowercase=settings["lowercase"] == "yes")
-            return cls(made)
+            return cls(cls.Config(words=tuple(words), **switches))
         except (UnicodeDecodeError, UserError) as error:
             raise SavedTextError(f"{folder / WORDS}: {error} Save the text path again.") from None
 
 
+def _first(*, marks: bool) -> int:
+    """The id of the first word."""
+    return EOS + 1 if marks else UNK + 1
+
+
 class _WordEncoder(Encoder):
-    def __init__(self, numbers: Mapping[str, int], *, lowercase: bool) -> None:
+    def __init__(
+        self,
+        numbers: Mapping[str, int],
+        *,
+        lowercase: bool,
+        before: Sequence[int],
+        after: Sequence[int],
+    ) -> None:
         self._numbers, self._lowercase = numbers, lowercase
+        self._before, self._after = before, after
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
@@ -123,20 +157,25 @@ class _WordEncoder(Encoder):
         if error is not None:
             raise error
         get, small = self._numbers.get, self._lowercase
-        return Ragged.from_lists(
+        rows = Ragged.from_lists(
             [[get(word, UNK) for word in (t.lower() if small else t).split()] for t in texts]
         )
+        return rows.wrapped(self._before, self._after) if self._after else rows
 
 
 class _WordDecoder(Decoder):
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = ["", UNKNOWN, *words]
+    def __init__(self, words: Sequence[str], *, first: int) -> None:
+        self._words, self._first = ["", UNKNOWN, *[""] * (first - 2), *words], first
 
     @override
     def batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        known = self._words
+        known, first = self._words, self._first
         return [
-            " ".join(known[i] if 0 <= i < len(known) else UNKNOWN for i in row if i != PAD)
+            " ".join(
+                known[i] if 0 <= i < len(known) else UNKNOWN
+                for i in row
+                if i == UNK or not 0 <= i < first
+            )
             for row in (np.asarray(row).tolist() for row in rows)
         ]
 
@@ -157,15 +196,19 @@ class FittedWords(Component):
         no limit."""
         lowercase: bool = True
         """Whether texts are written small first."""
+        marks: bool = False
+        """Whether there are marks of a text's beginning and end: a language model needs them."""
 
         def __post_init__(self) -> None:
             """Refuses what leaves no word."""
             if self.min_count < 1:
                 raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
-            if self.vocab_size is not None and self.vocab_size <= FIRST:
+            first = _first(marks=self.marks)
+            if self.vocab_size is not None and self.vocab_size <= first:
+                marks = ", both marks" if self.marks else ""
                 raise UserError(
-                    f"tokenizer.vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "
-                    f"padding and the unknown word; it is {self.vocab_size}."
+                    f"tokenizer.vocab_size must be {first + 1} or more: {first} ids stand for "
+                    f"padding{marks} and the unknown word; it is {self.vocab_size}."
                 )
 
         @override
@@ -183,14 +226,17 @@ class FittedWords(Component):
                     text = _text(values, name, row)
                     counts.update((text.lower() if self.lowercase else text).split())
             kept = [word for word, count in counts.items() if count >= self.min_count]
-            if self.vocab_size is not None and len(kept) > self.vocab_size - FIRST:
-                kept = sorted(kept, key=counts.__getitem__, reverse=True)[: self.vocab_size - FIRST]
+            first = _first(marks=self.marks)
+            if self.vocab_size is not None and len(kept) > self.vocab_size - first:
+                kept = sorted(kept, key=counts.__getitem__, reverse=True)[: self.vocab_size - first]
             if not kept:
                 raise DataError(
                     f"No word of train_data is known: its {' and '.join(self.columns)} has none "
                     f"that occurs {self.min_count} times. Lower tokenizer.min_count."
                 )
-            return WordTokenizer(WordTokenizer.Config(words=tuple(kept), lowercase=self.lowercase))
+            return WordTokenizer(
+                WordTokenizer.Config(words=tuple(kept), lowercase=self.lowercase, marks=self.marks)
+            )
 
     def __init__(self, config: Config) -> None:
         self.config = config

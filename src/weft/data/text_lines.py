@@ -1,0 +1,67 @@
+"""Lines of a text file, blank ones too: what a language model is trained on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from weft.config import Config as BaseConfig
+from weft.config import registries
+from weft.data.batching import Batching
+from weft.data.formats.lines import LineFormat
+from weft.data.line_blocks import MAX_LINE_BYTES
+from weft.data.text_pairs import TextPairs
+
+__all__ = ["TextLines"]
+
+COLUMN = "text"
+
+
+@registries.datasets.register("text_lines")
+class TextLines(TextPairs):
+    r"""Every line of a text file as a row with the one column ``text``, as it is written.
+
+    A blank line is a row: in a text it has a meaning. A line that is not UTF-8 is a bad row.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "play.txt"
+        >>> _ = path.write_text("First Citizen:\n\nAll:\n")
+        >>> [row["text"] for row in TextLines.Config(path=path).build()]
+        ['First Citizen:', '', 'All:']
+    """
+
+    class Config(BaseConfig):
+        """Where the text is, and how many places of it are read at a time."""
+
+        path: Path
+        """The file: UTF-8."""
+        batch_size: int = 32
+        """Places of the text that one optimizer step reads on from, over all ranks: parallel
+        streams of a model that carries its state, else blocks."""
+        shuffle: bool = True
+        """Whether in each epoch the text is cut at other places, and blocks come in another order;
+        a pure function of the run's seed and the epoch."""
+        max_bad_rows: int = 0
+        """How many lines may be left out because they cannot be read; decided before step 1."""
+        max_line_bytes: int = MAX_LINE_BYTES
+        """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
+
+    config: Any
+
+    @override
+    def _format(self) -> LineFormat:
+        return _Lines({COLUMN: 0}, (), separator=None, max_line_bytes=self.config.max_line_bytes)
+
+    @property
+    @override
+    def batching(self) -> Batching:
+        """How the text becomes batches."""
+        config = self.config
+        return Batching(max_tokens=None, batch_size=config.batch_size, shuffle=config.shuffle)
+
+
+@dataclass(frozen=True)
+class _Lines(LineFormat):
+    """A name of its own for the fingerprint: the same file read as pairs is other data."""

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from weft.config.recipe import Recipe as Recipe
     from weft.config.recipe import like as like
     from weft.config.recipe import register_experiment as register_experiment
+    from weft.config.recipe import register_task as register_task
+    from weft.recipes.api import create_task as create_task
+    from weft.recipes.api import run_experiment as run_experiment
+    from weft.recipes.api import train_model as train_model
     from weft.recipes.reload import evaluate as evaluate
     from weft.recipes.reload import load as load
     from weft.recipes.run import Run as Run
@@ -18,14 +22,30 @@ if TYPE_CHECKING:
 _WHERE = {
     "Recipe": "weft.config.recipe",
     "Run": "weft.recipes.run",
+    "create_task": "weft.recipes.api",
     "evaluate": "weft.recipes.reload",
     "like": "weft.config.recipe",
     "load": "weft.recipes.reload",
     "register_experiment": "weft.config.recipe",
+    "register_task": "weft.config.recipe",
+    "run_experiment": "weft.recipes.api",
     "train": "weft.recipes.run",
+    "train_model": "weft.recipes.api",
 }
 
-__all__ = ["Recipe", "Run", "evaluate", "like", "load", "register_experiment", "train"]
+__all__ = [
+    "Recipe",
+    "Run",
+    "create_task",
+    "evaluate",
+    "like",
+    "load",
+    "register_experiment",
+    "register_task",
+    "run_experiment",
+    "train",
+    "train_model",
+]
 
 
 def __getattr__(name: str) -> Any:

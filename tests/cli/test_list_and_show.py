@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from weft.cli.main import main
+from weft.config import registries
 
 
 def test_list_names_every_concept(capsys):
@@ -12,12 +13,29 @@ def test_list_names_every_concept(capsys):
     assert any(line.split()[0] == "optimizers" and "adamw" in line for line in lines)
 
 
-def test_list_of_one_concept_is_a_name_a_line_by_plural_or_singular(capsys):
+def test_list_of_one_concept_says_in_a_line_what_each_name_is(capsys):
     assert main(["list", "optimizers"]) == 0
     names = capsys.readouterr().out
-    assert "adamw\n" in names
+    assert [line.split()[0] for line in names.splitlines()] == registries.optimizers.names()
+    assert all(len(line.split()) > 3 for line in names.splitlines()), names
     assert main(["list", "optimizer"]) == 0
     assert capsys.readouterr().out == names
+
+
+def test_every_experiment_has_a_line_whether_its_module_is_imported_or_not(capsys):
+    def listed():
+        assert main(["list", "experiments"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        listed = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
+        return {name: listed[name] for name in shipped}
+
+    shipped = list(registries.experiments._modules)  # other tests register some of their own
+    before = listed()
+    assert all(before.values()), before
+    assert before["classification/docnn"] == "A convolutional network over words (Kim 2014)."
+    for name in shipped:
+        registries.experiments.get(name)
+    assert listed() == before
 
 
 def test_an_unknown_concept(capsys):
@@ -29,6 +47,7 @@ def test_an_unknown_concept(capsys):
 
 def test_list_imports_no_torch():
     code = "import sys; from weft.cli.main import main; main(['list'])"
+    code += "; main(['list', 'experiments'])"
     code += "; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

@@ -5,6 +5,7 @@ import difflib
 from typing import Any
 
 from weft.config import registries
+from weft.config.first_lines import first_lines
 from weft.errors import UserError
 
 __all__ = ["add", "run"]
@@ -19,7 +20,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the names of one concept, one a line, or of every concept, one concept a line."""
+    """Prints the names of one concept, each with what it is, or every concept with its names."""
     known = registries.all_registries()
     if args.concept is None:
         width = max(map(len, known))
@@ -32,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
         near = difflib.get_close_matches(args.concept, known, n=1)
         guess = f"Did you mean '{near[0]}'? " if near else ""
         raise UserError(f"no concept is called '{args.concept}'. {guess}Known: {', '.join(known)}.")
-    for name in found.names():
-        print(name)
+    lines = first_lines(found)
+    width = max(map(len, lines), default=0)
+    for name, line in lines.items():
+        print(f"{name.ljust(width)}  {line}".rstrip())
     return 0

@@ -6,7 +6,7 @@ from typing import Any
 from weft.config import registries
 from weft.config.ingredient import Like
 
-__all__ = ["Recipe", "like", "register_experiment"]
+__all__ = ["Recipe", "like", "register_experiment", "register_task"]
 
 
 class Recipe:
@@ -36,3 +36,17 @@ def like(name: str, /, **settings: Any) -> Like:
 def register_experiment(name: str) -> Callable[[Any], Any]:
     """Files a function that returns a :class:`Recipe` under a name for the command line."""
     return registries.experiments.register(name)
+
+
+def register_task(name: str) -> Callable[[Any], Any]:
+    """Files a task's class under a name for files: ``task.type=name``, and the run's record.
+
+    What is registered where it can be imported is loaded again without ``allow_code``.
+
+    Example:
+        >>> @register_task("count_words")
+        ... class CountWords: ...
+        >>> registries.tasks.get("count_words") is CountWords
+        True
+    """
+    return registries.tasks.register(name)

@@ -91,6 +91,14 @@ class Registry(Generic[T]):
         self._read_entry_points()
         return sorted({*self._modules, *self._entries})
 
+    def loaded(self, name: str) -> T | None:
+        """The object of that name if its module was imported already, else None."""
+        return self._entries.get(name)
+
+    def module_of(self, name: str) -> str:
+        """The module of the library that registers a name which is not loaded yet."""
+        return self._modules[name]
+
     def name_of(self, entry: object) -> str | None:
         """The name an object is registered under, or None."""
         return next((name for name, known in self._entries.items() if known is entry), None)

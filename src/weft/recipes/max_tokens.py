@@ -43,11 +43,12 @@ TIMED = 2
 def auto_data(session: Session) -> dict[str, Any]:
     """The data whose ``max_tokens`` is ``auto``, by name; it is built if it has not been."""
     all_data = {name: session.get(name) for name in DATA if session.has(name)}
-    return {
-        name: data
-        for name, data in all_data.items()
-        if getattr(getattr(data, "batching", None), "is_auto", False)
-    }
+    return {name: data for name, data in all_data.items() if is_auto(data)}
+
+
+def is_auto(data: object) -> bool:
+    """Whether data waits for a number in place of ``max_tokens=auto``."""
+    return bool(getattr(getattr(data, "batching", None), "is_auto", False))
 
 
 def take_max_tokens(data: Mapping[str, Any], number: int) -> None:

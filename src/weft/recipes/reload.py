@@ -21,7 +21,7 @@ from weft.inference.load import (
     saved_plan,
 )
 from weft.inference.predictor import Predictor
-from weft.recipes.max_tokens import auto_data, take_max_tokens
+from weft.recipes.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import read_data
 from weft.recipes.run_folder import SCRIPT, RunFolder
@@ -30,7 +30,7 @@ from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
 
-__all__ = ["evaluate", "load"]
+__all__ = ["EVALUATED", "evaluate", "load", "read_settled"]
 
 EVALUATED = ("valid_data", "test_data")
 EVALUATED_CELLS = 2048
@@ -131,16 +131,15 @@ def evaluate(
                 )
             else:
                 raise
-        data = _read(name, session, folder)
+        data = read_settled(name, session.get(name), folder)
         found[name] = evaluate_task(task, task.batches(data, train=False, seed=0))
     return found
 
 
-def _read(name: str, session: Session, folder: Path) -> Any:
-    """Data that is read and knows how large its batches are."""
-    data = session.get(name)
+def read_settled(name: str, data: Any, folder: Path) -> Any:
+    """Data to evaluate a run on: read, and with batches as large as the run's."""
     read_data(name, data)
-    if name in auto_data(session):
+    if is_auto(data):
         take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
     return data
 

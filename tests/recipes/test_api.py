@@ -1,0 +1,160 @@
+"""Experiments from Python: the modes, what comes back, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from weft.config import registries
+from weft.data.text_rows import TextRows
+from weft.errors import PlanError, UserError
+from weft.models.classifier import Classifier
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.tasks.classification import DocumentClassification
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+from weft.training import Adam, Constant, Selection, Trainer
+
+ROWS = "ham\tsee you at home\nspam\twin cash now\nham\thome late\nspam\tcash for you\n" * 3
+
+
+class Loud(DocumentClassification):
+    """Classification of a script's own, registered nowhere."""
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.tsv").write_text(ROWS)
+    return weft.Recipe(
+        "Classifies messages.",
+        train_data=TextRows.Config(path=Path("rows.tsv"), batch_size=4),
+        valid_data=weft.like("train_data", shuffle=False),
+        tokenizer=FittedWords.Config(),
+        labels=FittedLabels.Config(),
+        model=Classifier.Config(
+            embedding=WordEmbedding.Config(dim=8), encoder=AveragingEncoder.Config(), dropout=0.0
+        ),
+        task=DocumentClassification.Config(),
+        optimizer=Adam.Config(lr=0.05),
+        lr_scheduler=Constant.Config(),
+        trainer=Trainer.Config(max_epochs=8, selection=Selection.Config(metric="accuracy")),
+    )
+
+
+def test_the_modes(recipe):
+    trained = weft.run_experiment(recipe, "train", "run")
+    assert trained.folder == Path("run")
+    assert trained.result["steps"] == 24
+    assert not trained.evaluations
+    found = weft.run_experiment(recipe, "evaluate", "run")
+    assert set(found.evaluations) == {"valid_data"}
+    values = found.evaluations["valid_data"].values
+    assert values["accuracy"] == trained.result["best"]["accuracy"] == 1
+    assert len(found.evaluations["valid_data"].rows) == 12
+    both = weft.run_experiment(recipe, "train_and_evaluate", "other")
+    assert both.result["steps"] == 24
+    assert both.evaluations["valid_data"].values == values
+    assert weft.evaluate("run")["valid_data"].values == values
+
+
+def test_a_run_that_is_finished_is_not_trained_again(recipe):
+    first = weft.run_experiment(recipe)
+    files = {path: path.stat().st_mtime_ns for path in first.folder.rglob("*") if path.is_file()}
+    again = weft.run_experiment(recipe)
+    assert again.folder == first.folder
+    assert files == {p: p.stat().st_mtime_ns for p in again.folder.rglob("*") if p.is_file()}
+
+
+def test_nothing_is_evaluated_that_was_not_trained(recipe):
+    with pytest.raises(UserError) as error:
+        weft.run_experiment(recipe, "evaluate", "nowhere")
+    assert str(error.value) == (
+        "Nothing was trained in nowhere, so nothing can be evaluated. Train it first: "
+        "mode 'train' or 'train_and_evaluate', with the same settings."
+    )
+    assert not Path("nowhere").exists()
+    weft.run_experiment(recipe, "train", "run")
+    with pytest.raises(UserError, match=r"^run holds another run"):
+        weft.run_experiment(recipe, "evaluate", "run", ["model.embedding.dim=4"])
+
+
+def test_an_unknown_mode(recipe):
+    with pytest.raises(UserError) as error:
+        weft.run_experiment(recipe, "eval")
+    assert str(error.value) == (
+        "mode is 'eval'; wanted one of train, evaluate, train_and_evaluate."
+    )
+
+
+def test_without_data_to_measure_on(recipe):
+    del recipe.ingredients["valid_data"]
+    recipe.ingredients["trainer"] = Trainer.Config(max_epochs=1)
+    with pytest.raises(UserError) as error:
+        weft.run_experiment(recipe, "train_and_evaluate", "run")
+    assert str(error.value) == (
+        "recipe has neither valid_data nor test_data, so nothing can be evaluated. "
+        "Give it one of them."
+    )
+    predictor, best = weft.train_model(recipe, run_dir="run")  # finished: nothing is trained
+    assert best == {}
+    assert str(predictor("win cash")) in ("ham", "spam")
+
+
+def test_the_trained_model_has_the_weights_of_its_best_evaluation(recipe):
+    predictor, best = weft.train_model(recipe, run_dir="run")
+    assert best == {"step": best["step"], "accuracy": 1}
+    assert [str(a) for a in predictor(["win cash", "late at home"])] == ["spam", "ham"]
+    loaded = weft.load("run")
+    assert loaded.checkpoint == predictor.checkpoint == f"step-{best['step']:08d}"
+    weights = predictor.task.module.state_dict()
+    for name, weight in loaded.task.module.state_dict().items():
+        assert torch.equal(weight, weights[name])
+
+
+def test_a_task_that_nothing_registers_comes_back_in_the_process_that_has_it(recipe):
+    recipe.ingredients["task"] = replace(Loud.Config(), column="text")
+    predictor, _ = weft.train_model(recipe, run_dir="run")
+    assert type(predictor.task) is Loud
+    assert str(predictor("win cash")) == "spam"
+    found = weft.run_experiment(recipe, "evaluate", "run")
+    assert found.evaluations["valid_data"].values["accuracy"] == 1
+
+
+def test_a_task_as_training_starts_with_it(recipe):
+    task = weft.create_task(recipe)
+    assert type(task) is DocumentClassification
+    assert [str(a) in ("ham", "spam") for a in task.predict([{"text": "win"}])] == [True]
+    again = weft.create_task(recipe)
+    for one, other in zip(task.module.parameters(), again.module.parameters(), strict=True):
+        assert torch.equal(one, other)
+    seeded = weft.create_task(recipe, ["task.max_length=3"])
+    assert seeded.config.max_length == 3
+    frozen = weft.train(recipe, ["optimizer.lr=1e-30"], run_dir="run")
+    for one, other in zip(
+        task.module.parameters(), weft.load(frozen.folder).task.module.parameters(), strict=True
+    ):
+        assert torch.equal(one, other)  # no rate: what training starts with
+
+
+def test_what_is_wrong_with_a_recipe_is_said_before_anything_runs(recipe):
+    for call in (weft.run_experiment, weft.train_model, weft.create_task):
+        with pytest.raises(PlanError, match="max_len"):
+            call(recipe, overrides=["task.max_len=3"])
+    assert not Path("runs").exists()
+
+
+def test_what_is_registered_is_known_by_its_name(recipe, monkeypatch):
+    for registry in (registries.tasks, registries.experiments):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    assert weft.register_task("loud")(Loud) is Loud
+    recipe.ingredients["task"] = Loud.Config()
+    weft.register_experiment("messages/loud")(lambda: recipe)
+    run = weft.run_experiment("messages/loud", "train_and_evaluate", "run")
+    assert run.evaluations["valid_data"].values["accuracy"] == 1
+    assert type(weft.load("run").task) is Loud  # by its registered name, without the recipe
+    with pytest.raises(ValueError, match=r"^The task 'loud' is registered already"):
+        weft.register_task("loud")(Classifier)

@@ -1,6 +1,7 @@
 """Classifier and regressor of texts: vectors of tokens, an encoder, a pooling, layers behind."""
 
-from collections.abc import Sized
+import itertools
+from collections.abc import Sequence, Sized
 from typing import Protocol
 
 import torch
@@ -17,7 +18,7 @@ from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import Pooling
 
-__all__ = ["Classifier", "Regressor", "TextScores", "TextVector"]
+__all__ = ["Classifier", "Regressor", "TextScores", "TextVector", "score_layers"]
 
 
 class _VocabInfo(Protocol):
@@ -72,6 +73,20 @@ class TextVector(nn.Module):
         return out
 
 
+def score_layers(size: int, hidden: Sequence[int], out: int, *, dropout: float) -> nn.Sequential:
+    """Layers behind a text's vector, with a ReLU between two and dropout before each.
+
+    Example:
+        >>> layers = score_layers(4, [3], 2, dropout=0.1)
+        >>> [type(layer).__name__ for layer in layers]
+        ['Dropout', 'Linear', 'ReLU', 'Dropout', 'Linear']
+    """
+    layers: list[nn.Module] = []
+    for before, following in itertools.pairwise([size, *hidden, out]):
+        layers += [Dropout(dropout), nn.Linear(before, following), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
 class TextScores(Component, nn.Module):
     """Base of models that give a text some numbers.
 
@@ -114,11 +129,8 @@ class TextScores(Component, nn.Module):
         self.text = TextVector(
             config.embedding, config.encoder, config.pooling, vocab_info=vocab_info
         )
-        sizes = [self.text.out_dim + beside, *config.hidden]
-        layers: list[nn.Module] = []
-        for size, following in zip(sizes, [*config.hidden, out], strict=True):
-            layers += [Dropout(config.dropout), nn.Linear(size, following), nn.ReLU()]
-        self.scores = nn.Sequential(*layers[:-1])
+        size = self.text.out_dim + beside
+        self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
 
     @override
     def forward(self, text: Tensor, lengths: Tensor, dense: Tensor | None = None) -> Tensor:

@@ -18,28 +18,24 @@ from weft.metrics.streaming import Mean
 from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.task import Loss, Outputs
-from weft.text.classification import ClassificationText, Classified
+from weft.text.classification import ClassificationText, Classified, LabelText
 from weft.text.columns.label import LabelsColumn
 from weft.text.columns.number import Numbers
 from weft.text.labels import Labels
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["DocumentClassification"]
+__all__ = ["DocumentClassification", "LabelTask"]
 
 
-@registries.tasks.register("document_classification")
-class DocumentClassification(ColumnsTask):
-    """Gives texts a label, or with ``labels.multiple`` any number of labels.
+class LabelTask(ColumnsTask):
+    """Base of tasks whose answer is a label, or several: loss, metrics and answers of scores.
 
-    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
-    rows have numbers (an ingredient ``dense``), and gives scores, :math:`(B,L)`.
+    A subclass says which columns there are, and makes scores of them, :math:`(B,L)`.
     """
 
     class Config(ColumnsTask.Config):
         """Settings of the task."""
 
-        column: str = "text"
-        """The column of the text."""
         max_length: int = 512
         """Most tokens of a text."""
         loss: LabelLoss.Config | None = None
@@ -56,34 +52,17 @@ class DocumentClassification(ColumnsTask):
                 raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
 
     config: Config
-    text: ClassificationText
+    text: LabelText
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        module: torch.nn.Module,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        dense: Numbers | None = None,
+        self, config: Config, *, module: torch.nn.Module, text: LabelText, labels: Labels
     ) -> None:
         super().__init__(config, module=module)
-        self.text = ClassificationText(
-            tokenizer, labels, column=config.column, max_length=config.max_length, dense=dense
-        )
+        self.text = text
         _check_positive(config.positive, labels)
         default = BinaryCrossEntropy.Config() if labels.multiple else CrossEntropyLoss.Config()
         loss = default if config.loss is None else config.loss
         self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
-
-    @override
-    def scores(self, batch: ColumnBatch) -> Tensor:
-        """Unnormalized scores of the labels. *Shape:* :math:`(B,L)`."""
-        inputs = [batch["text"], batch.lengths["text"]]
-        if "dense" in self.text.inputs:
-            inputs.append(batch["dense"])
-        out: Tensor = self.module(*inputs)
-        return out
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
@@ -137,6 +116,46 @@ class DocumentClassification(ColumnsTask):
         """An answer as plain data: the label with its probability, and those of all labels."""
         scores = {name: round(score, 6) for name, score in answer.scores.items()}
         return {"prediction": answer.label, "score": round(answer.score, 6), "scores": scores}
+
+
+@registries.tasks.register("document_classification")
+class DocumentClassification(LabelTask):
+    """Gives texts a label, or with ``labels.multiple`` any number of labels.
+
+    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
+    rows have numbers (an ingredient ``dense``), and gives scores, :math:`(B,L)`.
+    """
+
+    class Config(LabelTask.Config):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+
+    config: Config
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        dense: Numbers | None = None,
+    ) -> None:
+        text = ClassificationText(
+            tokenizer, labels, column=config.column, max_length=config.max_length, dense=dense
+        )
+        super().__init__(config, module=module, text=text, labels=labels)
+
+    @override
+    def scores(self, batch: ColumnBatch) -> Tensor:
+        """Unnormalized scores of the labels. *Shape:* :math:`(B,L)`."""
+        inputs = [batch["text"], batch.lengths["text"]]
+        if "dense" in self.text.inputs:
+            inputs.append(batch["dense"])
+        out: Tensor = self.module(*inputs)
+        return out
 
 
 def _check_positive(positive: str | None, labels: Labels) -> None:

@@ -17,25 +17,21 @@ from weft.metrics.streaming import Mean
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.task import Loss, Outputs
 from weft.text.columns.number import NumberColumn, Numbers
-from weft.text.regression import Estimated, RegressionText
+from weft.text.regression import Estimated, NumberText, RegressionText
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["DocumentRegression"]
+__all__ = ["DocumentRegression", "NumberTask"]
 
 
-@registries.tasks.register("document_regression")
-class DocumentRegression(ColumnsTask):
-    """Gives texts a number; answers and metrics are in the units of the training data.
+class NumberTask(ColumnsTask):
+    """Base of tasks whose answer is a number: loss, metrics and answers of scores.
 
-    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
-    rows have numbers (an ingredient ``dense``), and gives one number a row, :math:`(B,1)`.
+    A subclass says which columns there are, and makes one score a row of them, :math:`(B)`.
     """
 
     class Config(ColumnsTask.Config):
         """Settings of the task."""
 
-        column: str = "text"
-        """The column of the text."""
         number: str = "score"
         """The column of the number."""
         span: tuple[float, float] | None = None
@@ -50,33 +46,7 @@ class DocumentRegression(ColumnsTask):
                 raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
 
     config: Config
-    text: RegressionText
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        module: torch.nn.Module,
-        tokenizer: Tokenizer,
-        dense: Numbers | None = None,
-    ) -> None:
-        super().__init__(config, module=module)
-        self.text = RegressionText(
-            tokenizer,
-            NumberColumn(config.number, span=config.span),
-            column=config.column,
-            max_length=config.max_length,
-            dense=dense,
-        )
-
-    @override
-    def scores(self, batch: ColumnBatch) -> Tensor:
-        """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
-        inputs = [batch["text"], batch.lengths["text"]]
-        if "dense" in self.text.inputs:
-            inputs.append(batch["dense"])
-        out: Tensor = self.module(*inputs)
-        return out.squeeze(1).float()
+    text: NumberText
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
@@ -111,3 +81,47 @@ class DocumentRegression(ColumnsTask):
     def answer_row(self, answer: Estimated) -> dict[str, Any]:
         """An answer as plain data: the number, in a prediction's place."""
         return {"prediction": round(answer.number, 6)}
+
+
+@registries.tasks.register("document_regression")
+class DocumentRegression(NumberTask):
+    """Gives texts a number; answers and metrics are in the units of the training data.
+
+    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
+    rows have numbers (an ingredient ``dense``), and gives one number a row, :math:`(B,1)`.
+    """
+
+    class Config(NumberTask.Config):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+
+    config: Config
+    text: RegressionText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        dense: Numbers | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = RegressionText(
+            tokenizer,
+            NumberColumn(config.number, span=config.span),
+            column=config.column,
+            max_length=config.max_length,
+            dense=dense,
+        )
+
+    @override
+    def scores(self, batch: ColumnBatch) -> Tensor:
+        """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
+        inputs = [batch["text"], batch.lengths["text"]]
+        if "dense" in self.text.inputs:
+            inputs.append(batch["dense"])
+        out: Tensor = self.module(*inputs)
+        return out.squeeze(1).float()

@@ -17,7 +17,7 @@ from weft.text.labels import Labels
 from weft.text.paths import text_paths
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["ClassificationText", "Classified"]
+__all__ = ["ClassificationText", "Classified", "LabelText"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,39 @@ class Classified:
         return self.label
 
 
+class LabelText(ColumnsText):
+    """Base of text paths whose answer is a label, or several: the target ``label``."""
+
+    @property
+    def label(self) -> LabelColumn | LabelsColumn:
+        """The column of the labels."""
+        column = self.targets["label"]
+        assert isinstance(column, LabelColumn | LabelsColumn)
+        return column
+
+    @property
+    def multiple(self) -> bool:
+        """Whether a text can have several labels, or none."""
+        return isinstance(self.label, LabelsColumn)
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Classified]:
+        """Answers from the probabilities of all labels. *Shape:* ``[L]`` for each row."""
+        names = self.label.labels.names
+        return [self._answer(np.asarray(row, dtype=np.float64), names) for row in outputs]
+
+    def _answer(self, row: Any, names: tuple[str, ...]) -> Classified:
+        scores = dict(zip(names, row.tolist(), strict=True))
+        if not self.multiple:
+            best = names[int(row.argmax())]
+            return Classified(best, scores[best], scores)
+        found = tuple(name for name in names if scores[name] > 0.5)
+        certain = float(np.maximum(row, 1 - row).min())
+        return Classified(", ".join(found), certain, scores, found)
+
+
 @text_paths.register("classification")
-class ClassificationText(ColumnsText):
+class ClassificationText(LabelText):
     """Text to a label, or to several.
 
     Args:
@@ -76,33 +107,6 @@ class ClassificationText(ColumnsText):
         if dense is not None:
             inputs["dense"] = NumbersColumn(dense.column, dense)
         super().__init__(inputs, {"label": label_column(labels)})
-
-    @property
-    def label(self) -> LabelColumn | LabelsColumn:
-        """The column of the labels."""
-        column = self.targets["label"]
-        assert isinstance(column, LabelColumn | LabelsColumn)
-        return column
-
-    @property
-    def multiple(self) -> bool:
-        """Whether a text can have several labels, or none."""
-        return isinstance(self.label, LabelsColumn)
-
-    @override
-    def decode(self, outputs: Iterable[ArrayLike]) -> list[Classified]:
-        """Answers from the probabilities of all labels. *Shape:* ``[L]`` for each row."""
-        names = self.label.labels.names
-        return [self._answer(np.asarray(row, dtype=np.float64), names) for row in outputs]
-
-    def _answer(self, row: Any, names: tuple[str, ...]) -> Classified:
-        scores = dict(zip(names, row.tolist(), strict=True))
-        if not self.multiple:
-            best = names[int(row.argmax())]
-            return Classified(best, scores[best], scores)
-        found = tuple(name for name in names if scores[name] > 0.5)
-        certain = float(np.maximum(row, 1 - row).min())
-        return Classified(", ".join(found), certain, scores, found)
 
     @classmethod
     @override

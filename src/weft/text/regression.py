@@ -15,7 +15,7 @@ from weft.text.columns.path import ColumnsText
 from weft.text.paths import text_paths
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["Estimated", "RegressionText"]
+__all__ = ["Estimated", "NumberText", "RegressionText"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,27 @@ class Estimated:
         return f"{self.number:.4g}"
 
 
+class NumberText(ColumnsText):
+    """Base of text paths whose answer is a number: the target ``number``."""
+
+    @property
+    def number(self) -> NumberColumn:
+        """The column of the number."""
+        column = self.targets["number"]
+        assert isinstance(column, NumberColumn)
+        return column
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Estimated]:
+        """Answers from one number for each row, as ``encode`` gives it."""
+        return [
+            Estimated(self.number.restored(float(np.asarray(output, dtype=np.float64).item())))
+            for output in outputs
+        ]
+
+
 @text_paths.register("regression")
-class RegressionText(ColumnsText):
+class RegressionText(NumberText):
     """Text to a number.
 
     Args:
@@ -67,16 +86,7 @@ class RegressionText(ColumnsText):
         inputs: dict[str, Any] = {"text": TextColumn(column, tokenizer, limit=max_length)}
         if dense is not None:
             inputs["dense"] = NumbersColumn(dense.column, dense)
-        self.number = number
         super().__init__(inputs, {"number": number})
-
-    @override
-    def decode(self, outputs: Iterable[ArrayLike]) -> list[Estimated]:
-        """Answers from one number for each row, as ``encode`` gives it."""
-        return [
-            Estimated(self.number.restored(float(np.asarray(output, dtype=np.float64).item())))
-            for output in outputs
-        ]
 
     @classmethod
     @override

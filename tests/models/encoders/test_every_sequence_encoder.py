@@ -20,6 +20,7 @@ ENCODERS = {
     "lstm one way": LstmEncoder.Config(hidden_dim=5, bidirectional=False),
     "self_attention": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16),
     "rotary": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, positions="rotary"),
+    "wider": SelfAttentionEncoder.Config(dim=12, num_heads=3, ffn_dim=16),
     "learned": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, positions="learned"),
 }
 POOLINGS = {
@@ -103,6 +104,8 @@ def test_a_text_shorter_than_every_filter_has_states():
         (lambda: SelfAttentionEncoder.Config(num_layers=0), "num_layers"),
         (lambda: SelfAttentionEncoder.Config(dropout=2.0), "dropout"),
         (lambda: SelfAttentionEncoder.Config(num_heads=3).build(dim=8), "divisible by num_heads"),
+        (lambda: SelfAttentionEncoder.Config(dim=0), "dim must be at least 1"),
+        (lambda: SelfAttentionEncoder.Config(dim=7).build(dim=8), "encoder must be divisible"),
         (lambda: AttentionPooling.Config(attention_dim=0), "attention_dim"),
         (lambda: AttentionPooling.Config(dropout=1.0), "dropout"),
         (lambda: Classifier.Config(hidden=(0,)), "model.hidden"),

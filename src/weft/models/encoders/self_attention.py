@@ -39,12 +39,15 @@ class SelfAttentionEncoder(SequenceEncoder):
     """
 
     class Config(SequenceEncoder.Config):
-        """Settings of the layers; those of the tokens' vectors are their features, too."""
+        """Settings of the layers."""
 
+        dim: int | None = None
+        """Features of the layers; null is as many as the tokens' vectors have, else a linear layer
+        brings those to as many (Lan et al. 2020, "ALBERT", section 3.1)."""
         num_layers: int = 2
         """Layers."""
         num_heads: int = 4
-        """Attention heads; the vectors' features must be divisible by it."""
+        """Attention heads; the layers' features must be divisible by it."""
         ffn_dim: int = 512
         """Features inside a feed-forward block."""
         dropout: float = 0.1
@@ -64,8 +67,8 @@ class SelfAttentionEncoder(SequenceEncoder):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            for name in ("num_layers", "num_heads", "ffn_dim", "max_length"):
-                if (value := getattr(self, name)) < 1:
+            for name in ("dim", "num_layers", "num_heads", "ffn_dim", "max_length"):
+                if (value := getattr(self, name)) is not None and value < 1:
                     raise UserError(f"{name} must be at least 1, but is {value}.")
             for name in ("dropout", "attention_dropout"):
                 if not 0 <= (value := getattr(self, name)) < 1:
@@ -73,27 +76,32 @@ class SelfAttentionEncoder(SequenceEncoder):
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)
-        self.config, self.out_dim = config, dim
-        if dim % config.num_heads:
+        self.config, inside = config, config.dim or dim
+        self.out_dim = inside
+        if inside % config.num_heads:
+            owner = "The encoder" if config.dim else "The tokens' vectors"
+            verb = "has" if config.dim else "have"
             raise UserError(
-                f"The tokens' vectors must be divisible by num_heads, but have {dim} features and "
+                f"{owner} must be divisible by num_heads, but {verb} {inside} features and "
                 f"there are {config.num_heads} heads."
             )
+        self.widen = nn.Linear(dim, inside) if inside != dim else nn.Identity()
         shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
         shared["positions"] = _POSITIONS[config.positions]()
         blocks = inherit(config.blocks, shared, where="encoder.blocks")
         assert blocks.positions is not None
         self.positions: PositionEncoding = blocks.positions.build(
-            dim=dim, head_dim=dim // config.num_heads, max_length=config.max_length
+            dim=inside, head_dim=inside // config.num_heads, max_length=config.max_length
         )
         self.dropout = Dropout(config.dropout)
         self.layers: TransformerEncoder = blocks.build(
-            dim=dim, num_layers=config.num_layers, positions=self.positions
+            dim=inside, num_layers=config.num_layers, positions=self.positions
         )
 
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        x = x * self.out_dim**0.5  # vectors of a table have length 1 (Vaswani et al. 2017, 3.4)
+        # Vectors of a table have length 1 (Vaswani et al. 2017, 3.4).
+        x = self.widen(x * x.shape[-1] ** 0.5)
         rows = self.positions.rows(0, x.shape[1])
         x = self.dropout(x if rows is None else x + rows)
         real = real_tokens(x, lengths)

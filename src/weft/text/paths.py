@@ -26,8 +26,14 @@ text_paths: Registry[Any] = Registry(
     "text path",
     {
         "classification": "weft.text.classification",
+        "columns": "weft.text.columns.plain",
+        "language": "weft.text.language",
+        "pair_label": "weft.text.pairs",
+        "pair_number": "weft.text.pairs",
+        "ranking": "weft.text.pairs",
         "regression": "weft.text.regression",
         "seq2seq": "weft.text.paths",
+        "tagging": "weft.text.tagging",
     },
 )
 """Kinds of text path by the name they are saved under."""

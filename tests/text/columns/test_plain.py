@@ -1,0 +1,74 @@
+"""A text path of any columns: encoded by role, saved as data, changed files refused."""
+
+import json
+
+import pytest
+
+from weft.errors import UserError
+from weft.text import load_text_path
+from weft.text.columns.ids import TextColumn
+from weft.text.columns.label import LabelColumn
+from weft.text.columns.number import NumberColumn
+from weft.text.columns.plain import PlainColumns
+from weft.text.description import SavedTextError
+from weft.text.labels import Labels
+from weft.text.words import WordTokenizer
+
+ROWS = [{"said": "wake me", "score": "2", "verdict": "b"}]
+
+
+@pytest.fixture
+def path():
+    words = WordTokenizer.Config(words=("wake", "me")).build()
+    return PlainColumns(
+        {"text": TextColumn("said", words, limit=1), "score": NumberColumn("score")},
+        {"label": LabelColumn(Labels(["a", "b"], column="verdict"))},
+    )
+
+
+def test_columns_are_encoded_by_their_roles(path):
+    encoded = path.encode(ROWS, with_targets=True, truncate=True)
+    assert {role: column.values.tolist() for role, column in encoded.items()} == {
+        "text": [2],
+        "score": [2.0],
+        "label": [1],
+    }
+    assert set(path.encode(ROWS, with_targets=False)) == {"text", "score"}
+    assert path.decode([3, "x"]) == [3, "x"]
+
+
+def test_it_comes_back_from_its_files(path, tmp_path):
+    path.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    assert type(loaded) is PlainColumns
+    assert (loaded.input_columns, loaded.target_columns) == (("said", "score"), ("verdict",))
+    assert list(loaded.all) == list(path.all)
+    assert loaded.limits == {"text": 1}
+    assert set(loaded.ingredients) == {"tokenizer", "labels"}
+    before, after = (p.encode(ROWS, with_targets=True) for p in (path, loaded))
+    assert {k: v.values.tolist() for k, v in after.items()} == {
+        k: v.values.tolist() for k, v in before.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"inputs": ["text"]}, "the setting 'targets' is missing"),
+        ({"inputs": ["../text"], "targets": []}, "a column's role must be a name"),
+        ({"inputs": ["text"], "targets": ["text"]}, "wanted up to 100 roles, each once, found 2"),
+        ({"inputs": ["text"] * 101, "targets": []}, "wanted up to 100 roles, each once, found 101"),
+        ({"inputs": ["other"], "targets": []}, "cannot be read"),
+    ],
+)
+def test_files_that_were_changed_are_refused(path, tmp_path, settings, error):
+    path.save(tmp_path)
+    file = tmp_path / "text.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "settings": settings}))
+    with pytest.raises(SavedTextError, match=error):
+        load_text_path(tmp_path)
+
+
+def test_two_roles_of_one_column():
+    with pytest.raises(UserError, match="'age' is there twice"):
+        PlainColumns({"one": NumberColumn("age")}, {"other": NumberColumn("age")})

@@ -10,9 +10,26 @@ __all__ = ["all_registries", "find_name", "for_ingredient"]
 experiments: Registry[Any] = Registry(
     "experiment",
     {
+        **{
+            f"classification/{name}{size}": "weft.recipes.experiments.classification"
+            for name in ("averaging", "bilstm", "docnn", "transformer")
+            for size in ("", "/local")
+        },
+        **{
+            f"pairs/{name}{size}": "weft.recipes.experiments.pairs"
+            for name in ("classification", "ranking", "regression")
+            for size in ("", "/local")
+        },
         **dict.fromkeys(
-            ("classification/bilstm", "classification/docnn"),
-            "weft.recipes.experiments.classification",
+            ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
+        ),
+        **dict.fromkeys(
+            (
+                f"tagging/{name}{size}"
+                for name in ("bilstm", "bilstm-crf", "ner", "transformer")
+                for size in ("", "/local")
+            ),
+            "weft.recipes.experiments.tagging",
         ),
         **dict.fromkeys(
             ("translation/demo", "translation/tatoeba"), "weft.recipes.experiments.translation"
@@ -24,15 +41,26 @@ tasks: Registry[Any] = Registry(
     {
         "document_classification": "weft.tasks.classification",
         "document_regression": "weft.tasks.regression",
+        "language_modeling": "weft.tasks.language_model",
+        "pair_classification": "weft.tasks.pairs",
+        "pair_regression": "weft.tasks.pairs",
+        "query_document_ranking": "weft.tasks.ranking",
         "translation": "weft.tasks.translation",
+        "word_tagging": "weft.tasks.tagging",
     },
 )
 models: Registry[Any] = Registry(
     "model",
     {
         "classifier": "weft.models.classifier",
+        "lstm_language_model": "weft.models.language_model",
+        "pair_classifier": "weft.models.pairs",
+        "pair_regressor": "weft.models.pairs",
+        "ranker": "weft.models.pairs",
         "regressor": "weft.models.classifier",
+        "tagger": "weft.models.tagger",
         "transformer": "weft.models.transformer",
+        "transformer_language_model": "weft.models.causal_transformer",
     },
 )
 encoders: Registry[Any] = Registry(
@@ -99,6 +127,7 @@ datasets: Registry[Any] = Registry(
 )
 labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
 dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
+characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
 optimizers: Registry[Any] = Registry(
     "optimizer",
     {

@@ -97,7 +97,7 @@ def labels_table(values: Mapping[str, float]) -> str:
         >>> ham = {"label/ham/precision": 0.5, "label/ham/recall_at_precision/0.9": 1.0}
         >>> print(labels_table({"loss": 0.1, **ham, "label/a/b/precision": 0.25}))
         label  precision  recall_at_precision/0.9
-        ham       0.5000                    1.000
+        ham       0.5000                   1.0000
         a/b       0.2500                        -
     """
     rows: dict[str, dict[str, float]] = {}
@@ -117,4 +117,4 @@ def labels_table(values: Mapping[str, float]) -> str:
 def _number(title: str, value: float) -> str:
     if math.isnan(value):
         return "-"
-    return f"{value:,.0f}" if title == "support" else format_value(title, value)
+    return f"{value:,.0f}" if title == "support" else f"{value:.4f}"

@@ -5,8 +5,12 @@ from pathlib import Path
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_rows import TextRows
 from weft.models.classifier import Classifier
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.words import WordEmbedding
 from weft.tasks.classification import DocumentClassification
 from weft.text.labels import FittedLabels
 from weft.text.words import FittedWords
@@ -15,10 +19,23 @@ from weft.training.optimizers import Adam
 from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
-__all__ = ["classification_bilstm", "classification_docnn"]
+__all__ = [
+    "classification_averaging",
+    "classification_averaging_local",
+    "classification_bilstm",
+    "classification_bilstm_local",
+    "classification_docnn",
+    "classification_docnn_local",
+    "classification_transformer",
+    "classification_transformer_local",
+]
+
+LOCAL = WordEmbedding.Config(dim=16)
 
 
-def classification(doc: str, model: Classifier.Config) -> Recipe:
+def classification(
+    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 10
+) -> Recipe:
     """A recipe that trains a classifier on rows of a label and a text."""
     return Recipe(
         doc=doc,
@@ -28,9 +45,23 @@ def classification(doc: str, model: Classifier.Config) -> Recipe:
         labels=FittedLabels.Config(),
         model=model,
         task=DocumentClassification.Config(),
-        optimizer=Adam.Config(lr=2e-3),
+        optimizer=Adam.Config(lr=lr),
         lr_scheduler=Linear.Config(warmup_steps=100),
-        trainer=Trainer.Config(max_epochs=10, selection=Selection.Config(metric="accuracy")),
+        trainer=Trainer.Config(
+            max_epochs=max_epochs, selection=Selection.Config(metric="accuracy")
+        ),
+    )
+
+
+def local(doc: str, encoder: SequenceEncoder.Config) -> Recipe:
+    """A tiny model and twenty steps: whether all fits together, in seconds."""
+    return Recipe(
+        doc=doc,
+        **classification(doc, Classifier.Config(embedding=LOCAL, encoder=encoder)).ingredients
+        | {
+            "lr_scheduler": Linear.Config(warmup_steps=5),
+            "trainer": Trainer.Config(max_steps=20, selection=Selection.Config(metric="accuracy")),
+        },
     )
 
 
@@ -42,11 +73,58 @@ def classification_docnn() -> Recipe:
     )
 
 
+@register_experiment("classification/docnn/local")
+def classification_docnn_local() -> Recipe:
+    """The same, tiny: twenty steps."""
+    encoder = CnnEncoder.Config(filters=8)
+    return local("Try a convolutional classifier of documents.", encoder)
+
+
 @register_experiment("classification/bilstm")
 def classification_bilstm() -> Recipe:
     """A bidirectional LSTM with self-attention (Lin et al. 2017)."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config()
     return classification(
-        "Train a BiLSTM with self-attention that classifies documents.",
+        "Train a BiLSTM with self-attention that classifies documents (Lin et al. 2017).",
         Classifier.Config(encoder=encoder),
     )
+
+
+@register_experiment("classification/bilstm/local")
+def classification_bilstm_local() -> Recipe:
+    """The same, tiny: twenty steps."""
+    return local("Try a BiLSTM that classifies documents.", LstmEncoder.Config(hidden_dim=8))
+
+
+@register_experiment("classification/averaging")
+def classification_averaging() -> Recipe:
+    """A deep averaging network (Iyyer et al. 2015)."""
+    encoder: SequenceEncoder.Config = AveragingEncoder.Config()
+    return classification(
+        "Train a deep averaging network that classifies documents (Iyyer et al. 2015).",
+        Classifier.Config(encoder=encoder, hidden=(100,)),
+    )
+
+
+@register_experiment("classification/averaging/local")
+def classification_averaging_local() -> Recipe:
+    """The same, tiny: twenty steps."""
+    return local("Try an averaging network that classifies documents.", AveragingEncoder.Config())
+
+
+@register_experiment("classification/transformer")
+def classification_transformer() -> Recipe:
+    """A Transformer encoder whose vectors are averaged."""
+    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
+    return classification(
+        "Train a Transformer encoder that classifies documents.",
+        Classifier.Config(embedding=WordEmbedding.Config(dim=128), encoder=encoder),
+        lr=5e-4,
+    )
+
+
+@register_experiment("classification/transformer/local")
+def classification_transformer_local() -> Recipe:
+    """The same, tiny: twenty steps."""
+    encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)
+    return local("Try a Transformer encoder that classifies documents.", encoder)

@@ -1,0 +1,48 @@
+"""Experiments of regression of documents; set ``train_data.path`` and ``valid_data.path``."""
+
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_rows import TextRows
+from weft.models.classifier import Regressor
+from weft.models.encoders.cnn import CnnEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.tasks.regression import DocumentRegression
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import Adam
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = ["regression_docnn", "regression_docnn_local"]
+
+
+def regression(model: Regressor.Config, trainer: Trainer.Config) -> Recipe:
+    """A recipe that trains a regressor on rows of a number and a text."""
+    return Recipe(
+        doc="Train a convolutional network (Kim 2014) that gives texts a number.",
+        train_data=TextRows.Config(path=Path("data/train.tsv"), columns=("score", "text")),
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        tokenizer=FittedWords.Config(),
+        model=model,
+        task=DocumentRegression.Config(),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=100),
+        trainer=trainer,
+    )
+
+
+@register_experiment("regression/docnn")
+def regression_docnn() -> Recipe:
+    """A convolutional network over words (Kim 2014)."""
+    best = Selection.Config(metric="pearson")
+    return regression(Regressor.Config(), Trainer.Config(max_epochs=10, selection=best))
+
+
+@register_experiment("regression/docnn/local")
+def regression_docnn_local() -> Recipe:
+    """The same, tiny: twenty steps."""
+    encoder: SequenceEncoder.Config = CnnEncoder.Config(filters=8)
+    model = Regressor.Config(embedding=WordEmbedding.Config(dim=16), encoder=encoder)
+    return regression(model, Trainer.Config(max_steps=20))

@@ -1,0 +1,212 @@
+"""Models of pairs of texts: both through one encoder, then compared."""
+
+from collections.abc import Sized
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component
+from weft.errors import UserError
+from weft.models.classifier import TextScores, TextVector, score_layers
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+
+__all__ = ["PairClassifier", "PairRegressor", "PairScores", "Ranker", "ranking_hinge"]
+
+
+class _VocabInfo(Protocol):
+    @property
+    def size(self) -> int: ...
+    @property
+    def pad_idx(self) -> int: ...
+
+
+class _HasVocabInfo(Protocol):
+    @property
+    def vocab_info(self) -> _VocabInfo: ...
+
+
+class PairScores(Component, nn.Module):
+    r"""Base of models that give two texts some numbers.
+
+    Both texts become vectors :math:`a` and :math:`b` by one encoder, and
+
+    .. math::
+        s = f([a; b; |a - b|; a \odot b])
+
+    Source: Mou et al. 2016, "Natural Language Inference by Tree-Based Convolution"; Conneau et al.
+    2017 (InferSent).
+
+    Args:
+        config: The settings.
+        vocab_info: Number of token ids, and the padding's.
+        out: How many numbers a pair is given.
+    """
+
+    class Config(TextScores.Config):
+        """Settings of the model."""
+
+        encoder: SequenceEncoder.Config = LstmEncoder.Config()
+        """What makes each token's vector know its text; one for both texts."""
+
+    config: Config
+
+    def __init__(self, config: Config, *, vocab_info: _VocabInfo, out: int) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.text = TextVector(
+            config.embedding, config.encoder, config.pooling, vocab_info=vocab_info
+        )
+        size = 4 * self.text.out_dim
+        self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
+
+    @override
+    def forward(self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor) -> Tensor:
+        """Scores pairs.
+
+        Args:
+            text1: Token ids. *Shape:* :math:`(B,T)`.
+            lengths1: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
+            text2: Token ids. *Shape:* :math:`(B,U)`.
+            lengths2: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
+
+        Returns:
+            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        """
+        a, b = self.text(text1, lengths1), self.text(text2, lengths2)
+        out: Tensor = self.scores(torch.cat([a, b, (a - b).abs(), a * b], dim=1))
+        return out
+
+
+@registries.models.register("pair_classifier")
+class PairClassifier(PairScores):
+    """Scores the labels of a pair of texts.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=71, pad_idx=0))
+        >>> model = PairClassifier.Config().build(tokenizer=tokenizer, labels=range(2))
+        >>> one, two = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([[4], [9]])
+        >>> model(one, torch.tensor([3, 1]), two, torch.tensor([1, 1])).shape
+        torch.Size([2, 2])
+        >>> sum(p.numel() for p in model.parameters())
+        46078
+    """
+
+    class Config(PairScores.Config):
+        """Settings of the classifier."""
+
+    def __init__(self, config: Config, *, tokenizer: _HasVocabInfo, labels: Sized) -> None:
+        super().__init__(config, vocab_info=tokenizer.vocab_info, out=len(labels))
+
+
+@registries.models.register("pair_regressor")
+class PairRegressor(PairScores):
+    """Gives a pair of texts one number.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=71, pad_idx=0))
+        >>> model = PairRegressor.Config().build(tokenizer=tokenizer)
+        >>> text, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
+        >>> model(text, lengths, text, lengths).shape
+        torch.Size([2, 1])
+    """
+
+    class Config(PairScores.Config):
+        """Settings of the regressor."""
+
+    def __init__(self, config: Config, *, tokenizer: _HasVocabInfo) -> None:
+        super().__init__(config, vocab_info=tokenizer.vocab_info, out=1)
+
+
+@registries.models.register("ranker")
+class Ranker(Component, nn.Module):
+    """How well documents answer a query: the cosine between a vector of each.
+
+    All texts go through one encoder; layers of its own take the query's vector, and others the
+    documents', to where they are compared, so documents can be encoded before any query is known.
+
+    Source: Huang et al. 2013, "Learning Deep Structured Semantic Models for Web Search".
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=10, pad_idx=0))
+        >>> model = Ranker.Config().build(tokenizer=tokenizer)
+        >>> text, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
+        >>> model(text, lengths, text, lengths, text, lengths).shape
+        torch.Size([2, 2])
+        >>> sum(p.numel() for p in model.parameters())
+        96928
+    """
+
+    class Config(TextScores.Config):
+        """Settings of the ranker."""
+
+        dim: int = 64
+        """Features of the vectors that are compared."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size."""
+            TextScores.Config.__post_init__(self)
+            if self.dim < 1:
+                raise UserError(f"model.dim must be at least 1, but is {self.dim}.")
+
+    config: Config
+
+    def __init__(self, config: Config, *, tokenizer: _HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.text = TextVector(
+            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
+        )
+        size = self.text.out_dim
+        self.query, self.document = (
+            score_layers(size, config.hidden, config.dim, dropout=config.dropout) for _ in range(2)
+        )
+
+    @override
+    def forward(self, query: Tensor, lengths: Tensor, *documents: Tensor) -> Tensor:
+        """Scores documents.
+
+        Args:
+            query: Token ids. *Shape:* :math:`(B,T)`.
+            lengths: Real tokens of each query, 1 or more. *Shape:* :math:`(B)`.
+            documents: Token ids :math:`(B,U)` and lengths :math:`(B)` of each row's first document,
+                then of its second one, and so on: :math:`K` of them.
+
+        Returns:
+            Cosines, from -1 to 1. *Shape:* :math:`(B,K)`.
+        """
+        asked = self.query(self.text(query, lengths))
+        # In one batch, so that equal documents have equal scores: a tie is no right answer.
+        width = max(text.shape[1] for text in documents[::2])
+        texts = torch.cat([F.pad(text, (0, width - text.shape[1])) for text in documents[::2]])
+        found = self.document(self.text(texts, torch.cat(documents[1::2])))
+        by_row = found.view(-1, len(query), self.config.dim).transpose(0, 1)
+        return F.cosine_similarity(asked[:, None], by_row, dim=2)
+
+
+def ranking_hinge(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
+    r"""What the right one's score lacks of being above the wrong one's by a margin.
+
+    .. math::
+        \ell = \max(0, m - (s^+ - s^-))
+
+    Args:
+        positive: Scores of right ones. *Shape:* :math:`(B)`.
+        negative: Scores of wrong ones. *Shape:* :math:`(B)`.
+        margin: By how much.
+
+    Returns:
+        *Shape:* :math:`(B)`.
+
+    Example:
+        >>> ranking_hinge(torch.tensor([0.5, 1.0]), torch.tensor([0.25, -0.5]), margin=1.0).tolist()
+        [0.75, 0.0]
+    """
+    return (margin - positive.float() + negative.float()).clamp(min=0)

@@ -1,0 +1,135 @@
+"""Experiments of pairs of texts; set ``train_data.path`` and ``valid_data.path``."""
+
+from pathlib import Path
+from typing import Any
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_rows import TextRows
+from weft.models.encoders.cnn import CnnEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.pairs import PairClassifier, PairRegressor, Ranker
+from weft.tasks.pairs import PairClassification, PairRegression
+from weft.tasks.ranking import QueryDocumentRanking
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import Adam
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = [
+    "pairs_classification",
+    "pairs_classification_local",
+    "pairs_ranking",
+    "pairs_ranking_local",
+    "pairs_regression",
+    "pairs_regression_local",
+]
+
+LOCAL_STEPS = 20
+TINY = WordEmbedding.Config(dim=8)
+TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)
+TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
+
+
+def pairs(
+    doc: str, columns: tuple[str, ...], metric: str, *, local: bool, **ingredients: Any
+) -> Recipe:
+    """A recipe that trains on rows of two texts or more.
+
+    Args:
+        doc: What it does.
+        columns: The columns of the files in their order.
+        metric: What selects the best checkpoint.
+        local: Whether it is over in seconds.
+        ingredients: The model, the task, and what else they need.
+    """
+    length = {"max_steps": LOCAL_STEPS} if local else {"max_epochs": 10}
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(path=Path("data/train.tsv"), columns=columns),
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=0 if local else 100),
+        trainer=Trainer.Config(**length, selection=Selection.Config(metric=metric)),
+        **ingredients,
+    )
+
+
+def classification(model: PairClassifier.Config, *, local: bool = False) -> Recipe:
+    """Rows of a label and two texts."""
+    return pairs(
+        "Train a classifier of pairs of texts.",
+        ("label", "text1", "text2"),
+        "accuracy",
+        local=local,
+        tokenizer=FittedWords.Config(columns=("text1", "text2"), min_count=2),
+        labels=FittedLabels.Config(),
+        model=model,
+        task=PairClassification.Config(),
+    )
+
+
+@register_experiment("pairs/classification")
+def pairs_classification() -> Recipe:
+    """A BiLSTM for both texts, and what their vectors share; rows of label, text1, text2."""
+    return classification(PairClassifier.Config())
+
+
+@register_experiment("pairs/classification/local")
+def pairs_classification_local() -> Recipe:
+    """As pairs/classification, but tiny: 20 steps, seconds on a laptop."""
+    return classification(PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM), local=True)
+
+
+def regression(model: PairRegressor.Config, *, local: bool = False) -> Recipe:
+    """Rows of two texts and a number."""
+    return pairs(
+        "Train a model that gives pairs of texts a number, as how alike they are.",
+        ("text1", "text2", "score"),
+        "pearson",
+        local=local,
+        tokenizer=FittedWords.Config(columns=("text1", "text2")),
+        model=model,
+        task=PairRegression.Config(),
+    )
+
+
+@register_experiment("pairs/regression")
+def pairs_regression() -> Recipe:
+    """A BiLSTM for both texts, to a number such as their likeness; rows of text1, text2, score."""
+    return regression(PairRegressor.Config())
+
+
+@register_experiment("pairs/regression/local")
+def pairs_regression_local() -> Recipe:
+    """As pairs/regression, but tiny: 20 steps, seconds on a laptop."""
+    return regression(PairRegressor.Config(embedding=TINY, encoder=TINY_LSTM), local=True)
+
+
+def ranking(model: Ranker.Config, *, local: bool = False) -> Recipe:
+    """Rows of a query, a right and a wrong document."""
+    columns = ("query", "positive", "negative")
+    return pairs(
+        "Train a model that scores documents for a query.",
+        columns,
+        "ranking_accuracy",
+        local=local,
+        tokenizer=FittedWords.Config(columns=columns),
+        model=model,
+        task=QueryDocumentRanking.Config(),
+    )
+
+
+@register_experiment("pairs/ranking")
+def pairs_ranking() -> Recipe:
+    """Documents for queries by the cosine of two towers; rows of query, positive, negative."""
+    return ranking(Ranker.Config())
+
+
+@register_experiment("pairs/ranking/local")
+def pairs_ranking_local() -> Recipe:
+    """As pairs/ranking, but tiny: 20 steps, seconds on a laptop."""
+    return ranking(Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4), local=True)

@@ -1,0 +1,194 @@
+"""Text paths of two texts a row: to a label, to a number, or to how well one answers the other."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.text.classification import LabelText
+from weft.text.columns.column import Column
+from weft.text.columns.ids import TextColumn
+from weft.text.columns.label import LabelColumn, LabelsColumn, label_column
+from weft.text.columns.number import NumberColumn
+from weft.text.columns.path import ColumnsText
+from weft.text.description import SavedTextError
+from weft.text.labels import Labels
+from weft.text.paths import text_paths
+from weft.text.regression import NumberText
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["PairLabelText", "PairNumberText", "Ranked", "RankingText"]
+
+
+@text_paths.register("pair_label")
+class PairLabelText(LabelText):
+    """Two texts to a label, or to several.
+
+    Args:
+        tokenizer: Encodes both texts.
+        labels: The labels there are.
+        columns: The columns of the first and of the second text.
+        max_length: Most tokens of each text; None is no limit.
+    """
+
+    kind = "pair_label"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "text1": (TextColumn,),
+        "text2": (TextColumn,),
+        "label": (LabelColumn, LabelsColumn),
+    }
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        *,
+        columns: tuple[str, str] = ("text1", "text2"),
+        max_length: int | None = None,
+    ) -> None:
+        texts = _texts(("text1", "text2"), columns, tokenizer, max_length)
+        super().__init__(texts, {"label": label_column(labels)})
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "PairLabelText":
+        found = cls.load_columns(folder, settings)
+        first, second = _alike(folder, found, ("text1", "text2"))
+        label = found["label"]
+        assert isinstance(label, LabelColumn | LabelsColumn)
+        columns = (first.name, second.name)
+        return cls(first.tokenizer, label.labels, columns=columns, max_length=first.limit)
+
+
+@text_paths.register("pair_number")
+class PairNumberText(NumberText):
+    """Two texts to a number.
+
+    Args:
+        tokenizer: Encodes both texts.
+        number: The column of the number.
+        columns: The columns of the first and of the second text.
+        max_length: Most tokens of each text; None is no limit.
+    """
+
+    kind = "pair_number"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "text1": (TextColumn,),
+        "text2": (TextColumn,),
+        "number": (NumberColumn,),
+    }
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        number: NumberColumn,
+        *,
+        columns: tuple[str, str] = ("text1", "text2"),
+        max_length: int | None = None,
+    ) -> None:
+        texts = _texts(("text1", "text2"), columns, tokenizer, max_length)
+        super().__init__(texts, {"number": number})
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "PairNumberText":
+        found = cls.load_columns(folder, settings)
+        first, second = _alike(folder, found, ("text1", "text2"))
+        number = found["number"]
+        assert isinstance(number, NumberColumn)
+        columns = (first.name, second.name)
+        return cls(first.tokenizer, number, columns=columns, max_length=first.limit)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """How well a document answers a query; ``str()`` writes it with four digits.
+
+    Example:
+        >>> print(Ranked(0.75), max([Ranked(0.5), Ranked(0.75)], key=lambda answer: answer.score))
+        0.75 0.75
+    """
+
+    score: float
+    """The cosine between the two, from -1 to 1: more is better."""
+    negative: float | None = None
+    """In an evaluation, the score of the row's wrong document."""
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.score:.4g}"
+
+
+@text_paths.register("ranking")
+class RankingText(ColumnsText):
+    """A query and a document to a score; in training, with a document that is no answer, too.
+
+    Args:
+        tokenizer: Encodes all texts.
+        columns: The columns of the query, of the right document (in prediction, of the one that is
+            asked about), and of the wrong one, which training and evaluation alone need.
+        max_length: Most tokens of each text; None is no limit.
+    """
+
+    kind = "ranking"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "query": (TextColumn,),
+        "positive": (TextColumn,),
+        "negative": (TextColumn,),
+    }
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        columns: tuple[str, str, str] = ("query", "positive", "negative"),
+        max_length: int | None = None,
+    ) -> None:
+        texts = _texts(tuple(self.kinds), columns, tokenizer, max_length)
+        negative = texts.pop("negative")
+        super().__init__(texts, {"negative": negative})
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Ranked]:
+        """Answers from the cosine of the document, and of the wrong one. *Shape:* ``[1 or 2]``."""
+        rows = (np.asarray(row, dtype=np.float64).tolist() for row in outputs)
+        return [Ranked(*row) for row in rows]
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "RankingText":
+        found = _alike(folder, cls.load_columns(folder, settings), tuple(cls.kinds))
+        query, positive, negative = found
+        columns = (query.name, positive.name, negative.name)
+        return cls(query.tokenizer, columns=columns, max_length=query.limit)
+
+
+def _texts(
+    roles: Sequence[str], columns: Sequence[str], tokenizer: Tokenizer, max_length: int | None
+) -> dict[str, Column]:
+    """A column of text for each role."""
+    return {
+        role: TextColumn(name, tokenizer, limit=max_length)
+        for role, name in zip(roles, columns, strict=True)
+    }
+
+
+def _alike(folder: Path, found: Mapping[str, Column], roles: Sequence[str]) -> list[TextColumn]:
+    """The saved columns of text, which must be of one tokenizer and one limit.
+
+    Raises:
+        SavedTextError: They are not, so one was changed.
+    """
+    texts = [column for role in roles if isinstance(column := found[role], TextColumn)]
+    first = texts[0]
+    for role, text in zip(roles, texts, strict=True):
+        if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):
+            raise SavedTextError(
+                f"{folder / 'columns' / role}: has another tokenizer or limit than the column of "
+                f"the {roles[0]}. Save the text path again."
+            )
+    return texts

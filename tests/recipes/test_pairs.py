@@ -1,0 +1,93 @@
+"""Experiments of pairs: real data, the ceilings of PyText's small files, and loading again."""
+
+import json
+
+import pytest
+
+import weft
+
+TINY = "pytext-tiny/{}.tsv"
+
+
+def run(name, train, columns, *settings, mode="train_and_evaluate", valid=None):
+    overrides = [
+        f"train_data.path={train}",
+        f"valid_data.path={valid or train}",
+        f"train_data.columns={json.dumps(columns)}",
+        *settings,
+    ]
+    return weft.run_experiment(name, mode, "run", overrides)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "columns", "parameters"),
+    [
+        ("classification", "pairwise_classification", ["label", "text1", "text2"], 43_478),
+        (
+            "ranking",
+            "query_document_pairwise_ranking_tiny",
+            ["query", "positive", "negative", "user"],
+            96_928,
+        ),
+    ],
+)
+def test_parameters_are_as_many_as_pytext_has(name, file, columns, parameters, shared_data):
+    # PyText's pairs have 46,078: it has a vocabulary for each text, of which 26 words are in both.
+    path = shared_data / TINY.format(file)
+    settings = [f"train_data.path={path}", f"train_data.columns={json.dumps(columns)}"]
+    if name == "classification":
+        settings.append("tokenizer.min_count=1")
+    task = weft.create_task(f"pairs/{name}", settings)
+    assert sum(p.numel() for p in task.module.parameters()) == parameters
+
+
+LEARN = ("lr_scheduler.type=constant", "model.dropout=0.0", "optimizer.lr=0.02")
+
+
+def test_pairs_are_learned_by_heart(shared_data):
+    path = shared_data / TINY.format("pairwise_classification")
+    columns = ["label", "text1", "text2"]
+    more = (*LEARN, "tokenizer.min_count=1", "trainer.max_steps=25")
+    found = run("pairs/classification/local", path, columns, *more).evaluations["valid_data"]
+    assert found.values["accuracy"] == 1
+    predictor = weft.load("run")
+    pair = {"text1": "A man is smoking.", "text2": "A man is skating."}
+    assert predictor(pair).label == "false"
+    assert set(predictor(pair).scores) == {"true", "false"}
+
+
+def test_ranking_reaches_its_ceiling_where_half_of_the_rows_are_ties(shared_data):
+    path = shared_data / TINY.format("query_document_pairwise_ranking_tiny")
+    columns = ["query", "positive", "negative", "user"]
+    more = (*LEARN, "trainer.max_steps=80", "trainer.evaluate_every=40 steps")
+    found = run("pairs/ranking/local", path, columns, *more).evaluations["valid_data"]
+    assert found.values["ranking_accuracy"] == 0.5
+    assert found.values["num_examples"] == 4
+    assert found.values["loss"] == pytest.approx(0.5, abs=0.01)
+    predictor = weft.load("run")
+    scores = {d: predictor({"query": "query", "positive": d}).score for d in ("response1", "other")}
+    assert scores["response1"] > predictor({"query": "query", "positive": "response2"}).score
+
+
+def test_likeness_is_learned(shared_data):
+    path = shared_data / TINY.format("sts_tiny")
+    columns = {"text1": 7, "text2": 8, "score": 9}
+    more = (*LEARN, "task.span=[0,5]", "trainer.max_steps=40")
+    found = run("pairs/regression/local", path, columns, *more).evaluations["valid_data"]
+    assert found.values["pearson"] > 0.98
+    assert 0 <= weft.load("run")({"text1": "A man eats.", "text2": "A man is eating."}).number <= 6
+
+
+def test_steps_on_real_data_lower_the_loss_below_that_of_chance(shared_data):
+    data = shared_data / "snli-small"
+    more = ("trainer.max_steps=60", "optimizer.lr=0.01", "model.encoder.hidden_dim=16")
+    columns = ["label", "text1", "text2"]
+    settings = {"valid": data / "dev.tsv", "mode": "train"}
+    path = data / "train.tsv"
+    result = run("pairs/classification/local", path, columns, *more, **settings).result
+    assert result["best"]["accuracy"] > 0.36  # of the commonest label it is 0.34

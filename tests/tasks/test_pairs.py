@@ -1,0 +1,153 @@
+"""Pairs of texts: a label, or a number, for two texts; both are told apart, and read by one."""
+
+import numpy as np
+import pytest
+import torch
+
+from weft.data.batching import Batching
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.pairs import PairClassifier, PairRegressor
+from weft.tasks import evaluate
+from weft.tasks.pairs import PairClassification, PairRegression
+from weft.text import load_text_path
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+
+SMALL = {
+    "embedding": WordEmbedding.Config(dim=12),
+    "encoder": AveragingEncoder.Config(word_dropout=0.0),
+    "hidden": (24,),
+    "dropout": 0.0,
+}
+ROWS = [
+    {"label": "same", "text1": "a plane takes off", "text2": "an air plane takes off", "score": 5},
+    {"label": "other", "text1": "a man plays", "text2": "a woman sings and sings", "score": "1.5"},
+    {"label": "other", "text1": "", "text2": "a man", "score": "0"},
+    {"label": "same", "text1": "a woman sings", "text2": "a woman is singing", "score": "3.8"},
+    {"label": "same", "text1": "off", "text2": "", "score": "2"},
+]
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows = rows
+        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(kind="label", rows=ROWS, **settings):
+    torch.manual_seed(0)
+    tokenizer = FittedWords.Config(columns=("text1", "text2")).build(train_data=rows)
+    if kind == "number":
+        module = PairRegressor.Config(**SMALL).build(tokenizer=tokenizer)
+        return PairRegression.Config(**settings).build(module=module, tokenizer=tokenizer)
+    given = {"tokenizer": tokenizer, "labels": FittedLabels.Config().build(train_data=rows)}
+    module = PairClassifier.Config(**SMALL).build(**given)
+    return PairClassification.Config(**settings).build(module=module, **given)
+
+
+@pytest.fixture(params=["label", "number"])
+def task(request):
+    return make(request.param)
+
+
+def test_two_halves_are_the_whole(task):
+    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    losses = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
+    loss = task.training_step(whole)
+    assert loss.count == sum(part.count for part in losses) == len(ROWS)
+    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
+
+
+def test_evaluation_is_that_of_one_batch_and_the_predictor_answers_so(task):
+    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
+    parts = evaluate(task, task.batches(Data(batch_size=1), train=False, seed=1))
+    assert parts.values == pytest.approx(whole.values, rel=1e-4, nan_ok=True)
+    assert set(whole.directions) == set(whole.values)
+    assert [row["row"] for row in whole.rows] == list(range(len(ROWS)))
+    answers = Predictor(task)([{k: r[k] for k in ("text1", "text2")} for r in ROWS])
+    found = [task.answer_row(answer)["prediction"] for answer in answers]
+    for answer, row in zip(found, whole.rows, strict=True):
+        assert answer == row["prediction"] or answer == pytest.approx(row["prediction"], abs=2e-6)
+
+
+def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path):
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.02)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    for _ in range(80):
+        loss = task.training_step(batch)
+        (loss.total / loss.count).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    task.text.save(tmp_path)
+    task.use_text(load_text_path(tmp_path))
+    answers = Predictor(task)([{k: r[k] for k in ("text1", "text2")} for r in ROWS])
+    if isinstance(task, PairRegression):
+        gold = [float(row["score"]) for row in ROWS]
+        assert [a.number for a in answers] == pytest.approx(gold, abs=0.3)
+    else:
+        assert [a.label for a in answers] == [row["label"] for row in ROWS]
+
+
+def test_the_saved_text_path_is_the_same(task, tmp_path):
+    task.text.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    assert loaded.input_columns == ("text1", "text2")
+    assert set(loaded.ingredients) == set(task.text.ingredients)
+    one, two = (path.encode(ROWS, with_targets=True) for path in (task.text, loaded))
+    assert list(one) == list(two)
+    assert all(one[name] == two[name] for name in one)
+
+
+def test_the_error_of_numbers_is_in_their_units():
+    task = make("number", span=(0.0, 5.0))
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    gold = np.array([float(row["score"]) for row in ROWS])
+    given = np.array([row["prediction"] for row in found.rows])
+    assert found.values["mse"] == pytest.approx(((gold - given) ** 2).mean(), rel=1e-4)
+    assert found.values["loss"] == pytest.approx(found.values["mse"] / 25, rel=1e-4)
+
+
+def test_columns_have_the_names_they_are_given():
+    rows = [{"label": r["label"], "premise": r["text1"], "guess": r["text2"]} for r in ROWS]
+    torch.manual_seed(0)
+    given = {
+        "tokenizer": FittedWords.Config(columns=("premise", "guess")).build(train_data=rows),
+        "labels": FittedLabels.Config().build(train_data=rows),
+    }
+    module = PairClassifier.Config(**SMALL).build(**given)
+    task = PairClassification.Config(columns=("premise", "guess")).build(module=module, **given)
+    (answer,) = task.predict([{"premise": "a man plays", "guess": "a man"}])
+    assert set(answer.scores) == {"same", "other"}
+    assert task.text.columns == ("premise", "guess", "label")
+
+
+def test_long_texts_are_cut_by_either_text():
+    task = make(max_length=3)
+    batches = task.batches(Data(batch_size=9), train=True, seed=1)
+    assert batches.details["over_length"] == (
+        "3 of 5 rows cut: more than 3 tokens of 'text1' or 3 tokens of 'text2'."
+    )
+    (batch,) = batches
+    assert (batch["text1"].shape[1], batch["text2"].shape[1]) == (3, 3)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(DataError, match="Row 1 has no column 'text2'; its columns: label, text1"):
+        make().batches(Data([ROWS[0], {"label": "same", "text1": "a"}]), train=True, seed=1)
+    with pytest.raises(DataError, match=r"Row 0, column 'label': 'eggs' is no label. The 2 labels"):
+        make().batches(Data([{**ROWS[0], "label": "eggs"}]), train=False, seed=1)
+    with pytest.raises(DataError, match="needs the columns text1, text2; 'text2' is missing"):
+        Predictor(make())({"text1": "a"})
+    with pytest.raises(UserError, match="columns of a row must differ, but 'a' is there twice"):
+        make(columns=("a", "a"))
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
+        PairRegression.Config(max_length=0)

@@ -1,0 +1,134 @@
+"""Ranking: right documents over wrong ones by a margin; ties; answers about one document."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from weft.data.batching import Batching
+from weft.data.columns import ColumnBatch
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.models.encoders.cnn import CnnEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.pairs import Ranker
+from weft.tasks import evaluate
+from weft.tasks.ranking import QueryDocumentRanking
+from weft.text import load_text_path
+from weft.text.words import FittedWords
+
+ROWS = [
+    {"query": "wake me", "positive": "set an alarm", "negative": "play a song now"},
+    {"query": "music", "positive": "play a song now", "negative": "set an alarm"},
+    {"query": "music", "positive": "play", "negative": "play"},
+    {"query": "", "positive": "set an alarm", "negative": ""},
+]
+SMALL = WordEmbedding.Config(dim=12)
+COLUMNS = ("query", "positive", "negative")
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows = rows
+        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(**settings):
+    torch.manual_seed(0)
+    tokenizer = FittedWords.Config(columns=COLUMNS).build(train_data=ROWS)
+    module = Ranker.Config(
+        embedding=SMALL, encoder=CnnEncoder.Config(filters=6), dropout=0.0
+    ).build(tokenizer=tokenizer)
+    return QueryDocumentRanking.Config(**settings).build(module=module, tokenizer=tokenizer)
+
+
+def train(task, steps=40):
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    for _ in range(steps):
+        loss = task.training_step(batch)
+        (loss.total / loss.count).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_the_loss_is_torchs_margin_loss_of_the_answers():
+    task = make(margin=0.3)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    right, wrong = (
+        torch.tensor([row[name] for row in found.rows]) for name in ("prediction", "negative_score")
+    )
+    expected = F.margin_ranking_loss(right, wrong, torch.ones(4), margin=0.3)
+    assert found.values["loss"] == pytest.approx(expected.item(), abs=1e-5)
+    assert found.values["avg_score_difference"] == pytest.approx(
+        (right - wrong).mean().item(), abs=1e-5
+    )
+    assert found.values["num_examples"] == 4
+    assert set(found.directions) == set(found.values)
+
+
+def test_two_halves_are_the_whole():
+    task = make()
+    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    losses = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
+    loss = task.training_step(whole)
+    assert loss.count == sum(part.count for part in losses) == len(ROWS)
+    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
+
+
+def test_it_learns_all_but_ties_whose_loss_is_the_margin(tmp_path):
+    task = make()
+    train(task)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    assert found.values["ranking_accuracy"] == 0.75
+    assert found.values["loss"] == pytest.approx(0.25, abs=0.02)
+    assert found.rows[2]["prediction"] == found.rows[2]["negative_score"]
+    task.text.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    task.use_text(loaded)
+    assert (loaded.input_columns, loaded.target_columns) == (COLUMNS[:2], COLUMNS[2:])
+    answers = Predictor(task)([{k: row[k] for k in COLUMNS[:2]} for row in ROWS])
+    for answer, row in zip(answers, found.rows, strict=True):
+        assert answer.score == pytest.approx(row["prediction"], abs=1e-5)
+        assert answer.negative is None
+        assert list(task.answer_row(answer)) == ["prediction"]
+
+
+def test_documents_can_be_of_any_number_and_a_document_alone_scores_the_same():
+    model = make().module.eval()
+    query, lengths = torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1])
+    documents = [torch.tensor([[4, 5, 6], [7, 0, 0]]), torch.tensor([3, 1])]
+    more = [torch.tensor([[6], [8]]), torch.tensor([1, 1])]
+    alone = [model(query, lengths, *part) for part in (documents, more)]
+    both = model(query, lengths, *documents, *more)
+    assert both.shape == (2, 2)
+    assert torch.allclose(both, torch.cat(alone, dim=1), atol=1e-6)
+    assert torch.allclose(model(query, lengths, *more, *documents), both.flip(1), atol=1e-6)
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    task = make()
+    with pytest.raises(DataError, match="Row 1 has no column 'negative'; its columns: query, posi"):
+        task.batches(Data([ROWS[0], {"query": "a", "positive": "b"}]), train=True, seed=1)
+    with pytest.raises(DataError, match="needs the columns query, positive; 'positive' is missing"):
+        Predictor(task)({"query": "a"})
+    with pytest.raises(UserError, match=r"task.margin must be above 0, but is 0"):
+        QueryDocumentRanking.Config(margin=0.0)
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
+        QueryDocumentRanking.Config(max_length=0)
+    with pytest.raises(UserError, match=r"model.dim must be at least 1, but is 0"):
+        Ranker.Config(dim=0)
+    with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1"):
+        Ranker.Config(dropout=1.0)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    bare = ColumnBatch(
+        columns={k: batch[k] for k in COLUMNS[:2]},
+        lengths={k: batch.lengths[k] for k in COLUMNS[:2]},
+    )
+    with pytest.raises(DataError, match="no column 'negative'; it has query, positive"):
+        task.training_step(bare)

@@ -1,0 +1,61 @@
+"""Saved text paths of several texts: a changed one is refused."""
+
+import json
+import shutil
+
+import pytest
+
+from weft.text import load_text_path
+from weft.text.columns.number import NumberColumn
+from weft.text.description import SavedTextError
+from weft.text.labels import Labels
+from weft.text.pairs import PairLabelText, PairNumberText, RankingText
+from weft.text.words import WordTokenizer
+
+WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
+PATHS = {
+    "label": PairLabelText(WORDS, Labels(["a", "b"]), max_length=4),
+    "number": PairNumberText(WORDS, NumberColumn("score", span=(0.0, 5.0)), max_length=4),
+    "ranking": RankingText(WORDS, columns=("q", "right", "wrong"), max_length=4),
+}
+
+
+@pytest.fixture(params=PATHS)
+def path(request):
+    return PATHS[request.param]
+
+
+def test_saved_and_loaded_it_has_the_same_columns_and_limits(path, tmp_path):
+    path.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    assert type(loaded) is type(path)
+    assert (loaded.columns, loaded.limits) == (path.columns, path.limits)
+    assert set(loaded.limits.values()) == {4}
+
+
+def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
+    path.save(tmp_path)
+    first, second = list(path.kinds)[:2]
+    other = WordTokenizer.Config(words=("wake", "me", "up", "now")).build()
+    shutil.rmtree(tmp_path / "columns" / second / "tokenizer")
+    other.save(tmp_path / "columns" / second / "tokenizer")
+    with pytest.raises(
+        SavedTextError, match=f"{second}: has another tokenizer or limit than .* the {first}"
+    ):
+        load_text_path(tmp_path)
+    path.save(tmp_path)
+    description = tmp_path / "columns" / second / "column.json"
+    content = json.loads(description.read_text())
+    content["settings"]["limit"] = 5
+    description.write_text(json.dumps(content))
+    with pytest.raises(SavedTextError, match=f"{second}: has another tokenizer or limit"):
+        load_text_path(tmp_path)
+
+
+def test_a_role_that_is_missing_is_refused(path, tmp_path):
+    path.save(tmp_path)
+    content = json.loads((tmp_path / "text.json").read_text())
+    content["settings"]["roles"] = content["settings"]["roles"][1:]
+    (tmp_path / "text.json").write_text(json.dumps(content))
+    with pytest.raises(SavedTextError, match="has columns for"):
+        load_text_path(tmp_path)

@@ -150,6 +150,7 @@ class Ranker(Component, nn.Module):
         dim: int = 64
         """Features of the vectors that are compared."""
 
+        @override
         def __post_init__(self) -> None:
             """Refuses what is no size."""
             TextScores.Config.__post_init__(self)

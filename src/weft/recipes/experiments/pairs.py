@@ -46,14 +46,16 @@ def pairs(
         local: Whether it is over in seconds.
         ingredients: The model, the task, and what else they need.
     """
-    length = {"max_steps": LOCAL_STEPS} if local else {"max_epochs": 10}
+    selection = Selection.Config(metric=metric)
+    whole = Trainer.Config(max_epochs=10, selection=selection)
+    short = Trainer.Config(max_steps=LOCAL_STEPS, selection=selection)
     return Recipe(
         doc=doc,
         train_data=TextRows.Config(path=Path("data/train.tsv"), columns=columns),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         optimizer=Adam.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=0 if local else 100),
-        trainer=Trainer.Config(**length, selection=Selection.Config(metric=metric)),
+        trainer=short if local else whole,
         **ingredients,
     )
 

@@ -23,6 +23,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 TIMEOUT = 240.0  # seconds for one command; pytest's own limit for a page is the stricter one
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<info>.*)$")
@@ -184,7 +186,8 @@ class Runner:
             raise PageError(f"{said}does not print what the page says:\n{expected}\n{printed}")
 
     def run_python(self, block: Block) -> None:
-        with contextlib.chdir(self.folder):
+        with contextlib.chdir(self.folder), pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(self.folder)  # as python has it that is started there
             if ">>> " not in block.text:
                 exec(compile(block.text, block.place, "exec"), self.namespace)
                 return

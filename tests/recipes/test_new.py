@@ -4,14 +4,16 @@ import os
 import subprocess
 import sys
 import tomllib
+from math import floor
 from pathlib import Path
 
 import pytest
 
 import weft
 from weft.cli.main import main
-from weft.errors import StorageError, UserError
-from weft.recipes.new import PAIRS, TEMPLATES, new_recipe
+from weft.errors import CodeNotAllowedError, StorageError, UserError
+from weft.recipes.new import PAIRS, REVIEWS, TEMPLATES, new_recipe
+from weft.recipes.reviews import WORDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +47,39 @@ def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys
     linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
     assert linted.returncode == 0, linted.stdout
     assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
+
+
+def test_a_task_of_ones_own_trains_is_loaded_and_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "stars", "--task"]) == 0
+    assert "\nNext:\n  cd stars\n" in capsys.readouterr().out
+    folder = tmp_path / "stars"
+    test = folder / "test_stars.py"
+    names: dict = {"__file__": str(test)}
+    exec(compile(test.read_text(), str(test), "exec"), names)  # what pytest would run there
+    with pytest.MonkeyPatch.context() as patch:
+        names["test_the_recipe_trains_and_answers"](tmp_path, patch)
+    monkeypatch.chdir(folder)
+    with pytest.raises(CodeNotAllowedError, match="allow_code=True"):
+        weft.load(tmp_path / "run")  # unasked, no code of a folder is run
+    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
+    assert linted.returncode == 0, linted.stdout
+    assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
+
+
+def test_the_reviews_differ_and_their_stars_follow_from_their_words(tmp_path):
+    data = new_recipe("stars", template="task", where=tmp_path) / "data"
+    rows = [
+        line.split("\t")
+        for part in REVIEWS
+        for line in (data / f"{part}.tsv").read_text().splitlines()
+    ]
+    assert len({text for _, text in rows}) == len(rows) == sum(REVIEWS.values())
+    worth = {word: value for value, words in WORDS.items() for word in words}
+    for stars, text in rows:
+        values = [worth[word] for word in text.replace(",", "").split() if word in worth]
+        assert int(stars) == floor(3.5 + sum(values) / len(values)), text
+    assert {stars for stars, _ in rows} == set("12345")
 
 
 def test_the_data_has_no_sentence_in_two_files(tmp_path):
@@ -100,7 +135,7 @@ def test_an_unknown_template(tmp_path):
     with pytest.raises(UserError) as error:
         new_recipe("mine", template="translatoin", where=tmp_path)
     assert str(error.value) == (
-        "No template is called 'translatoin'. Did you mean 'translation'? Known: translation."
+        "No template is called 'translatoin'. Did you mean 'translation'? Known: task, translation."
     )
 
 

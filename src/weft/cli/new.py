@@ -1,4 +1,4 @@
-"""``weft new NAME``: a recipe to begin with."""
+"""``weft new NAME``: a recipe to begin with, or a task."""
 
 import argparse
 from typing import Any
@@ -16,7 +16,17 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("name", help="what the recipe is called")
     parser.add_argument(
-        "--template", default="translation", metavar="NAME", help="which kind (translation)"
+        "--template",
+        default="translation",
+        metavar="KIND",
+        help="translation (the default), or task: a task of your own, in one file",
+    )
+    parser.add_argument(
+        "--task",
+        dest="template",
+        action="store_const",
+        const="task",
+        help="the same as --template task",
     )
 
 

@@ -2,7 +2,7 @@
 
 import keyword
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.util import find_spec
@@ -10,15 +10,18 @@ from pathlib import Path
 
 from weft.errors import UserError
 from weft.recipes.corpus.parts import generate
+from weft.recipes.reviews import generate_reviews
 from weft.runtime.files import new_folder, write_file
 
 __all__ = ["TEMPLATES", "new_recipe"]
 
-TEMPLATES = ("translation",)
+TEMPLATES = ("task", "translation")
 """What ``--template`` takes: the folders beside this module in ``templates``."""
 
 PAIRS = {"train": 5000, "valid": 200, "test": 200}
 """Lines of the data that are written: some minutes of training, to see that everything works."""
+REVIEWS = {"train": 1000, "valid": 200, "test": 200}
+"""The same of a task's data: seconds of training."""
 
 
 def new_recipe(name: str, *, template: str = "translation", where: Path | None = None) -> Path:
@@ -48,7 +51,7 @@ def new_recipe(name: str, *, template: str = "translation", where: Path | None =
         raise UserError(
             f"{folder} exists already, and nothing is overwritten. Choose another name, or move it."
         )
-    contents = {**_from_template(template, name), **_data()}
+    contents = {**_from_template(template, name), **_data(template)}
     with new_folder(folder) as made:
         for path, text in contents.items():
             (made / path).parent.mkdir(exist_ok=True)
@@ -85,10 +88,15 @@ def _from_template(template: str, name: str) -> Mapping[str, str]:
     return found
 
 
-def _data() -> Mapping[str, str]:
-    """Generated pairs of sentences; no sentence is in two files."""
-    corpus = generate()
+def _data(template: str) -> Mapping[str, str]:
+    """Generated rows; none is in two files."""
+    parts: Mapping[str, Sequence[tuple[str, str]]]
+    if template == "task":
+        parts = generate_reviews(REVIEWS)
+    else:
+        corpus = generate()
+        parts = {part: getattr(corpus, part)[:count] for part, count in PAIRS.items()}
     return {
-        f"data/{part}.tsv": "".join(f"{en}\t{fr}\n" for en, fr in getattr(corpus, part)[:count])
-        for part, count in PAIRS.items()
+        f"data/{part}.tsv": "".join(f"{first}\t{second}\n" for first, second in rows)
+        for part, rows in parts.items()
     }

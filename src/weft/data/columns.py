@@ -29,9 +29,10 @@ class ColumnBatch:
     """
 
     columns: Mapping[str, Tensor]
-    """*Shape:* ``[B, L]``, or ``[B]`` where each row has one number; int64 or float32."""
+    """*Shape:* ``[B, L]``, or ``[B]`` where each row has one number, or ``[B, L, W]`` where each
+    place of a row has several; int64 or float32."""
     lengths: Mapping[str, Tensor]
-    """*Shape:* ``[B]``, int64; numbers of each row that are no padding, where it is ``[B, L]``."""
+    """*Shape:* ``[B]``, int64; places of each row that are no padding, where it has any."""
     rows: NDArray[np.int64] | None = None
     """*Shape:* ``[B]``; the index of each row in its data set, on the host."""
 
@@ -96,9 +97,18 @@ def collate_columns(
         if issubclass(kind.dtype, np.floating):
             columns[role] = torch.from_numpy(_rectangle(column, rows).astype(kind.dtype))
         else:
-            columns[role] = torch.from_numpy(column.padded(rows, kind.pad))
-        lengths[role] = torch.from_numpy(column.bounds(rows)[1])
+            columns[role] = torch.from_numpy(_several(column.padded(rows, kind.pad), kind))
+        lengths[role] = torch.from_numpy(column.bounds(rows)[1] // kind.width)
     return ColumnBatch(columns=columns, lengths=lengths, rows=rows)
+
+
+def _several(values: NDArray[np.int64], kind: Column) -> NDArray[np.int64]:
+    """Rows with several numbers at each place, without those that are padding at all places."""
+    if kind.width == 1:
+        return values
+    box = values.reshape(len(values), -1, kind.width)
+    used = np.flatnonzero((box != kind.pad).any(axis=(0, 1)))
+    return np.ascontiguousarray(box[..., : 1 + used[-1] if len(used) else 1])
 
 
 def _rectangle(column: Ragged, rows: NDArray[np.int64]) -> NDArray[np.floating]:

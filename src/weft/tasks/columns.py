@@ -23,6 +23,7 @@ from weft.models.layers.words import WordEmbedding
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.text.columns.column import Column
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import Encoded
 from weft.text.words import WordTokenizer
@@ -87,6 +88,10 @@ class ColumnsTask(Task):
     def answers(self, scores: Any, batch: ColumnBatch) -> list[Any]:
         """The typed answer to each row of a batch."""
 
+    def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """An answer with what it takes from its row, such as words; as it is, by default."""
+        return answer
+
     # -- batches
 
     @override
@@ -142,7 +147,7 @@ class ColumnsTask(Task):
     ) -> EpochBatches[ColumnBatch]:
         kinds = self.text.all
         # Batches are of rows of like length; what has one length in all rows says nothing.
-        varying = {role: c for role, c in encoded.items() if not kinds[role].single}
+        varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
 
         def collate(indices: NDArray[np.int64]) -> ColumnBatch:
             return collate_columns(encoded, kinds, indices)
@@ -165,9 +170,9 @@ class ColumnsTask(Task):
         """Loss of one batch, and the answer to each of its rows."""
         batch = batch.to(self.device)
         scores = self.scores(batch)
-        return Outputs(
-            self.loss(scores, batch).detach(), dict(enumerate(self.answers(scores, batch)))
-        )
+        answers = zip(self.answers(scores, batch), examples, strict=True)
+        completed = [self.completed(answer, row) for answer, row in answers]
+        return Outputs(self.loss(scores, batch).detach(), dict(enumerate(completed)))
 
     # -- answers
 
@@ -188,7 +193,8 @@ class ColumnsTask(Task):
                 for batch in self._epochs(encoded, batching, seed=0):
                     found = self.answers(self.scores(batch.to(self.device)), batch)
                     assert batch.rows is not None, "batches cut out of rows know their numbers"
-                    answers.update(zip(batch.rows.tolist(), found, strict=True))
+                    for i, answer in zip(batch.rows.tolist(), found, strict=True):
+                        answers[i] = self.completed(answer, rows[i])
         finally:
             self.module.train(was_training)
         return [answers[i] for i in range(len(rows))]
@@ -200,6 +206,11 @@ class ColumnsTask(Task):
         if len(over) and self.config.over_length == "error":
             limits = ", ".join(f"{limit} of the {role}" for role, limit in self.text.limits.items())
             raise DataError(f"The row has more tokens than the model takes: {limits}.")
+
+
+def _varies(kind: Column) -> bool:
+    """Whether the lengths of a column say something; what stands beside words is as they are."""
+    return not kind.single and kind.width == 1
 
 
 def _is_row(item: Any, columns: Sequence[str]) -> bool:

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from weft.errors import DataError
+from weft.text.characters import Characters
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.label import LabelColumn, LabelsColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
+from weft.text.columns.tags import TagsColumn
+from weft.text.columns.words import CharactersColumn, WordsColumn
 from weft.text.description import SavedTextError
 from weft.text.labels import Labels
 from weft.text.words import WordTokenizer
@@ -32,6 +35,21 @@ CASES = {
     "label": Case(LabelColumn(Labels(["a", "b"], column="c")), ["b", "a"], [[1], [0]], "c"),
     "labels": Case(
         LabelsColumn(TOPICS), ["sport | news", "", ["sport"]], [[0, 1], [], [1]], "weather"
+    ),
+    "words": Case(
+        WordsColumn("c", WORDS, limit=3), ["Wake UP", ["now"], ""], [[2, 4], [1], []], ["a b"]
+    ),
+    "characters": Case(
+        CharactersColumn(Characters("dog", length=4, column="c")),
+        ["dog Go", [], ["x"]],
+        [[2, 4, 6, 3, 2, 1, 5, 3], [], [2, 1, 3, 0]],
+        7,
+    ),
+    "tags": Case(
+        TagsColumn(Labels(["O", "B"], column="c", multiple=True)),
+        ["B O B", ["O"], ""],
+        [[1, 0, 1], [0], []],
+        "O I",
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
     "numbers": Case(

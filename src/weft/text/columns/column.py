@@ -17,11 +17,14 @@ __all__ = ["Column", "columns", "load_column", "texts_of"]
 columns: Registry[Any] = Registry(
     "column",
     {
+        "characters": "weft.text.columns.words",
         "label": "weft.text.columns.label",
         "labels": "weft.text.columns.label",
         "number": "weft.text.columns.number",
         "numbers": "weft.text.columns.number",
+        "tags": "weft.text.columns.tags",
         "text": "weft.text.columns.ids",
+        "words": "weft.text.columns.words",
     },
 )
 """Kinds of column by the name they are saved under."""
@@ -41,6 +44,8 @@ class Column(ABC):
     """What a batch holds of it: ids, or float32."""
     single: ClassVar[bool] = False
     """Whether a row has exactly one number: a batch then has *Shape:* ``[B]``, else ``[B, L]``."""
+    shares: ClassVar[bool] = False
+    """Whether it reads a column of the rows that another one may read too."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,6 +54,11 @@ class Column(ABC):
     def pad(self) -> int:
         """What fills the rows of a batch."""
         return 0
+
+    @property
+    def width(self) -> int:
+        """Numbers at each place of a row; where it is above 1, a batch has ``[B, L, width]``."""
+        return 1
 
     @property
     def limit(self) -> int | None:

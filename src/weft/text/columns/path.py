@@ -13,7 +13,7 @@ from weft.text.description import SavedTextError, write_description
 from weft.text.paths import DESCRIPTION, Encoded, TextPath
 from weft.text.ragged import Ragged
 
-__all__ = ["ColumnsText"]
+__all__ = ["ColumnsText", "cut_rows"]
 
 
 class ColumnsText(TextPath):
@@ -37,7 +37,7 @@ class ColumnsText(TextPath):
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         self.inputs, self.targets = dict(inputs), dict(targets)
-        names = [column.name for column in self.all.values()]
+        names = [column.name for column in self.all.values() if not column.shares]
         for name in names:
             if names.count(name) > 1:
                 raise UserError(f"The columns of a row must differ, but '{name}' is there twice.")
@@ -50,7 +50,7 @@ class ColumnsText(TextPath):
     @property
     @override
     def input_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
-        return tuple(column.name for column in self.inputs.values())
+        return tuple(dict.fromkeys(column.name for column in self.inputs.values()))
 
     @property
     @override
@@ -89,7 +89,7 @@ class ColumnsText(TextPath):
         """The same with rows cut to the limits; each keeps its first numbers."""
         kinds = self.all
         cut = {
-            role: column if (limit := kinds[role].limit) is None else _cut(column, limit)
+            role: column if (limit := kinds[role].limit) is None else cut_rows(column, limit)
             for role, column in encoded.items()
         }
         return Encoded(cut, np.zeros(0, np.int64))
@@ -145,10 +145,10 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
         raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.") from None
 
 
-def _cut(rows: Ragged, limit: int) -> Ragged:
+def cut_rows(rows: Ragged, limit: int) -> Ragged:
     """The first ``limit`` numbers of each row.
 
-    >>> _cut(Ragged.from_lists([[5, 6, 7], [8]]), 2).values.tolist()
+    >>> cut_rows(Ragged.from_lists([[5, 6, 7], [8]]), 2).values.tolist()
     [5, 6, 8]
     """
     lengths = rows.lengths

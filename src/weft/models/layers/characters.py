@@ -1,0 +1,86 @@
+"""Vectors of words out of their characters: a convolution."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.models.layers.dropout import Dropout
+from weft.models.layers.embedding import token_table
+
+__all__ = ["CharacterCnn"]
+
+
+@final
+class CharacterCnn(Component, nn.Module):
+    """A vector of each word: the maximum over its characters of filters over neighbouring ones.
+
+    Source: Ma and Hovy 2016, "End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF",
+    section 2.1.
+
+    Example:
+        >>> cnn = CharacterCnn.Config(filters=5).build(size=9, pad_idx=0)
+        >>> words = torch.tensor([[[4, 5, 6], [7, 0, 0]], [[8, 4, 0], [0, 0, 0]]])
+        >>> cnn(words).shape, cnn(words)[1, 1].tolist()
+        (torch.Size([2, 2, 5]), [0.0, 0.0, 0.0, 0.0, 0.0])
+    """
+
+    class Config(BaseConfig):
+        """Settings of the convolution."""
+
+        dim: int = 30
+        """Features of a character."""
+        filters: int = 30
+        """Filters, each a feature of the word."""
+        width: int = 3
+        """How many characters a filter sees."""
+        dropout: float = 0.0
+        """Probability of dropping a feature of a character in training."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability."""
+            for name in ("dim", "filters", "width"):
+                if (value := getattr(self, name)) < 1:
+                    raise UserError(f"characters.{name} must be at least 1, but is {value}.")
+            if not 0 <= self.dropout < 1:
+                raise UserError(
+                    f"characters.dropout must be from 0 to below 1, but is {self.dropout}."
+                )
+
+    config: Config
+
+    def __init__(self, config: Config, *, size: int, pad_idx: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.pad_idx, self.out_dim = config, pad_idx, config.filters
+        self.characters = token_table(size, config.dim, pad_idx=pad_idx)
+        self.dropout = Dropout(config.dropout)
+        self.filters = nn.Conv1d(config.dim, config.filters, config.width)
+
+    @override
+    def forward(self, characters: Tensor) -> Tensor:
+        """Encodes words.
+
+        Args:
+            characters: Ids, padded on the right; a word of padding alone is no word. *Shape:*
+                :math:`(B,T,C)`.
+
+        Returns:
+            Zero where no word is. *Shape:* :math:`(B,T,F)`.
+        """
+        real = characters != self.pad_idx
+        words = real.any(dim=-1)
+        # Half of a batch's places are padding or short words' ends: only words are computed.
+        ids, own = characters[words], real[words]
+        out = characters.new_zeros(*words.shape, self.out_dim, dtype=self.filters.weight.dtype)
+        if not len(ids):
+            return out
+        before = self.config.width // 2
+        x = self.dropout(self.characters(ids)).transpose(1, 2)
+        found = self.filters(F.pad(x, (before, self.config.width - 1 - before)))
+        found = found.masked_fill(~own[:, None], -torch.inf).amax(dim=-1)
+        return out.to(found.dtype).index_put((words,), found)

@@ -1,0 +1,135 @@
+"""Experiments of word tagging and named entities; set ``train_data.path`` and ``valid_data.path``.
+
+Files are CoNLL by default, words in the first column and tags in the last; for others set
+``train_data.format`` and ``train_data.columns``, which the other data follow.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_rows import TextRows
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.characters import CharacterCnn
+from weft.models.layers.words import WordEmbedding
+from weft.models.tagger import Tagger
+from weft.tasks.tagging import WordTagging
+from weft.text.characters import FittedCharacters
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import Adam
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = [
+    "tagging_bilstm",
+    "tagging_bilstm_crf",
+    "tagging_bilstm_crf_local",
+    "tagging_bilstm_local",
+    "tagging_ner",
+    "tagging_ner_local",
+    "tagging_transformer",
+    "tagging_transformer_local",
+]
+
+LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
+ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=2, num_heads=4, ffn_dim=256
+)
+SMALL_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=8)
+SMALL_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=1, num_heads=2, ffn_dim=32
+)
+
+
+def tagging(
+    doc: str, encoder: SequenceEncoder.Config, *, crf: bool, metric: str = "token_accuracy"
+) -> Recipe:
+    """A recipe that trains a tagger on sentences of words and tags."""
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(
+            path=Path("data/train.conll"), columns={"words": 0, "tags": -1}, batch_size=32
+        ),
+        valid_data=like("train_data", path=Path("data/dev.conll"), shuffle=False),
+        # Words that occur once train the vector of those that training never saw.
+        tokenizer=FittedWords.Config(columns=("words",), min_count=2),
+        characters=FittedCharacters.Config(),
+        labels=FittedLabels.Config(column="tags", multiple=True),
+        model=Tagger.Config(
+            embedding=WordEmbedding.Config(dim=100),
+            characters=CharacterCnn.Config(dim=32, filters=60),
+            encoder=encoder,
+            crf=crf,
+        ),
+        task=WordTagging.Config(),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=100),
+        trainer=Trainer.Config(max_epochs=10, selection=Selection.Config(metric=metric)),
+    )
+
+
+def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
+    made = dict(recipe.ingredients)
+    made["model"] = replace(
+        made["model"],
+        embedding=WordEmbedding.Config(dim=12),
+        characters=CharacterCnn.Config(dim=4, filters=4),
+        encoder=encoder,
+    )
+    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
+    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20)
+    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+
+
+@register_experiment("tagging/bilstm")
+def tagging_bilstm() -> Recipe:
+    """A BiLSTM over words and their characters; each word's label is chosen for itself."""
+    return tagging("Train a BiLSTM that gives each word a label.", LSTM, crf=False)
+
+
+@register_experiment("tagging/bilstm-crf")
+def tagging_bilstm_crf() -> Recipe:
+    """A BiLSTM with a conditional random field over sequences of labels (Ma and Hovy 2016)."""
+    return tagging("Train a BiLSTM-CRF that gives each word a label.", LSTM, crf=True)
+
+
+@register_experiment("tagging/transformer")
+def tagging_transformer() -> Recipe:
+    """A Transformer encoder over words and their characters."""
+    return tagging("Train a Transformer that gives each word a label.", ATTENTION, crf=False)
+
+
+@register_experiment("tagging/ner")
+def tagging_ner() -> Recipe:
+    """A BiLSTM-CRF for names in BIO or BILOU tags, selected by the F1 of its spans."""
+    doc = "Train a BiLSTM-CRF that finds names and other spans."
+    return tagging(doc, LSTM, crf=True, metric="span_f1")
+
+
+@register_experiment("tagging/bilstm/local")
+def tagging_bilstm_local() -> Recipe:
+    """``tagging/bilstm`` in seconds."""
+    return local(tagging_bilstm(), SMALL_LSTM)
+
+
+@register_experiment("tagging/bilstm-crf/local")
+def tagging_bilstm_crf_local() -> Recipe:
+    """``tagging/bilstm-crf`` in seconds."""
+    return local(tagging_bilstm_crf(), SMALL_LSTM)
+
+
+@register_experiment("tagging/transformer/local")
+def tagging_transformer_local() -> Recipe:
+    """``tagging/transformer`` in seconds."""
+    return local(tagging_transformer(), SMALL_ATTENTION)
+
+
+@register_experiment("tagging/ner/local")
+def tagging_ner_local() -> Recipe:
+    """``tagging/ner`` in seconds."""
+    return local(tagging_ner(), SMALL_LSTM)

@@ -1,0 +1,242 @@
+"""Word tagging and named entities: a label for each word, and the spans that labels mark."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from weft.config import registries
+from weft.data.columns import ColumnBatch
+from weft.errors import UserError
+from weft.metrics.classification import Classification
+from weft.metrics.metric import Metric
+from weft.metrics.spans import Scheme, Spans, read_spans
+from weft.metrics.streaming import Accuracy, Mean
+from weft.models.crf import LinearChainCrf
+from weft.models.label_losses import CrossEntropyLoss, LabelLoss
+from weft.models.tag_schemes import tag_scheme
+from weft.tasks.columns import ColumnsTask
+from weft.tasks.task import Loss, Outputs
+from weft.text.characters import Characters
+from weft.text.labels import Labels
+from weft.text.tagging import Tagged, TaggedSpan, TaggingText
+from weft.text.tokenizer import Tokenizer
+from weft.text.words_in import words_in
+
+__all__ = ["WordTagging"]
+
+
+@registries.tasks.register("word_tagging")
+class WordTagging(ColumnsTask):
+    """Gives each word of a text a label: parts of speech, names, fields.
+
+    The module is called as ``module(words, lengths)``, or ``module(words, lengths, characters)``
+    where the recipe has characters, and gives scores, :math:`(B,T,L)`. Where it has a conditional
+    random field as its attribute ``crf``, loss and answers are of whole sequences.
+    """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        column: str = "words"
+        """The column of the words: text, split at white space, or a list."""
+        max_length: int = 512
+        """Most words of a text."""
+        over_length: Literal["truncate", "skip", "error"] = "error"
+        """What becomes of a text with more words than that: it is an error; or left out of training
+        and evaluation, and counted; or cut, and then the words behind have no label and count in no
+        value."""
+        scheme: Literal["auto", "bio", "bilou", "io", "none"] = "auto"
+        """How labels mark spans. auto: bio or bilou, where all labels are such, else none; io:
+        neighbouring words with one label are a span, but for the label O."""
+        loss: LabelLoss.Config | None = None
+        """The loss of a word, for a model without a random field; null is cross_entropy."""
+
+        def __post_init__(self) -> None:
+            """Refuses what no text has."""
+            if self.max_length < 1:
+                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+
+    config: Config
+    text: TaggingText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        characters: Characters | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = TaggingText(
+            tokenizer,
+            labels,
+            column=config.column,
+            max_length=config.max_length,
+            characters=characters,
+        )
+        self.scheme = _scheme(config.scheme, labels)
+        self.criterion = _criterion(config.loss, labels, self.crf)
+
+    @property
+    def crf(self) -> LinearChainCrf | None:
+        """The module's random field; a module of the recipe's own need not have the attribute."""
+        return getattr(self.module, "crf", None)
+
+    @override
+    def scores(self, batch: ColumnBatch) -> Tensor:
+        """Unnormalized scores of each word's labels. *Shape:* :math:`(B,T,L)`."""
+        inputs = [batch["words"], batch.lengths["words"]]
+        if "characters" in self.text.inputs:
+            inputs.append(batch["characters"])
+        out: Tensor = self.module(*inputs)
+        return out
+
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """The loss of a batch: a sum over its words, which padding is none of."""
+        tags, real = batch["tags"], batch.mask("words")
+        if self.crf is not None:
+            total = -self.crf.log_likelihood(scores, tags, real).sum()
+            return Loss(total, real.sum())
+        total, count = self.criterion(scores[real], tags[real])
+        return Loss(total, count.detach())
+
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:
+        """Each row's labels, with the probability that each word's is right."""
+        real = batch.mask("words").to(scores.device)
+        if self.crf is None:
+            chances, numbers = self.criterion.probabilities(scores).max(dim=-1)
+        else:
+            numbers = self.crf.decode(scores, real)
+            marginals = self.crf.marginals(scores, real)
+            chances = marginals.gather(2, numbers.clamp(min=0)[..., None])[..., 0]
+        lengths = batch.lengths["words"].tolist()
+        rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
+        return self.text.decode([(row[:n], scored[:n]) for n, row, scored in rows])
+
+    @override
+    def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
+        """The answer with its row's words, and with the spans that its labels mark."""
+        given = row[self.config.column]
+        text = given if isinstance(given, str) else " ".join(words_in(given, self.config.column, 0))
+        places = [match.span() for match in re.finditer(r"\S+", text)][: len(answer.tags)]
+        words = tuple(text[start:end] for start, end in places)
+        spans = []
+        for kind, first, after in [] if not self.scheme else read_spans(answer.tags, self.scheme):
+            start, end = places[first][0], places[after - 1][1]
+            score = min(answer.scores[first:after])
+            spans.append(TaggedSpan(kind, text[start:end], start, end, score))
+        return Tagged(answer.tags, answer.scores, words, tuple(spans))
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Loss; shares of words and of sentences that are right; spans or labels by their names."""
+        names = self.text.tags.labels.names
+        metrics: dict[str, Metric] = {"loss": Mean("loss")}
+        if self.scheme in ("bio", "bilou"):
+            kinds = dict.fromkeys(span.kind for name in names for span in self._kinds(name))
+            return metrics | {"spans": Spans(self.scheme, kinds=[*kinds])}
+        metrics["labels"] = Classification(names)
+        if self.scheme:
+            return metrics | {"spans": Spans(self.scheme)}
+        tokens, sentences = Accuracy("token_accuracy"), Accuracy("whole_sentence")
+        return metrics | {"tokens": tokens, "sentences": sentences}
+
+    def _kinds(self, name: str) -> Sequence[Any]:
+        assert self.scheme, "asked only where labels mark spans"
+        return read_spans([name], self.scheme)
+
+    @override
+    def aggregate(
+        self,
+        metrics: Mapping[str, Metric],
+        outputs: Outputs,
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds a batch's loss and answers."""
+        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        given = [list(answer.tags) for answer in outputs.answers.values()]
+        column = self.text.tags
+        gold = [column.names(examples[place][column.name]) for place in outputs.answers]
+        gold = [right[: len(tags)] for right, tags in zip(gold, given, strict=True)]
+        if "spans" in metrics:
+            metrics["spans"].update(gold, given)
+        if "labels" in metrics:
+            metrics["labels"].update(_flat(gold), _flat(given))
+        if "tokens" in metrics:
+            pairs = list(zip(_flat(gold), _flat(given), strict=True))
+            metrics["tokens"].update(sum(a == b for a, b in pairs), len(pairs))
+            equal = sum(a == b for a, b in zip(gold, given, strict=True))
+            metrics["sentences"].update(equal, len(gold))
+
+    @override
+    def answer_row(self, answer: Tagged) -> dict[str, Any]:
+        """An answer as plain data: the labels with their probabilities, and the spans."""
+        found: dict[str, Any] = {
+            "prediction": str(answer),
+            "score": round(answer.score, 6),
+            "scores": [round(score, 6) for score in answer.scores],
+        }
+        if self.scheme:
+            found["spans"] = [
+                {
+                    "kind": span.kind,
+                    "text": span.text,
+                    "start": span.start,
+                    "end": span.end,
+                    "score": round(span.score, 6),
+                }
+                for span in answer.spans
+            ]
+        return found
+
+    @override
+    def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        """Rows with the words of a ready batch, and its labels where it has such."""
+        lengths, names = batch.lengths["words"].tolist(), self.text.tags.labels.names
+        decoder = self.text.inputs["words"].fitted["tokenizer"].create_decoder()
+        ids = batch["words"].cpu().numpy()
+        words = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
+        rows: list[dict[str, Any]] = [{self.config.column: text} for text in words]
+        if "tags" in batch:
+            for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
+                row[self.text.tags.name] = " ".join(names[number] for number in tags[:n])
+        return rows
+
+
+def _scheme(said: str, labels: Labels) -> Scheme | None:
+    found = tag_scheme(labels.names)
+    if said == "auto":
+        return found
+    fits = {"bio": ("bio",), "bilou": ("bio", "bilou")}
+    if said in fits and found not in fits[said]:
+        raise UserError(
+            f"task.scheme={said} needs labels that are O or a mark with a kind, as B-person. "
+            f"{labels.listed} Set task.scheme=none, or io."
+        )
+    schemes: dict[str, Scheme] = {"bio": "bio", "bilou": "bilou", "io": "io"}
+    return schemes.get(said)
+
+
+def _criterion(
+    loss: LabelLoss.Config | None, labels: Labels, crf: LinearChainCrf | None
+) -> LabelLoss:
+    if loss is not None and crf is not None:
+        raise UserError(
+            "task.loss is the loss of each word for itself, but a model with model.crf=true has "
+            "the likelihood of whole sequences for its loss: leave one of them out."
+        )
+    chosen = CrossEntropyLoss.Config() if loss is None else loss
+    built: LabelLoss = chosen.build(names=labels.names, multiple=False)
+    return built
+
+
+def _flat(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [tag for row in rows for tag in row]

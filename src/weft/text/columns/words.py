@@ -1,0 +1,149 @@
+"""Columns of words: an id for each, and its characters beside it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from weft.errors import UserError
+from weft.text.characters import Characters
+from weft.text.columns.column import DESCRIPTION, Column, columns
+from weft.text.description import SavedTextError, settings_of
+from weft.text.ragged import Ragged
+from weft.text.tokenizer import Tokenizer, load_tokenizer
+from weft.text.words import WordTokenizer
+from weft.text.words_in import words_in
+
+__all__ = ["CharactersColumn", "WordsColumn"]
+
+
+@columns.register("words")
+class WordsColumn(Column):
+    """Words, one id for each: a text split at white space, or a list. A text can have none.
+
+    Args:
+        name: The column.
+        tokenizer: Its words are those of the text.
+        limit: Most words of a row; None is no limit.
+
+    Raises:
+        UserError: The tokenizer's tokens are no words.
+
+    Example:
+        >>> column = WordsColumn("words", WordTokenizer.Config(words=("wake", "me")).build())
+        >>> [row.tolist() for row in column.encode(["Wake me up", "", ["me"]])]
+        [[2, 3, 1], [], [3]]
+    """
+
+    kind = "words"
+
+    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        super().__init__(name)
+        if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
+            with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
+            raise UserError(
+                f"The column '{name}' needs a tokenizer with one id for each word and no other: "
+                f"tokenizer.type=fitted_words. Found a {type(tokenizer).__name__}{with_marks}."
+            )
+        if limit is not None and limit < 1:
+            raise UserError(f"A row keeps at least 1 word, but the limit of '{name}' is {limit}.")
+        self.tokenizer, self._limit = tokenizer, limit
+        self._encoder = tokenizer.create_encoder()
+
+    @property
+    @override
+    def pad(self) -> int:
+        return self.tokenizer.vocab_info.pad_idx
+
+    @property
+    @override
+    def limit(self) -> int | None:
+        return self._limit
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"tokenizer": self.tokenizer}
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        return self._encoder.batch(
+            [
+                value if isinstance(value, str) else " ".join(words_in(value, self.name, row))
+                for row, value in enumerate(values)
+            ]
+        )
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        self.tokenizer.save(folder / "tokenizer")
+        return {"name": self.name, "limit": self._limit}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordsColumn":
+        settings_of(folder / DESCRIPTION, settings, {"name": str, "limit": (int, type(None))})
+        try:
+            tokenizer = load_tokenizer(folder / "tokenizer")
+            return cls(settings["name"], tokenizer, limit=settings["limit"])
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+
+
+@columns.register("characters")
+class CharactersColumn(Column):
+    """The characters of each word, in as many places for every word; it shares the words' column.
+
+    Args:
+        characters: The known ones, and the column.
+
+    Example:
+        >>> column = CharactersColumn(Characters("dogs", length=5))
+        >>> column.encode(["dog so"])[0].reshape(2, 5).tolist()
+        [[2, 4, 5, 6, 3], [2, 7, 5, 3, 0]]
+    """
+
+    kind = "characters"
+    shares = True
+
+    def __init__(self, characters: Characters) -> None:
+        super().__init__(characters.column)
+        self.characters = characters
+
+    @property
+    @override
+    def width(self) -> int:
+        return self.characters.length
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"characters": self.characters}
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
+        # Each different word is spelled once: a corpus has ten times as many words as words differ.
+        places: dict[str, int] = {}
+        at = [places.setdefault(word, len(places)) for row in rows for word in row]
+        table = self.characters.table([*places])
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * self.width
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return Ragged(table[np.array(at, dtype=np.int64)].reshape(-1), offsets)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        known, length = list(self.characters.known), self.characters.length
+        return {"name": self.name, "known": known, "length": length}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "CharactersColumn":
+        settings_of(folder / DESCRIPTION, settings, {"name": str, "known": list, "length": int})
+        known, length = settings["known"], settings["length"]
+        try:
+            return cls(Characters(map(str, known), length=length, column=settings["name"]))
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None

@@ -1,0 +1,169 @@
+"""The text path of word tagging: words, and their characters, to a label for each word."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.errors import DataError, UserError
+from weft.text.characters import Characters
+from weft.text.columns.path import ColumnsText, cut_rows
+from weft.text.columns.tags import TagsColumn
+from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.labels import Labels
+from weft.text.paths import Encoded, text_paths
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["Tagged", "TaggedSpan", "TaggingText"]
+
+
+@dataclass(frozen=True)
+class TaggedSpan:
+    """Neighbouring words of one kind, such as a name."""
+
+    kind: str
+    text: str
+    """As it is in the text."""
+    start: int
+    """The first character, from 0, in the text; in that of a list of words, one space is between
+    two."""
+    end: int
+    """After the last character."""
+    score: float
+    """The probability of its least certain tag."""
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Words with a label each; ``str()`` gives the labels.
+
+    Example:
+        >>> print(Tagged(("O", "B-person"), (0.9, 0.8)))
+        O B-person
+    """
+
+    tags: tuple[str, ...]
+    """A label for each word."""
+    scores: tuple[float, ...]
+    """The probability of each."""
+    words: tuple[str, ...] = ()
+    """The words, as they are in the text."""
+    spans: tuple[TaggedSpan, ...] = ()
+    """What the tags mark, where they are of a scheme of spans."""
+
+    @property
+    def score(self) -> float:
+        """The probability of the least certain tag; 1 where there is no word."""
+        return min(self.scores, default=1.0)
+
+    @override
+    def __str__(self) -> str:
+        return " ".join(self.tags)
+
+
+@text_paths.register("tagging")
+class TaggingText(ColumnsText):
+    """Words to a label for each.
+
+    Args:
+        tokenizer: Of words.
+        labels: The labels there are.
+        column: The column of the words.
+        max_length: Most words of a row; None is no limit.
+        characters: The known characters; None: a word is known by its id alone.
+
+    Raises:
+        UserError: The characters are those of another column.
+    """
+
+    kind = "tagging"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "words": (WordsColumn,),
+        "characters": (CharactersColumn,),
+        "tags": (TagsColumn,),
+    }
+    optional = frozenset({"characters"})
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        *,
+        column: str = "words",
+        max_length: int | None = None,
+        characters: Characters | None = None,
+    ) -> None:
+        inputs: dict[str, Any] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
+        if characters is not None:
+            inputs["characters"] = CharactersColumn(characters)
+            if characters.column != column:
+                raise UserError(
+                    f"The characters must be those of the words in '{column}', but are of "
+                    f"'{characters.column}': set characters.column={column}."
+                )
+        self.tags = TagsColumn(labels)
+        super().__init__(inputs, {"tags": self.tags})
+
+    @override
+    def encode(
+        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
+    ) -> Encoded:
+        """Encodes the columns.
+
+        Raises:
+            DataError: A row lacks a column, has a value that cannot be used, or has not as many
+                tags as words; names it.
+        """
+        found = super().encode(rows, with_targets=with_targets)
+        if with_targets:
+            words, tags = found["words"].lengths, found["tags"].lengths
+            if len(wrong := np.flatnonzero(words != tags)):
+                row = int(wrong[0])
+                raise DataError(
+                    f"Row {row} has {words[row]} words in '{self.inputs['words'].name}', but "
+                    f"{tags[row]} tags in '{self.tags.name}': wanted one for each word."
+                )
+        return self.cut(found) if truncate else found
+
+    @override
+    def cut(self, encoded: Encoded) -> Encoded:
+        """The same with all that belongs to words over the limit left out."""
+        limit, kinds = self.inputs["words"].limit, self.all
+        if limit is None:
+            return encoded
+        cut = {
+            role: cut_rows(column, limit * kinds[role].width) for role, column in encoded.items()
+        }
+        return Encoded(cut, np.zeros(0, np.int64))
+
+    @override
+    def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Tagged]:
+        """Answers from the number and the probability of each word's label, without the words."""
+        names = self.tags.labels.names
+        return [
+            Tagged(
+                tuple(names[number] for number in np.asarray(numbers).tolist()),
+                tuple(np.asarray(scores, dtype=np.float64).tolist()),
+            )
+            for numbers, scores in outputs
+        ]
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggingText":
+        columns = cls.load_columns(folder, settings)
+        words, tags, characters = columns["words"], columns["tags"], columns.get("characters")
+        assert isinstance(words, WordsColumn)
+        assert isinstance(tags, TagsColumn)
+        assert characters is None or isinstance(characters, CharactersColumn)
+        return cls(
+            words.tokenizer,
+            tags.labels,
+            column=words.name,
+            max_length=words.limit,
+            characters=None if characters is None else characters.characters,
+        )

@@ -1,0 +1,330 @@
+"""Word tagging: padding is no word, exact loss and answers, spans with places, bad rows refused."""
+
+import pytest
+import torch
+
+from weft.data.batching import Batching
+from weft.data.columns import ColumnBatch
+from weft.errors import CheckpointError, DataError, UserError
+from weft.inference import Predictor
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.label_losses import FocalLoss
+from weft.models.layers.words import WordEmbedding
+from weft.models.tagger import Tagger
+from weft.tasks import evaluate
+from weft.tasks.tagging import WordTagging
+from weft.text import load_text_path
+from weft.text.characters import FittedCharacters
+from weft.text.labels import FittedLabels
+from weft.text.symbols import ByteTokenizer
+from weft.text.words import FittedWords, WordTokenizer
+
+ROWS = [
+    {"words": "Ann met Bob Ray", "tags": "B-per O B-per I-per"},
+    {"words": "nobody", "tags": "O"},
+    {"words": ["Rome", "fell"], "tags": ["B-loc", "O"]},
+    {"words": "Ann in Rome", "tags": "B-per O B-loc"},
+    {"words": "", "tags": ""},
+]
+LSTM = LstmEncoder.Config(hidden_dim=6)
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows = rows
+        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(rows=ROWS, *, model=None, characters=False, **settings):
+    torch.manual_seed(0)
+    given = {
+        "tokenizer": FittedWords.Config(columns=("words",)).build(train_data=rows),
+        "labels": FittedLabels.Config(column="tags", multiple=True).build(train_data=rows),
+    }
+    if characters:
+        given["characters"] = FittedCharacters.Config(min_count=1).build(train_data=rows)
+    model = {"dropout": 0.0, "encoder": LSTM, **(model or {})}
+    module = Tagger.Config(embedding=WordEmbedding.Config(dim=8), **model).build(**given)
+    return WordTagging.Config(**settings).build(module=module, **given)
+
+
+VARIANTS = {
+    "softmax": {},
+    "focal": {"loss": FocalLoss.Config()},
+    "crf": {"model": {"crf": True}},
+    "characters": {"characters": True, "model": {"crf": True}},
+    "self_attention": {
+        "model": {"encoder": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, dropout=0.0)}
+    },
+    "no encoder": {"model": {"encoder": AveragingEncoder.Config(word_dropout=0.0)}},
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def task(request):
+    return make(**VARIANTS[request.param])
+
+
+def test_two_halves_are_the_whole_and_only_words_count(task):
+    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    parts = list(task.batches(Data(batch_size=2), train=True, seed=1))
+    losses = [task.training_step(batch) for batch in parts]
+    loss = task.training_step(whole)
+    assert loss.count == sum(part.count for part in losses) == 10
+    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
+
+
+def test_evaluation_is_that_of_one_batch_whatever_the_batching(task):
+    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
+    assert [row["row"] for row in whole.rows] == list(range(len(ROWS)))
+    for batching in ({"batch_size": 1}, {"batch_size": None, "max_tokens": 8}):
+        parts = evaluate(task, task.batches(Data(**batching), train=False, seed=1))
+        assert parts.values == pytest.approx(whole.values, rel=1e-5, nan_ok=True)
+        assert [row["prediction"] for row in parts.rows] == [r["prediction"] for r in whole.rows]
+
+
+def test_the_predictor_answers_as_the_evaluation_did(task):
+    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).rows
+    answers = Predictor(task)([{"words": row["words"]} for row in ROWS])
+    for answer, row in zip(answers, rows, strict=True):
+        assert str(answer) == row["prediction"]
+        assert answer.scores == pytest.approx(row["scores"], abs=2e-6)
+        assert len(answer.words) == len(answer.tags)
+    assert answers[2].words == ("Rome", "fell")
+
+
+def test_it_learns_the_rows_by_heart(task):
+    torch.manual_seed(0)
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.05)
+    batches = task.batches(Data(batch_size=9), train=True, seed=1)
+    for _ in range(60):
+        for batch in batches:
+            loss = task.training_step(batch)
+            (loss.total / loss.count).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    assert found.values["loss"] < 0.05
+    for name in ("span_f1", "token_accuracy", "whole_sentence", "label/loc/f1"):
+        assert found.values[name] == 1, name
+    answer = Predictor(task)("  Ann met\tBob  Ray")
+    spans = [(span.kind, span.text, span.start, span.end) for span in answer.spans]
+    assert spans == [("per", "Ann", 2, 5), ("per", "Bob  Ray", 10, 18)]
+    assert answer.words == ("Ann", "met", "Bob", "Ray")
+    assert answer.spans[1].score == min(answer.scores[2:])
+    row = task.answer_row(answer)
+    assert row["prediction"] == "B-per O B-per I-per"
+    assert row["spans"][0] == {
+        "kind": "per", "text": "Ann", "start": 2, "end": 5, "score": round(answer.scores[0], 6)
+    }  # fmt: skip
+
+
+def test_the_saved_text_path_is_the_same(task, tmp_path):
+    task.text.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    assert loaded.columns == task.text.columns == ("words", "tags")
+    one, two = (path.encode(ROWS, with_targets=True) for path in (task.text, loaded))
+    assert list(one) == list(two)
+    assert all(one[name] == two[name] for name in one)
+    task.use_text(loaded)
+    assert set(loaded.ingredients) == set(task.text.ingredients)
+
+
+def test_ready_batches_are_taken_and_read_back(task):
+    ready = list(task.batches(Data(), train=True, seed=1))
+    again = evaluate(task, task.batches(ready, train=False, seed=1))
+    assert again.values == pytest.approx(
+        evaluate(task, task.batches(Data(), train=False, seed=1)).values, nan_ok=True
+    )
+    assert {row["words"] for row in again.rows} == {
+        "ann met bob ray", "nobody", "rome fell", "ann in rome", ""
+    }  # fmt: skip
+
+
+def test_no_word_has_no_label():
+    for variant in VARIANTS.values():
+        task = make(**variant)
+        (answer,) = task.predict([{"words": "  "}])
+        assert (answer.tags, answer.words, answer.spans, answer.score) == ((), (), (), 1.0)
+        assert Predictor(task)([{"words": ""}, {"words": "Ann"}])[1].words == ("Ann",)
+        (batch,) = task.batches(Data([ROWS[4]]), train=True, seed=1)
+        loss = task.training_step(batch)
+        assert (loss.total.item(), loss.count.item()) == (0, 0)
+
+
+def test_characters_tell_words_apart_that_are_unknown():
+    task = make(characters=True)
+    (one, two) = task.predict([{"words": "Rab"}, {"words": "Bar"}])
+    assert one.scores != two.scores
+    task = make()
+    (one, two) = task.predict([{"words": "Rab"}, {"words": "Bar"}])
+    assert one.scores == two.scores
+
+
+def test_a_batch_holds_the_characters_of_its_words():
+    task = make(characters=True)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    assert batch["characters"].shape == (5, 4, len("nobody") + 2)
+    assert batch.lengths["characters"].tolist() == batch.lengths["words"].tolist()
+    place = batch.rows.tolist().index(0)
+    known = task.text.inputs["characters"].characters.known
+    spelled = batch["characters"][place, 3].tolist()
+    assert [known[i - 4] for i in spelled if i >= 4] == ["R", "a", "y"]
+    assert spelled[:1] + spelled[4:] == [2, 3, 0, 0, 0]
+
+
+def test_a_tag_that_training_did_not_have_is_an_error_of_its_row():
+    rows = [*ROWS[:2], {"words": "a b", "tags": "O B-org"}]
+    with pytest.raises(
+        DataError, match=r"^Row 2, column 'tags': 'B-org' at 1 is no label. The 4 labels are 'B-per"
+    ):
+        make().batches(Data(rows), train=False, seed=1)
+
+
+def test_as_many_tags_as_words_or_an_error_of_the_row():
+    rows = [ROWS[0], {"words": "a b c", "tags": "O O"}]
+    with pytest.raises(DataError) as error:
+        make().batches(Data(rows), train=True, seed=1)
+    assert str(error.value) == (
+        "Row 1 has 3 words in 'words', but 2 tags in 'tags': wanted one for each word."
+    )
+
+
+@pytest.mark.parametrize("words", [7, ["a b"], ["a", ""], [1], None])
+def test_words_that_are_none_are_refused(words):
+    with pytest.raises(DataError, match=r"^Row 1, column 'words': wanted (text or )?a list of wor"):
+        make(characters=True).predict([{"words": "a"}, {"words": words}])
+
+
+def test_long_texts_are_refused_cut_or_left_out():
+    refused = make(max_length=2)
+    with pytest.raises(DataError, match=r"2 of 5 rows have more than 2 tokens .* rows 0, 3 "):
+        refused.batches(Data(), train=True, seed=1)
+    with pytest.raises(DataError, match="more tokens than the model takes"):
+        refused.check({"words": "a b c"})
+    cut = make(max_length=2, over_length="truncate", characters=True)
+    batches = cut.batches(Data(batch_size=9), train=False, seed=1)
+    assert evaluate(cut, batches).details["over_length"].startswith("2 of 5 rows cut")
+    (answer,) = cut.predict([{"words": "Ann met Bob"}])
+    assert answer == cut.predict([{"words": "Ann met"}])[0]
+    left = make(max_length=2, over_length="skip")
+    (batch,) = left.batches(Data(batch_size=9), train=True, seed=1)
+    assert sorted(batch.rows.tolist()) == [1, 2, 4]
+
+
+def test_plain_labels_are_counted_by_word_and_sentence():
+    rows = [{"words": "a b c", "tags": "X X Y"}, {"words": "d", "tags": "Y"}]
+    task = make(rows)
+    found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
+    assert {"token_accuracy", "whole_sentence", "macro_f1", "label/X/f1"} <= set(found.values)
+    assert "span_f1" not in found.values
+    assert "spans" not in found.rows[0]
+    gold = " ".join(row["tags"] for row in rows).split()
+    given = " ".join(row["prediction"] for row in found.rows).split()
+    right = sum(a == b for a, b in zip(gold, given, strict=True))
+    assert found.values["token_accuracy"] == right / 4
+    fields = make(rows, scheme="io")
+    found = evaluate(fields, fields.batches(Data(rows), train=False, seed=1))
+    assert {"span_f1", "token_accuracy", "whole_sentence", "macro_f1"} <= set(found.values)
+    assert make(scheme="none").scheme is None
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1"):
+        WordTagging.Config(max_length=0)
+    with pytest.raises(UserError, match=r"task.loss is the loss of each word .* model.crf=true"):
+        make(loss=FocalLoss.Config(), model={"crf": True})
+    plain = [{"words": "a", "tags": "X"}]
+    with pytest.raises(UserError, match=r"task.scheme=bio needs labels .* The 1 labels are 'X'"):
+        make(plain, scheme="bio")
+    with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1"):
+        Tagger.Config(dropout=1.0)
+    given = {
+        "tokenizer": FittedWords.Config(columns=("words",)).build(train_data=ROWS),
+        "labels": FittedLabels.Config(column="tags", multiple=True).build(train_data=ROWS),
+    }
+    module = make().module
+    one = FittedLabels.Config(names=("O", "B")).build(train_data=())
+    with pytest.raises(UserError, match=r"labels of 'label' are one a row: set labels.multiple"):
+        WordTagging.Config().build(module=module, **given | {"labels": one})
+    letters = ByteTokenizer.Config().build()
+    with pytest.raises(UserError, match=r"one id for each word and no other.*a ByteTokenizer\."):
+        WordTagging.Config().build(module=module, **given | {"tokenizer": letters})
+    marked = WordTokenizer.Config(words=("a",), marks=True).build()
+    with pytest.raises(UserError, match="Found a WordTokenizer with marks"):
+        WordTagging.Config().build(module=module, **given | {"tokenizer": marked})
+    elsewhere = FittedCharacters.Config(column="tags").build(train_data=ROWS)
+    with pytest.raises(UserError, match=r"set characters.column=words"):
+        WordTagging.Config().build(module=module, **given, characters=elsewhere)
+
+
+def test_a_text_path_of_another_task_is_refused():
+    with pytest.raises(CheckpointError, match="works with a TaggingText"):
+        make().use_text(object())
+
+
+def test_a_batch_without_tags_has_no_loss():
+    task = make()
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    bare = ColumnBatch(columns={"words": batch["words"]}, lengths=batch.lengths)
+    with pytest.raises(DataError, match="no column 'tags'; it has words"):
+        task.training_step(bare)
+
+
+# --- the two cases of PyText ------------------------------------------------------------------
+
+
+def slots(path):
+    """Rows of PyText's tiny files: a word has the slot that it is in, as PyText labels it."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        _, spans, text, *_ = line.split("\t")
+        marked = [span.split(":") for span in spans.split(",") if span]
+        tags, start = [], 0
+        for word in text.split(" "):
+            inside = [kind for a, b, kind in marked if int(a) <= start < int(b)]
+            tags.append(inside[0] if inside else "NoLabel")
+            start += len(word) + 1
+        rows.append({"words": text, "tags": " ".join(tags)})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [
+        ({"encoder": AveragingEncoder.Config(word_dropout=0.0)}, 5_506),
+        ({"encoder": LstmEncoder.Config(), "crf": True}, 39_658),
+    ],
+    ids=["pass-through", "bilstm-crf"],
+)
+def test_the_tiny_slots_are_learned_to_the_last_word(shared_data, model, parameters):
+    rows = slots(shared_data / "pytext-tiny" / "train_data_tiny.tsv")
+    torch.manual_seed(0)
+    given = {
+        "tokenizer": FittedWords.Config(columns=("words",)).build(train_data=rows),
+        "labels": FittedLabels.Config(column="tags", multiple=True).build(train_data=rows),
+    }
+    module = Tagger.Config(dropout=0.0, **model).build(**given)
+    assert sum(p.numel() for p in module.parameters()) == parameters
+    assert (given["tokenizer"].vocab_info.size, len(given["labels"])) == (49, 6)
+    task = WordTagging.Config().build(module=module, **given)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.005)
+    batches = task.batches(Data(rows, batch_size=16), train=True, seed=1)
+    for _ in range(60):
+        for batch in batches:
+            loss = task.training_step(batch)
+            assert loss.count == 58  # PyText counted 110: with padding
+            (loss.total / loss.count).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
+    assert found.values["token_accuracy"] == found.values["whole_sentence"] == 1
+    assert [row["prediction"] for row in found.rows] == [row["tags"] for row in rows]

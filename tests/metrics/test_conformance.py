@@ -20,6 +20,7 @@ from weft.metrics.classification import Classification
 from weft.metrics.exact_match import ExactMatch
 from weft.metrics.frames import Frames, Trees
 from weft.metrics.label_scores import LabelScores
+from weft.metrics.language import BitsPerByte
 from weft.metrics.metric import Metric, MetricError
 from weft.metrics.multilabel import MultiLabel
 from weft.metrics.ranking import Ranking
@@ -143,6 +144,7 @@ CASES = {
     "mean of float32": Case(lambda: Mean("loss"), sums(float32)),
     "mean of bfloat16": Case(lambda: Mean("loss", better="higher"), sums(torch.tensor)),
     "perplexity": Case(Perplexity, [(t / 1e9, n) for t, n in sums(float32)]),
+    "bits_per_byte": Case(BitsPerByte, [(t / 1e9, n) for t, n in sums(float32)]),
     "accuracy": Case(
         Accuracy, [(torch.tensor(k), torch.tensor(k + RANDOM.randint(0, 9))) for k in range(60)]
     ),

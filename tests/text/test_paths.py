@@ -114,7 +114,7 @@ def test_saved_and_loaded_it_is_the_same(model, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"type": "os"}, "Unknown text path 'os'. Known: seq2seq."),
+        ({"type": "os"}, f"Unknown text path 'os'. Known: {', '.join(text_paths.names())}."),
         ({"settings": {"source_lang": 1}}, "the setting 'source_lang' cannot be 1."),
         ({"settings": {"tokenizer": "/etc"}}, "unknown setting 'tokenizer'."),
         ({"settings": {"source_lang": None}}, "the setting 'target_lang' is missing."),

@@ -81,6 +81,14 @@ class Task(Component):
     module: nn.Module
     text: TextPath
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a task keeps from step to step, by the name it is saved under.
+
+        Each has ``state_dict`` and ``load_state_dict``. The module is not among them.
+        """
+        return {}
+
     def initialize(self) -> list[str]:
         """Called once, on a fresh start only; returns lines that say what it did."""
         return []

@@ -201,6 +201,7 @@ class Trainer(Component):
             **self.weights.parts,
             **self.nonfinite.parts,
             **self.loss_scale.parts,
+            **self.task.parts,
             "optimizer": self.optimizer,
             "data": self.data,
             "clock": self.clock,

@@ -1,0 +1,221 @@
+"""A text as one sequence of tokens, read in blocks: batches of a language model.
+
+Every token is a target once in an epoch, whatever the batching; what it is predicted from is the
+token before it and what the block or the carried state holds.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from weft.errors import DataError, UserError
+from weft.text.ragged import Ragged
+
+__all__ = ["BlockBatch", "Blocking", "TextBlocks"]
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockBatch:
+    """Parts of a text, one a row: what is read, and the token that follows each."""
+
+    inputs: Tensor
+    """Token ids. *Shape:* :math:`(B,T)`."""
+    targets: Tensor
+    """The id after each of ``inputs``. *Shape:* :math:`(B,T)`."""
+    counted: Tensor | None
+    """True at the targets that count; None: all do. *Shape:* :math:`(B,T)`."""
+    begins: bool
+    """Whether this is the first batch of an epoch: nothing is carried into it."""
+    rows: NDArray[np.int64]
+    """Numbers of the rows of text that the counted targets are in, rising; on the host."""
+    row_lengths: NDArray[np.int64]
+    """Targets of each of ``rows``, those in other batches too."""
+    row_of: NDArray[np.int64]
+    """Index into ``rows`` of each counted target, in the order of reading the batch."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def count(self) -> int:
+        """How many targets count."""
+        return len(self.row_of)
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "BlockBatch":
+        """The batch with its tensors on ``device``."""
+        counted = self.counted
+        return replace(
+            self,
+            inputs=self.inputs.to(device, non_blocking=non_blocking),
+            targets=self.targets.to(device, non_blocking=non_blocking),
+            counted=None if counted is None else counted.to(device, non_blocking=non_blocking),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocking:
+    """How a text becomes batches of blocks.
+
+    Raises:
+        UserError: A size is below 1, or ``stride`` is more than ``length``.
+    """
+
+    length: int
+    """Tokens of a block."""
+    batch_size: int
+    """Streams, or blocks of a batch; no more than there are tokens."""
+    streams: bool
+    """Whether the text is cut into ``batch_size`` parts that are read side by side, so that a
+    model carries its state from batch to batch; else each block stands alone."""
+    stride: int | None = None
+    """How far a block begins after the one before it: it then reads ``length - stride`` tokens that
+    were counted before. None: ``length``. Not for streams."""
+    shuffle: bool = False
+    """Whether the text is cut at another place in each epoch, as if its end were followed by its
+    beginning, and blocks that stand alone come in random order."""
+    seed: int = 0
+    """The run's seed."""
+
+    def __post_init__(self) -> None:
+        """Refuses what is no size."""
+        for name in ("length", "batch_size", "stride"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UserError(f"{name} must be 1 or more, but is {value}.")
+        if self.stride is not None and self.stride > self.length:
+            raise UserError(
+                f"stride must be at most the block's length {self.length}, but is {self.stride}."
+            )
+
+
+class TextBlocks:
+    """Batches of a text; one iteration gives what is left of one epoch.
+
+    Args:
+        ids: The tokens of each row of text.
+        rows: The rows, for people.
+        blocking: How it is cut.
+        before: Id that the first token follows: the end of a row before it.
+        details: What an evaluation says of its values.
+
+    Raises:
+        DataError: There is no token.
+
+    Example:
+        >>> text = Ragged.from_lists([[5, 6, 3], [3]])
+        >>> for streams in (True, False):
+        ...     blocking = Blocking(length=1, batch_size=2, streams=streams)
+        ...     blocks = TextBlocks(text, [{}] * 2, blocking, before=3)
+        ...     print([(b.inputs.tolist(), b.targets.tolist()) for b in blocks])
+        [([[3], [6]], [[5], [3]]), ([[5], [3]], [[6], [3]])]
+        [([[3], [5]], [[5], [6]]), ([[6], [3]], [[3], [3]])]
+    """
+
+    def __init__(
+        self,
+        ids: Ragged,
+        rows: Sequence[Mapping[str, Any]],
+        blocking: Blocking,
+        *,
+        before: int,
+        details: Mapping[str, str] | None = None,
+    ) -> None:
+        if not len(ids.values):
+            raise DataError("There is no text to make blocks of.")
+        self.ids, self.rows, self.details = ids, rows, dict(details or {})
+        self.blocking, self.epoch, self.position = blocking, 0, 0
+        self._before = before
+        size = len(ids.values)
+        self._width, self._length = min(blocking.batch_size, size), min(blocking.length, size)
+        stride = min(blocking.stride or self._length, self._length)
+        cuts = self._stream_cuts(size) if blocking.streams else self._block_cuts(size, stride)
+        self._begin, self._first, self._end = cuts
+
+    def _stream_cuts(self, size: int) -> tuple[Places, Places, Places]:
+        """Where each block begins, and which targets count: streams of one length, give or take."""
+        cuts = np.arange(self._width + 1) * size // self._width
+        longest = int(np.diff(cuts).max())
+        steps = np.arange(0, longest, self._length)[:, None]
+        begin = (cuts[:-1] + steps).ravel()
+        end = np.minimum(begin + self._length, np.tile(cuts[1:], len(steps)))
+        return begin, begin, end
+
+    def _block_cuts(self, size: int, stride: int) -> tuple[Places, Places, Places]:
+        """The same of blocks that stand alone: after the first each counts its last ``stride``."""
+        more = -(-max(size - self._length, 0) // stride)
+        begin = np.arange(1 + more) * stride
+        end = np.minimum(begin + self._length, size)
+        return begin, np.concatenate([[0], end[:-1]]), end
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return -(-len(self._begin) // self._width)
+
+    def __iter__(self) -> Iterator[BlockBatch]:
+        epoch, (order, turn) = self.epoch, self._drawn()
+        while self.epoch == epoch and self.position < len(self):
+            chosen = order[self.position * self._width : (self.position + 1) * self._width]
+            batch = self._gathered(chosen, turn, begins=self.position == 0)
+            self.position += 1
+            yield batch
+        if self.epoch == epoch:
+            self.epoch, self.position = epoch + 1, 0
+
+    def _drawn(self) -> tuple[Places, int]:
+        """The order of the blocks in this epoch, and how far the text is turned."""
+        order = np.arange(len(self._begin))
+        if not self.blocking.shuffle:
+            return order, 0
+        entropy = [self.blocking.seed % 2**64, self.epoch]
+        random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+        turn = int(random.integers(len(self.ids.values)))
+        return (order if self.blocking.streams else random.permutation(order)), turn
+
+    def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch:
+        begin, first, end = self._begin[chosen], self._first[chosen], self._end[chosen]
+        width = int((end - begin).max())
+        places = begin[:, None] + np.arange(width)
+        counted = (places >= first[:, None]) & (places < end[:, None])
+        values = self.ids.values
+        places = (places + turn) % len(values)
+        inputs = np.where(places, values[places - 1], self._before)
+        places_counted = places[counted]
+        found = np.searchsorted(self.ids.offsets, places_counted, side="right") - 1
+        rows, row_of = np.unique(found, return_inverse=True)
+        return BlockBatch(
+            inputs=torch.from_numpy(inputs.astype(np.int64)),
+            targets=torch.from_numpy(values[places].astype(np.int64)),
+            counted=None if counted.all() else torch.from_numpy(counted),
+            begins=begins,
+            rows=rows,
+            row_lengths=np.diff(self.ids.offsets)[rows],
+            row_of=row_of,
+        )
+
+    def examples(self, batch: BlockBatch) -> list[Mapping[str, Any]]:
+        """The rows that a batch has targets of, with their numbers, from 0."""
+        return [{"row": i, **self.rows[i]} for i in batch.rows.tolist()]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Epoch and position: batches given out."""
+        return {"epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to a saved place.
+
+        Raises:
+            DataError: It does not exist: the text or its blocks are others.
+        """
+        epoch, position = int(state["epoch"]), int(state["position"])
+        if epoch < 0 or not 0 <= position <= len(self):
+            raise DataError(
+                f"The saved place {dict(state)} does not exist: an epoch has {len(self)} batches. "
+                "The text or its blocks have changed since it was saved."
+            )
+        self.epoch, self.position = epoch, position

@@ -1,0 +1,147 @@
+"""A Transformer that scores the next token of a text: GPT, small."""
+
+import dataclasses
+from typing import Literal, final
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Config as BaseConfig
+from weft.config.component import config_fields, setting
+from weft.errors import UserError
+from weft.models.decoders.causal import CausalDecoder, CausalState
+from weft.models.language_model import HasVocabInfo, LanguageModel
+from weft.models.layers.blocks import inherit
+from weft.models.layers.embedding import Embedding, token_table
+from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
+from weft.models.layers.residual import NormOrder
+from weft.models.layers.rotary import RotaryPositions
+from weft.models.memory import Memory
+
+__all__ = ["CausalTransformer"]
+
+POSITIONS: dict[str, PositionEncoding.Config] = {
+    "learned": LearnedPositions.Config(),
+    "rotary": RotaryPositions.Config(),
+    "sinusoidal": SinusoidalPositions.Config(),
+}
+
+
+@registries.models.register("transformer_language_model")
+@final
+class CausalTransformer(LanguageModel):
+    """A decoder-only Transformer; each block of a text stands alone.
+
+    Source: Radford et al. 2018 and 2019 (GPT), with rotary positions (Su et al. 2021).
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
+        >>> config = CausalTransformer.Config(dim=8, num_heads=2, ffn_dim=16)
+        >>> config.build(tokenizer=tokenizer)(torch.tensor([[5, 6, 7]])).shape
+        torch.Size([1, 3, 25])
+    """
+
+    carries_state = False
+
+    class Config(BaseConfig):
+        """Settings of the model."""
+
+        dim: int = 128
+        """Features of a token's representation."""
+        num_layers: int = 4
+        """Layers."""
+        num_heads: int = 4
+        """Attention heads; ``dim`` must be divisible by it."""
+        ffn_dim: int = 512
+        """Features inside a feed-forward block; 4 times ``dim`` is usual."""
+        dropout: float = 0.1
+        """Probability of dropping a feature of an embedding or a block's output in training."""
+        attention_dropout: float = 0.0
+        """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
+        activation: Literal["relu", "gelu", "silu"] = "gelu"
+        """Activation inside a feed-forward block."""
+        norm_order: NormOrder = "pre"
+        """Normalization before each block and after the last layer, or after each block."""
+        positions: Literal["learned", "rotary", "sinusoidal"] = "rotary"
+        """Position encodings: a trained table, a turn of queries and keys, or sines and cosines."""
+        max_length: int = 512
+        """Most tokens of a block, and of a text that is gone on with."""
+        tie: bool = True
+        """Whether a token is scored by its own vector (Press and Wolf 2017)."""
+        decoder: CausalDecoder.Config = CausalDecoder.Config()
+        """Blocks of the layers; what they leave None is as the settings above say."""
+        activation_checkpointing: bool = setting(False, in_key=False)
+        """Whether a layer keeps its input only in training and computes the rest again in the
+        backward pass: less memory for more time, the same gradients (Chen et al. 2016)."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size and no probability, and heads that do not fit."""
+            for name in ("dim", "num_layers", "num_heads", "ffn_dim", "max_length"):
+                if (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be at least 1, but is {value}.")
+            for name in ("dropout", "attention_dropout"):
+                if not 0 <= (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
+            heads = _filled(self).layer.attention.num_heads
+            assert heads is not None
+            if self.dim % heads:
+                raise UserError(
+                    f"model.dim must be divisible by model.num_heads, but dim is {self.dim} and "
+                    f"num_heads {heads}."
+                )
+
+    config: Config
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        vocab, dim = tokenizer.vocab_info, config.dim
+        blocks = _filled(config)
+        self.config = dataclasses.replace(config, decoder=blocks)
+        heads, encoding = blocks.layer.attention.num_heads, blocks.positions
+        assert heads is not None
+        assert encoding is not None
+        tokens = token_table(vocab.size, dim, pad_idx=vocab.pad_idx)
+        positions = encoding.build(dim=dim, head_dim=dim // heads, max_length=config.max_length)
+        self.text = Embedding(tokens, positions, scale=dim**0.5, dropout=config.dropout)
+        self.decoder: CausalDecoder = blocks.build(
+            dim=dim,
+            num_layers=config.num_layers,
+            positions=positions,
+            activation_checkpointing=config.activation_checkpointing,
+        )
+        self._make_output(tokens, dim, tie=config.tie, bias=False)
+
+    @property
+    @override
+    def max_length(self) -> int:
+        """Most tokens of a block, and of a text that is gone on with."""
+        return self.config.max_length
+
+    @override
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, None]:
+        """As :meth:`LanguageModel.hidden`; there is no state."""
+        if state is not None:
+            raise UserError("A CausalTransformer carries no state from block to block.")
+        return self.decoder(self.text(ids)), None
+
+    @override
+    def start(self, memory: Memory) -> CausalState:
+        """As :meth:`LanguageModel.start`."""
+        return self.decoder.start(memory.states)
+
+    @override
+    def step(self, tokens: Tensor, state: object) -> Tensor:
+        """As :meth:`LanguageModel.step`."""
+        assert isinstance(state, CausalState)
+        x = self.text(tokens[:, None], state.position)
+        return self.project(self.decoder.step(x, state)[:, 0])
+
+
+def _filled(config: CausalTransformer.Config) -> CausalDecoder.Config:
+    """The settings of the blocks, with the model's where they have none."""
+    shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
+    shared["positions"] = POSITIONS[config.positions]
+    return inherit(config.decoder, shared, where="model.decoder")

@@ -1,0 +1,278 @@
+"""Language modeling: the next token of a text from those before it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Config as BaseConfig
+from weft.data.batching import Batching
+from weft.data.blocks import BlockBatch, Blocking, TextBlocks
+from weft.errors import DataError, UserError
+from weft.metrics.language import BitsPerByte
+from weft.metrics.metric import Metric
+from weft.metrics.streaming import Mean, Perplexity
+from weft.models import fast
+from weft.models.decoding.decode import decode
+from weft.models.decoding.settings import Decoding
+from weft.models.language_model import LanguageModel
+from weft.models.losses import cross_entropy
+from weft.models.projected_loss import projected_cross_entropy
+from weft.tasks.carried import Carried, RowSums
+from weft.tasks.row_batches import is_row, look, rows_of
+from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.text.language import Continued, LanguageText, MeasuredText
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["LanguageModeling"]
+
+LABELS = 256
+"""Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
+
+
+@registries.tasks.register("language_modeling")
+class LanguageModeling(Task):
+    """Learns rows of text as one sequence, measures how well it expects text, and goes on with it.
+
+    Every token and every row's end is a target, the first one too: it follows a row's end.
+    """
+
+    class Config(BaseConfig):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+        block: int = 64
+        """Tokens of a place of the text in one step. What came before them is known by the state
+        that is carried on, or not at all."""
+        stateful: bool | None = None
+        """Whether batches are streams that go on where the one before ended, and the model's state
+        goes with them (gradients do not); null: if the model has a state."""
+        stride: int | None = None
+        """In an evaluation without carried state: how far a block begins after the one before it.
+        Below ``block`` every token has a longer past, for more time; null is ``block``."""
+        until: Literal["row", "length"] = "row"
+        """What ends an answer: the end of a row; or only ``decoding.max_length_b``, since rows are
+        lines of one text. A line end in a given text is then the end of a row."""
+        decoding: Decoding = Decoding(max_length_a=0.0, max_length_b=100, sample=True)
+        """How texts are gone on with; ``max_length_a`` counts the tokens of the given text."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size, and settings that exclude each other."""
+            for name in ("block", "stride"):
+                if (value := getattr(self, name)) is not None and value < 1:
+                    raise UserError(f"task.{name} must be at least 1, but is {value}.")
+            if self.stride is not None and self.stride > self.block:
+                raise UserError(
+                    f"task.stride must be at most task.block ({self.block}), but is {self.stride}."
+                )
+            if self.until == "length" and self.decoding.min_length:
+                raise UserError(
+                    "task.decoding.min_length bans the end of a row, which ends no answer with "
+                    "task.until=length. Leave one of them out."
+                )
+
+    config: Config
+    text: LanguageText
+    module: LanguageModel
+
+    def __init__(self, config: Config, *, module: LanguageModel, tokenizer: Tokenizer) -> None:
+        self.config, self.module = config, module
+        if not isinstance(module, LanguageModel):
+            raise UserError(
+                f"Language modeling needs a weft.models.language_model.LanguageModel, but the "
+                f"module is a {type(module).__name__}. Set model.type=lstm_language_model or "
+                "model.type=transformer_language_model."
+            )
+        self.text = LanguageText(tokenizer, column=config.column)
+        self.stateful = module.carries_state if config.stateful is None else config.stateful
+        self._check(type(module).__name__)
+        self.carried, self.carried_apart, self.row_sums = Carried(), Carried(), RowSums()
+
+    def _check(self, name: str) -> None:
+        """Refuses settings that the model cannot do."""
+        config, most = self.config, self.module.max_length
+        if self.stateful and not self.module.carries_state:
+            raise UserError(
+                f"task.stateful is true, but a {name} carries no state from block to block. Leave "
+                "it out, or set model.type=lstm_language_model."
+            )
+        if self.stateful and config.stride is not None:
+            raise UserError(
+                "task.stride is for blocks that stand alone, but the model's state is carried on: "
+                "every token has its whole past. Leave it out, or set task.stateful=false."
+            )
+        if config.block > most:
+            raise UserError(
+                f"task.block is {config.block}, but the model has positions for {most} tokens. "
+                "Raise model.max_length, or lower task.block."
+            )
+
+    @property
+    @override
+    def parts(self) -> dict[str, Any]:
+        """The state that training carries on, if it does."""
+        return {"carried": self.carried} if self.stateful else {}
+
+    # -- batches
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Blocks of rows of text, in the order of the data."""
+        if isinstance(data, Batches):
+            return data
+        first, data = look(data)
+        if not is_row(first, self.text.columns):
+            raise DataError(
+                f"Language modeling wants rows with the text '{self.config.column}', found "
+                f"{type(first).__name__}. Give rows: weft makes the blocks."
+            )
+        rows, batching = rows_of(data, train=train)
+        ids = self.text.encode(rows, with_targets=False)["text"]
+        unknown = int((ids.values == self.text.unk_idx).sum())
+        note = f"{unknown:,} of {len(ids.values):,} tokens are unknown: their bytes are not scored."
+        blocking = Blocking(
+            length=self.config.block,
+            batch_size=self._width(batching),
+            streams=self.stateful,
+            stride=None if train else self.config.stride,
+            shuffle=batching.shuffle,
+            seed=seed,
+        )
+        details = {"bits_per_byte": note} if unknown else {}
+        return TextBlocks(ids, rows, blocking, before=self.text.eos_idx, details=details)
+
+    def _width(self, batching: Batching) -> int:
+        """Places of the text that a step reads."""
+        if batching.batch_size is not None:
+            return batching.batch_size
+        if not isinstance(batching.max_tokens, int):
+            raise UserError(
+                "A language model's batches are of one size: set batch_size, the number of blocks, "
+                "instead of max_tokens=auto."
+            )
+        return max(1, batching.max_tokens // self.config.block)
+
+    # -- loss and evaluation
+
+    @override
+    def training_step(self, batch: BlockBatch) -> Loss:
+        """Loss of the next tokens of one batch; the state goes on to the next one."""
+        states, targets = self._states(batch, self.carried)
+        module = self.module
+        if fast.now().split_loss and self.device.type == "cpu":
+            sums = projected_cross_entropy(
+                states, module.output_weight, module.output_bias, targets
+            )
+        else:
+            sums = cross_entropy(module.project(states), targets)
+        return Loss(sums.total, torch.tensor(float(len(targets))))
+
+    def _states(self, batch: BlockBatch, carried: Carried) -> tuple[Tensor, Tensor]:
+        """The states of the counted targets, :math:`(N,D)`, and the targets, :math:`(N)`."""
+        batch = batch.to(self.device)
+        before = carried.into(batch, like=batch.inputs) if self.stateful else None
+        states, after = self.module.hidden(batch.inputs, before)
+        if self.stateful:
+            carried.keep(after)
+        if batch.counted is None:
+            return states.flatten(0, 1), batch.targets.flatten()
+        return states[batch.counted], batch.targets[batch.counted]
+
+    @override
+    def validation_step(self, batch: BlockBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+        """Loss of one batch, and how well each row that ends in it was expected."""
+        states, targets = self._states(batch, self.carried_apart)
+        parts = zip(states.split(LABELS), targets.split(LABELS), strict=True)
+        nats = torch.cat(
+            [F.cross_entropy(self.module.project(s).float(), t, reduction="none") for s, t in parts]
+        )
+        whole = self.row_sums.add(batch, nats.double().cpu().numpy())
+        answers = {place: MeasuredText(*found) for place, found in whole.items()}
+        loss = Loss(nats.double().sum(), torch.tensor(float(len(targets))))
+        return Outputs(loss, answers)
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Loss, perplexity, and bits a byte."""
+        return {"loss": Mean("loss"), "perplexity": Perplexity(), "bits": BitsPerByte()}
+
+    @override
+    def aggregate(
+        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Adds a batch's loss, and the bytes of the rows that ended in it."""
+        for name in ("loss", "perplexity"):
+            metrics[name].update(outputs.loss.total, outputs.loss.count)
+        for place, found in outputs.answers.items():
+            # The end of a row stands for a line end, one byte.
+            length = len(examples[place][self.config.column].encode()) + 1
+            metrics["bits"].update(found.nats, length)
+
+    # -- answers
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Any]:
+        """How texts go on, in order."""
+        if not rows:
+            return []
+        begun = self._begun(rows)
+        self._check_lengths(begun)
+        width = max(map(len, begun))
+        lengths = torch.tensor([len(ids) for ids in begun], device=self.device)
+        source = torch.from_numpy(
+            np.array([ids + [self.text.eos_idx] * (width - len(ids)) for ids in begun], np.int64)
+        )
+        with torch.inference_mode():
+            found = decode(
+                self.module,
+                source.to(self.device),
+                lengths,
+                self.config.decoding,
+                prefix=[self.text.eos_idx],
+                eos_idx=self.text.eos_idx if self.config.until == "row" else -1,
+                unk_idx=self.text.unk_idx,
+                forced=begun,
+            )
+        given = self.text.decode(begun)
+        texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
+        answers = []
+        for text, hypotheses in zip(given, found, strict=True):
+            best, *others = (
+                Continued(next(texts)[len(text) :], hypothesis.score) for hypothesis in hypotheses
+            )
+            answers.append(Continued(best.text, best.score, tuple(others)))
+        return answers
+
+    def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
+        texts = [row[self.config.column] for row in rows]
+        return self.text.begun(texts, lines=self.config.until == "length")
+
+    def _check_lengths(self, begun: Sequence[Sequence[int]]) -> None:
+        most = self.module.max_length - 1
+        for row, ids in enumerate(begun):
+            if len(ids) > most:
+                raise DataError(
+                    f"Row {row}, column '{self.config.column}': has {len(ids)} tokens, but the "
+                    f"model goes on with at most {most}. Give the last part of the text."
+                )
+
+    @override
+    def check(self, row: Row) -> None:
+        """Refuses a text that is none, or has more tokens than the model has positions for."""
+        self._check_lengths(self._begun([row]))
+
+    @override
+    def answer_row(self, answer: Continued | MeasuredText) -> dict[str, Any]:
+        """An answer as plain data: how a text goes on; or how well a row was expected."""
+        if isinstance(answer, MeasuredText):
+            return {"perplexity": round(answer.perplexity, 4), "tokens": answer.tokens}
+        row: dict[str, Any] = {"prediction": answer.text, "score": round(answer.score, 6)}
+        if answer.others:
+            row["others"] = [self.answer_row(other) for other in answer.others]
+        return row

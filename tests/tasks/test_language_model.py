@@ -1,0 +1,272 @@
+"""Language modeling: every token counts once, the state goes on, answers go on with texts."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from weft.data.batching import Batching
+from weft.errors import CheckpointError, DataError, UserError
+from weft.inference import Predictor
+from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoding import Decoding
+from weft.models.language_model import LstmLanguageModel
+from weft.tasks import evaluate
+from weft.tasks.language_model import LanguageModeling
+from weft.text.classification import ClassificationText
+from weft.text.labels import Labels
+from weft.text.words import FittedWords
+
+ROWS = [
+    {"text": "set an alarm for me"},
+    {"text": ""},
+    {"text": "show all my alarms now"},
+    {"text": "snooze my alarm"},
+    {"text": "an alarm an alarm an alarm for my alarm"},
+]
+TOKENS = sum(len(row["text"].split()) + 1 for row in ROWS)
+BYTES = sum(len(row["text"]) + 1 for row in ROWS)
+LSTM = LstmLanguageModel.Config(dim=12, num_layers=1, dropout=0.0)
+TRANSFORMER = CausalTransformer.Config(
+    dim=12, num_heads=2, ffn_dim=24, num_layers=1, dropout=0.0, max_length=30
+)
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows = rows
+        self.batching = Batching(**{"shuffle": False, "batch_size": 2, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(model=LSTM, **settings):
+    torch.manual_seed(0)
+    tokenizer = FittedWords.Config(marks=True).build(train_data=ROWS)
+    module = model.build(tokenizer=tokenizer)
+    config = LanguageModeling.Config(**{"block": 3, **settings})
+    return config.build(module=module, tokenizer=tokenizer)
+
+
+def evaluated(task, **batching):
+    return evaluate(task, task.batches(Data(**batching), train=False, seed=1))
+
+
+@pytest.fixture(params=["lstm", "transformer", "stateless lstm"])
+def task(request):
+    stateless = {"stateful": False} if request.param == "stateless lstm" else {}
+    return make(TRANSFORMER if request.param == "transformer" else LSTM, **stateless)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 99])
+def test_every_token_and_byte_counts_once(task, batch_size):
+    found = evaluated(task, batch_size=batch_size)
+    nats = [math.log(row["perplexity"]) * row["tokens"] for row in found.rows]
+    assert [row["tokens"] for row in found.rows] == [len(r["text"].split()) + 1 for r in ROWS]
+    assert [row["text"] for row in found.rows] == [r["text"] for r in ROWS]
+    assert found.values["loss"] == pytest.approx(sum(nats) / TOKENS, rel=1e-4)
+    assert found.values["perplexity"] == pytest.approx(math.exp(found.values["loss"]))
+    bits = sum(nats) / math.log(2) / BYTES
+    assert found.values["bits_per_byte"] == pytest.approx(bits, rel=1e-4)
+    assert found.directions == dict.fromkeys(found.values, "lower")
+
+
+def test_one_stream_is_the_whole_text_read_at_once():
+    task = make()
+    whole = make(block=99)
+    assert evaluated(task, batch_size=1).values == pytest.approx(
+        evaluated(whole, batch_size=1).values
+    )
+    ids = task.text.encode(ROWS, with_targets=False)["text"].values
+    read = torch.tensor([[task.text.eos_idx, *ids]])
+    nats = torch.nn.functional.cross_entropy(task.module(read)[0, :-1], read[0, 1:])
+    assert evaluated(task, batch_size=1).values["loss"] == pytest.approx(nats.item(), rel=1e-5)
+
+
+def test_a_stride_is_every_token_with_its_past():
+    task = make(TRANSFORMER, block=6, stride=1)
+    ids = task.text.encode(ROWS, with_targets=False)["text"].values
+    read = torch.tensor([task.text.eos_idx, *ids])
+    nats = [
+        -task.module(read[None, max(0, at - 6) : at])[0, -1].log_softmax(-1)[read[at]]
+        for at in range(1, len(read))
+    ]
+    found = evaluated(task, batch_size=4).values["loss"]
+    assert found == pytest.approx((sum(nats) / len(nats)).item(), rel=1e-5)
+
+
+def test_training_carries_the_state_and_an_epoch_begins_without():
+    task, other = make(), make()
+    batches = list(task.batches(Data(), train=True, seed=1))
+    losses = [task.training_step(batch).total.item() for batch in batches]
+    alone = [other.training_step(batches[0]).total.item()]
+    assert losses[0] == alone[0]
+    fresh = make()
+    fresh.carried.keep(None)
+    assert fresh.training_step(batches[1]).total.item() != losses[1]
+    assert task.training_step(batches[0]).total.item() == losses[0]
+
+
+def test_the_state_is_a_part_that_is_saved():
+    task = make()
+    first, second, *_ = task.batches(Data(), train=True, seed=1)
+    task.training_step(first)
+    saved = {name: part.state_dict() for name, part in task.parts.items()}
+    wanted = task.training_step(second).total
+    again = make()
+    for name, part in again.parts.items():
+        part.load_state_dict(saved[name])
+    assert torch.equal(again.training_step(second).total, wanted)
+    assert make(TRANSFORMER).parts == make(stateful=False).parts == {}
+
+
+def test_an_evaluation_leaves_the_training_state_alone():
+    one, two = make(), make()
+    for task in (one, two):
+        first, second, *_ = task.batches(Data(), train=True, seed=1)
+        task.training_step(first)
+        if task is one:
+            evaluated(task)
+    assert torch.equal(one.training_step(second).total, two.training_step(second).total)
+
+
+def test_no_gradient_goes_back_to_the_batch_before_and_no_infinity_forward():
+    task = make()
+    first, second, *_ = task.batches(Data(), train=True, seed=1)
+    task.training_step(first)
+    (state,) = (part.state_dict()["state"] for part in task.parts.values())
+    assert not state.requires_grad
+    task.carried.keep(torch.full_like(state, math.inf))
+    assert task.training_step(second).total.isfinite()
+
+
+def test_two_halves_are_the_whole(task):
+    if task.stateful:
+        return
+    whole = list(task.batches(Data(batch_size=99), train=True, seed=1))
+    parts = list(task.batches(Data(batch_size=1), train=True, seed=1))
+    assert len(whole) == 1 < len(parts)
+    total = sum(task.training_step(batch).total for batch in parts)
+    loss = task.training_step(whole[0])
+    assert torch.allclose(loss.total, total, rtol=1e-5)
+    assert loss.count == TOKENS
+
+
+def test_the_loss_is_the_same_by_either_path():
+    from weft.models import fast
+
+    (batch, *_) = make().batches(Data(), train=True, seed=1)
+    found = []
+    for split in (True, False):
+        task = make()
+        fast.use(fast.Fast(split_loss=split))
+        try:
+            loss = task.training_step(batch)
+        finally:
+            fast.use(fast.Fast())
+        loss.total.backward()
+        found.append((loss.total.detach(), task.module.output_weight.grad))
+    assert torch.allclose(found[0][0], found[1][0])
+    assert torch.allclose(found[0][1], found[1][1], atol=1e-6)
+
+
+def test_it_learns_the_rows_by_heart_and_says_them(task):
+    task.config = LanguageModeling.Config(decoding=Decoding(max_length_a=0.0, max_length_b=20))
+    torch.manual_seed(0)
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.02)
+    batches = task.batches(Data(batch_size=1), train=True, seed=1)
+    for _ in range(60):
+        for batch in batches:
+            loss = task.training_step(batch)
+            (loss.total / loss.count).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert evaluated(task, batch_size=1).values["perplexity"] < 2
+    predictor = Predictor(task)
+    answers = predictor(["snooze", "Show ALL"])
+    assert str(answers[0]).endswith("alarm")
+    assert [str(answer) for answer in predictor(["Show ALL", "snooze"])] == [
+        str(answer) for answer in answers[::-1]
+    ]
+    rows = list(predictor.stream(["snooze", ""]))
+    assert all(set(row) == {"text", "prediction", "score"} for row in rows)
+    json.dumps(rows)
+
+
+def test_length_alone_can_end_an_answer():
+    decoding = Decoding(max_length_a=0.0, max_length_b=12, sample=True, n_best=3, seed=4)
+    task = make(until="length", decoding=decoding)
+    task.module.output_bias.data[task.text.eos_idx] = 3.0
+    (answer, again) = Predictor(task)(["set my\nalarm", "set my\nalarm"])
+    assert answer == again
+    assert len(answer.others) == 2
+    for one in (answer, *answer.others):
+        assert "\n" in one.text
+        assert len(one.text.replace("\n", " \n ").split(" ")) >= 12
+    row = task.answer_row(answer)
+    assert [set(other) for other in row["others"]] == [{"prediction", "score"}] * 2
+    assert "\n" not in str(Predictor(make(decoding=decoding))(["set"])[0])
+
+
+def test_unknown_tokens_are_told():
+    task = make()
+    data = Data([{"text": "set what"}])
+    found = evaluate(task, task.batches(data, train=False, seed=1))
+    assert found.details == {
+        "bits_per_byte": "1 of 3 tokens are unknown: their bytes are not scored."
+    }
+    assert evaluated(task).details == {}
+
+
+def test_the_sizes_of_batches():
+    task = make()
+    of = lambda **batching: len(next(iter(task.batches(Data(**batching), train=True, seed=1))))  # noqa: E731
+    assert of(batch_size=4) == 4
+    assert of(batch_size=None, max_tokens=12) == 4
+    assert of(batch_size=None, max_tokens=1) == 1
+    with pytest.raises(UserError, match=r"set batch_size, .* instead of max_tokens=auto"):
+        of(batch_size=None, max_tokens="auto")
+
+
+def test_rows_that_cannot_be_read_are_refused():
+    task = make(TRANSFORMER)
+    with pytest.raises(DataError, match="Row 1 has no column 'text'; its columns: words"):
+        task.batches(Data([{"text": "a"}, {"words": "a"}]), train=True, seed=1)
+    with pytest.raises(DataError, match=r"wants rows with the text 'text', found Tensor"):
+        task.batches([torch.zeros(2)], train=True, seed=1)
+    long = "an " * 30
+    (row,) = Predictor(task).stream([long])
+    assert row["error"] == (
+        "Row 0, column 'text': has 30 tokens, but the model goes on with at most 29. Give the "
+        "last part of the text."
+    )
+    assert "error" not in next(Predictor(task).stream([long[:-3]]))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "message"),
+    [
+        (LSTM, {"block": 0}, "task.block must be at least 1, but is 0"),
+        (LSTM, {"stride": 9}, r"task.stride must be at most task.block \(3\), but is 9"),
+        (LSTM, {"stride": 2}, "task.stride is for blocks that stand alone"),
+        (TRANSFORMER, {"stateful": True}, "a CausalTransformer carries no state"),
+        (TRANSFORMER, {"block": 31}, "the model has positions for 30 tokens"),
+        (LSTM, {"until": "length", "decoding": Decoding(min_length=2)}, "min_length bans the end"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(model, settings, message):
+    with pytest.raises(UserError, match=message):
+        make(model, **settings)
+
+
+def test_another_module_or_text_is_refused():
+    tokenizer = FittedWords.Config(marks=True).build(train_data=ROWS)
+    with pytest.raises(UserError, match=r"needs a weft\.models\.language_model\.LanguageModel"):
+        LanguageModeling.Config().build(module=torch.nn.Linear(1, 1), tokenizer=tokenizer)
+    with pytest.raises(CheckpointError, match="ClassificationText"):
+        make().use_text(ClassificationText(tokenizer, Labels(["a", "b"])))

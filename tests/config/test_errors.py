@@ -2,6 +2,7 @@
 
 import pytest
 
+from weft.config import registries
 from weft.errors import PlanError
 
 
@@ -161,8 +162,7 @@ def test_a_script_with_one_mistake(kitchen, script, message):
         ("env.device=cpu", "'env' is provided by the run and has no settings."),
         (
             "train_data.type=x",
-            "train_data.type: Unknown data 'x'. Known: corpus_pairs, huggingface_pairs, "
-            "text_pairs.",
+            f"train_data.type: Unknown data 'x'. Known: {', '.join(registries.datasets.names())}.",
         ),
     ],
 )

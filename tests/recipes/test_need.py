@@ -49,7 +49,7 @@ def test_one_line_says_it_before_step_1_and_a_second_start_does_not_measure(trai
     (line,) = needed(lines)
     wanted = (
         r"Needed: ([\d.]+) MB of disk for 5 checkpoints of ([\d.]+) MB, of 1,000\.0 GB; "
-        r"about ([\d.,]+) MB of memory at most, of 1,000\.\d GB\."
+        r"about ([\d.,]+) [MG]B of memory at most, of 1,00\d\.\d GB\."
     )
     assert re.fullmatch(wanted, line), line
     info = json.loads((done.folder / "run.json").read_text())["need"]

@@ -11,6 +11,7 @@ import pytest
 from weft.errors import DataError
 from weft.text import MultilingualTokenizer, Seq2SeqText, load_text_path
 from weft.text.description import SavedTextError
+from weft.text.paths import text_paths
 
 ROWS = [
     {"source": "The cat sleeps on the mat.", "target": "Le chat dort sur le tapis."},

@@ -9,6 +9,8 @@ import weft
 from weft.errors import DataError
 
 COLUMNS = "train_data.columns={label: 0, text: 2}"
+WORDS = "tokenizer.type=fitted_words"
+KIM = (WORDS, "model.encoder.widths=[3, 4]")
 FAST = ("optimizer.lr=0.005", "lr_scheduler.type=constant", "lr_scheduler.warmup_steps=0")
 
 
@@ -30,7 +32,13 @@ def tiny(shared_data):
 @pytest.fixture(scope="module")
 def docnn(shared_data, tmp_path_factory):
     tiny = shared_data / "pytext-tiny"
-    words = [*documents(tiny), *FAST, "trainer.max_epochs=25", "trainer.evaluate_every=5 epochs"]
+    words = [
+        *documents(tiny),
+        *KIM,
+        *FAST,
+        "trainer.max_epochs=25",
+        "trainer.evaluate_every=5 epochs",
+    ]
     folder = tmp_path_factory.mktemp("docnn") / "run"
     return weft.train("classification/docnn", words, run_dir=folder)
 
@@ -80,7 +88,7 @@ def test_unseen_rows_are_tested_with_the_labels_they_have(docnn, tiny):
 def test_dense_features_stand_beside_the_text(tiny, tmp_path):
     train = "train_dense_features_tiny.tsv"
     columns = "train_data.columns={label: 0, text: 2, dense: 3}"
-    words = [*documents(tiny, train, columns=columns), *FAST, "dense.type=fitted"]
+    words = [*documents(tiny, train, columns=columns), WORDS, *FAST, "dense.type=fitted"]
     words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
     run = weft.train("classification/bilstm", words, run_dir=tmp_path / "run")
     assert run.result["best"]["accuracy"] == 1.0
@@ -109,3 +117,32 @@ def test_a_score_of_texts_is_learnt_by_heart(tiny, tmp_path):
     for row in rows:
         assert predictor(row["text"]).number == pytest.approx(row["prediction"], abs=1e-4)
         assert 0 <= float(row["score"]) <= 5
+
+
+def test_a_run_begins_with_the_vectors_of_a_file_and_is_loaded_without_it(tiny, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text((tiny / "test_embed.raw").read_text())
+    embedding = ["model.embedding.dim=5", f"model.embedding.vectors={vectors}"]
+    words = [*documents(tiny), *KIM, *embedding, "model.embedding.frozen=true"]
+    run = weft.train("classification/docnn/local", words, run_dir=tmp_path / "run")
+    line = f"Word vectors of {vectors}: 4 of 47 words have one of its 10 vectors (8.5 %)."
+    assert line in (run.folder / "log.txt").read_text()
+    vectors.unlink()
+    task = weft.load(run.folder).task
+    number = task.text.ingredients["tokenizer"].numbers["is"]
+    found = task.module.text.embedding.tokens.weight[number].tolist()
+    assert found == pytest.approx([0.17873, -0.10689, 0.069695, -0.20678, 0.037157])
+
+
+@pytest.mark.parametrize("name", ["averaging", "bilstm", "docnn", "transformer"])
+def test_every_experiment_has_a_tiny_variant_that_runs(name, tiny, tmp_path):
+    words = documents(tiny, valid="test_data_tiny.tsv")
+    run = weft.train(f"classification/{name}/local", words, run_dir=tmp_path / "run")
+    assert run.result["steps"] == 20
+    assert weft.load(run.folder)("set an alarm").label
+
+
+def test_the_tiny_variant_of_regression_runs(tiny, tmp_path):
+    words = documents(tiny, "sts_tiny.tsv", columns="train_data.columns={text: 7, score: 9}")
+    run = weft.train("regression/docnn/local", words, run_dir=tmp_path / "run")
+    assert run.result["steps"] == 20

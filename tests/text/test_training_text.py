@@ -8,7 +8,8 @@ import tracemalloc
 import pytest
 
 from weft.data import TextPairs
-from weft.errors import UserError
+from weft.data.text_rows import TextRows
+from weft.errors import DataError, UserError
 from weft.text import FittedTokenizer, fitted, training_text
 from weft.text.fitted import Kind
 from weft.text.training_text import TrainingText
@@ -137,3 +138,36 @@ def test_a_changed_alphabet_is_refused(content, pairs, tmp_path):
     message = f"{path} holds no alphabet: it was changed. Delete it; it is made again."
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         fit("characters", pairs(), tmp_path)
+
+
+def test_only_the_named_columns_are_taken():
+    rows = [{"label": "ham", "text": "a", "n": 3}, {"label": "spam", "text": "b", "n": 4}]
+    with training_text.training_text(rows, ["text"]) as text:
+        assert list(text) == ["a", "b"]
+    with (
+        pytest.raises(
+            DataError, match=r"Row 0, column 'n': wanted text to fit .*, found int. Name"
+        ),
+        training_text.training_text(rows) as text,
+    ):
+        list(text)
+    with (
+        pytest.raises(DataError, match=r"Row 0 of train_data has no column 'words' to fit the"),
+        training_text.training_text(rows, ["words"]) as text,
+    ):
+        list(text)
+
+
+def test_other_columns_of_a_file_are_another_tokenizer(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("ham\tsee you\nspam\tcash\n")
+    data = TextRows.Config(path=path).build()
+    found = {}
+    for columns in ((), ("text",), ("label", "text")):
+        with training_text.training_text(data, columns) as text:
+            found[text.key] = list(text)
+    assert list(found.values()) == [
+        ["ham", "see you", "spam", "cash"],
+        ["see you", "cash"],
+        ["ham", "see you", "spam", "cash"],
+    ]

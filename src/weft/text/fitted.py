@@ -74,6 +74,8 @@ class FittedTokenizer(Component):
         for sentencepiece, unigram)."""
         lowercase: bool = False
         """Whether texts are written small first (bpe, wordpiece, words)."""
+        columns: tuple[str, ...] = ()
+        """The columns of the rows whose text it is fitted on; empty: all of them."""
         source_langs: tuple[str, ...] = ("source",)
         """Languages of the source side."""
         target_langs: tuple[str, ...] = ("target",)
@@ -105,7 +107,7 @@ class FittedTokenizer(Component):
             langs = {"source_langs": self.source_langs, "target_langs": self.target_langs}
             if self.kind == "bytes":
                 return self._bytes(langs)
-            with training_text(train_data) as text:
+            with training_text(train_data, self.columns) as text:
                 if self.kind == "sentencepiece":
                     return self._sentencepiece(text, langs)
                 if self.kind == "characters":

@@ -5,11 +5,11 @@ import itertools
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 
 __all__ = ["TrainingText", "training_text"]
 
@@ -64,8 +64,10 @@ class TrainingText:
 
 
 @contextmanager
-def training_text(rows: Iterable[Mapping[str, str]]) -> Iterator[TrainingText]:
-    """The text of rows, of every column of each.
+def training_text(
+    rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()
+) -> Iterator[TrainingText]:
+    """The text of rows.
 
     weft's own data knows a fingerprint of itself: its rows are read only when the texts are asked
     for. Rows of a user's own code may be others when they are read again, so they are read once,
@@ -73,9 +75,11 @@ def training_text(rows: Iterable[Mapping[str, str]]) -> Iterator[TrainingText]:
 
     Args:
         rows: Rows of text.
+        columns: The columns whose text it is; none for all of them.
 
     Raises:
         UserError: They are no rows.
+        DataError: A row lacks a column, or has there what is no text.
 
     Example:
         >>> with training_text([{"source": "Hi.", "target": "Salut."}]) as text:
@@ -84,11 +88,12 @@ def training_text(rows: Iterable[Mapping[str, str]]) -> Iterator[TrainingText]:
     """
     fingerprint = getattr(rows, "fingerprint", None)
     if callable(fingerprint) and type(rows).__module__.startswith("weft."):
-        yield TrainingText(f"data {fingerprint()}", lambda: _texts(rows))
+        of = f" of {', '.join(columns)}" if columns else ""
+        yield TrainingText(f"data {fingerprint()}{of}", lambda: _texts(rows, columns))
         return
     digest = hashlib.sha256()
     with tempfile.SpooledTemporaryFile(max_size=HELD_BYTES, prefix="weft-text-") as kept:
-        for text in _texts(rows):
+        for text in _texts(rows, columns):
             line = json.dumps(text).encode() + b"\n"  # also of half a surrogate pair
             digest.update(line)
             kept.write(line)
@@ -107,11 +112,22 @@ def _kept(file: IO[bytes]) -> Iterator[str]:
             yield json.loads(line)
 
 
-def _texts(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    for row in rows:
+def _texts(rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()) -> Iterator[str]:
+    for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise UserError(
                 "A fitted tokenizer needs train_data that yields rows of text; "
                 f"found {type(row).__name__}. Give 'tokenizer' its own training text instead."
             )
-        yield from row.values()
+        for name in columns or row:
+            if name not in row:
+                raise DataError(
+                    f"Row {number} of train_data has no column '{name}' to fit the tokenizer on; "
+                    f"it has: {', '.join(map(str, row))}. Name the columns by tokenizer.columns."
+                )
+            if not isinstance(row[name], str):
+                raise DataError(
+                    f"Row {number}, column '{name}': wanted text to fit the tokenizer on, found "
+                    f"{type(row[name]).__name__}. Name the columns of text by tokenizer.columns."
+                )
+            yield row[name]

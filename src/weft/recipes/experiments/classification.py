@@ -12,6 +12,7 @@ from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
 from weft.tasks.classification import DocumentClassification
+from weft.text.fitted import FittedTokenizer
 from weft.text.labels import FittedLabels
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
@@ -34,14 +35,18 @@ LOCAL = WordEmbedding.Config(dim=16)
 
 
 def classification(
-    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 10
+    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 8
 ) -> Recipe:
-    """A recipe that trains a classifier on rows of a label and a text."""
+    """A recipe that trains a classifier on rows of a label and a text.
+
+    Its tokens are pieces of words: numbers, names and misspelt words that training did not have
+    still have known parts.
+    """
     return Recipe(
         doc=doc,
         train_data=TextRows.Config(path=Path("data/train.tsv")),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
-        tokenizer=FittedWords.Config(),
+        tokenizer=FittedTokenizer.Config(kind="bpe", vocab_size=2000, columns=("text",)),
         labels=FittedLabels.Config(),
         model=model,
         task=DocumentClassification.Config(),
@@ -54,11 +59,12 @@ def classification(
 
 
 def local(doc: str, encoder: SequenceEncoder.Config) -> Recipe:
-    """A tiny model and twenty steps: whether all fits together, in seconds."""
+    """A tiny model of words and twenty steps: whether all fits together, in seconds."""
     return Recipe(
         doc=doc,
         **classification(doc, Classifier.Config(embedding=LOCAL, encoder=encoder)).ingredients
         | {
+            "tokenizer": FittedWords.Config(),  # of few rows, too, as no number of pieces is
             "lr_scheduler": Linear.Config(warmup_steps=5),
             "trainer": Trainer.Config(max_steps=20, selection=Selection.Config(metric="accuracy")),
         },
@@ -67,9 +73,11 @@ def local(doc: str, encoder: SequenceEncoder.Config) -> Recipe:
 
 @register_experiment("classification/docnn")
 def classification_docnn() -> Recipe:
-    """A convolutional network over words (Kim 2014)."""
+    """A convolutional network (Kim 2014) over pieces of words."""
+    encoder: SequenceEncoder.Config = CnnEncoder.Config(widths=(2, 3, 4, 5))
     return classification(
-        "Train a convolutional classifier of documents (Kim 2014).", Classifier.Config()
+        "Train a convolutional classifier of documents (Kim 2014).",
+        Classifier.Config(encoder=encoder),
     )
 
 

@@ -26,6 +26,8 @@ class _VocabInfo(Protocol):
     def size(self) -> int: ...
     @property
     def pad_idx(self) -> int: ...
+    @property
+    def unk_idx(self) -> int: ...
 
 
 class _HasVocabInfo(Protocol):
@@ -46,7 +48,7 @@ class Tagger(Component, nn.Module):
 
     Example:
         >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
         >>> model = Tagger.Config(crf=True).build(tokenizer=tokenizer, labels="abcdef")
         >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
         torch.Size([2, 3, 6])
@@ -66,6 +68,9 @@ class Tagger(Component, nn.Module):
         """What makes each word's vector know its text."""
         dropout: float = 0.4
         """Probability of dropping a feature before and behind the encoder, in training."""
+        word_dropout: float = 0.0
+        """Probability of taking a word for the unknown one in training: what is left of it are its
+        characters and its neighbours, as of a word that training never saw."""
         crf: bool = False
         """Whether a conditional random field scores whole sequences of labels."""
         constrained: bool = True
@@ -74,8 +79,9 @@ class Tagger(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no probability."""
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"model.dropout must be from 0 to below 1, but is {self.dropout}.")
+            for name in ("dropout", "word_dropout"):
+                if not 0 <= (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
 
     config: Config
     crf: LinearChainCrf | None
@@ -90,6 +96,7 @@ class Tagger(Component, nn.Module):
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
+        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
         self.embedding: WordEmbedding = config.embedding.build(
             vocabulary_size=info.size, pad_idx=info.pad_idx
         )
@@ -99,7 +106,7 @@ class Tagger(Component, nn.Module):
             self.characters = config.characters.build(
                 size=characters.size, pad_idx=characters.pad_idx
             )
-            dim += config.characters.filters
+            dim += self.characters.out_dim
         self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
         self.dropout = Dropout(config.dropout)
         self.scores = nn.Linear(self.encoder.out_dim, len(labels))
@@ -119,13 +126,21 @@ class Tagger(Component, nn.Module):
         """
         if not words.shape[1]:
             return self.scores.weight.new_zeros(len(words), 0, self.scores.out_features)
-        x = self.embedding(words)
+        x = self.embedding(self._hidden(words))
         if self.characters is not None and characters is not None:
             x = torch.cat([x, self.characters(characters)], dim=-1)
         # No encoder takes a text without a word; what it says of one is at padding.
         states = self.encoder(self.dropout(x), lengths.clamp(min=1))
         out: Tensor = self.scores(self.dropout(states))
         return out
+
+    def _hidden(self, words: Tensor) -> Tensor:
+        """Ids of which some are the unknown word's, in training. *Shape:* :math:`(B,T)`."""
+        share = self.config.word_dropout
+        if not (self.training and share):
+            return words
+        dropped = torch.rand(words.shape, device=words.device) < share
+        return words.masked_fill(dropped & (words != self.pad_idx), self.unk_idx)
 
 
 class _Characters(Protocol):

@@ -36,17 +36,22 @@ class CharacterCnn(Component, nn.Module):
         dim: int = 30
         """Features of a character."""
         filters: int = 30
-        """Filters, each a feature of the word."""
-        width: int = 3
+        """Filters of each width, each a feature of the word."""
+        widths: tuple[int, ...] = (3,)
         """How many characters a filter sees."""
         dropout: float = 0.0
         """Probability of dropping a feature of a character in training."""
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            for name in ("dim", "filters", "width"):
+            for name in ("dim", "filters"):
                 if (value := getattr(self, name)) < 1:
                     raise UserError(f"characters.{name} must be at least 1, but is {value}.")
+            if not self.widths or min(self.widths) < 1:
+                raise UserError(
+                    "characters.widths must be one width at least, each at least 1, "
+                    f"but is {list(self.widths)}."
+                )
             if not 0 <= self.dropout < 1:
                 raise UserError(
                     f"characters.dropout must be from 0 to below 1, but is {self.dropout}."
@@ -56,10 +61,13 @@ class CharacterCnn(Component, nn.Module):
 
     def __init__(self, config: Config, *, size: int, pad_idx: int) -> None:
         nn.Module.__init__(self)
-        self.config, self.pad_idx, self.out_dim = config, pad_idx, config.filters
+        self.config, self.pad_idx = config, pad_idx
+        self.out_dim = config.filters * len(config.widths)
         self.characters = token_table(size, config.dim, pad_idx=pad_idx)
         self.dropout = Dropout(config.dropout)
-        self.filters = nn.Conv1d(config.dim, config.filters, config.width)
+        self.filters = nn.ModuleList(
+            [nn.Conv1d(config.dim, config.filters, width) for width in config.widths]
+        )
 
     @override
     def forward(self, characters: Tensor) -> Tensor:
@@ -76,11 +84,14 @@ class CharacterCnn(Component, nn.Module):
         words = real.any(dim=-1)
         # Half of a batch's places are padding or short words' ends: only words are computed.
         ids, own = characters[words], real[words]
-        out = characters.new_zeros(*words.shape, self.out_dim, dtype=self.filters.weight.dtype)
-        if not len(ids):
-            return out
-        before = self.config.width // 2
         x = self.dropout(self.characters(ids)).transpose(1, 2)
-        found = self.filters(F.pad(x, (before, self.config.width - 1 - before)))
-        found = found.masked_fill(~own[:, None], -torch.inf).amax(dim=-1)
-        return out.to(found.dtype).index_put((words,), found)
+        if not len(ids):
+            return x.new_zeros(*words.shape, self.out_dim)
+        found = []
+        for width, conv in zip(self.config.widths, self.filters, strict=True):
+            before = width // 2
+            each = conv(F.pad(x, (before, width - 1 - before)))
+            found.append(each.masked_fill(~own[:, None], -torch.inf).amax(dim=-1))
+        features = torch.cat(found, dim=1)
+        out = features.new_zeros(*words.shape, self.out_dim)
+        return out.index_put((words,), features)

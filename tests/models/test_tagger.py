@@ -1,0 +1,88 @@
+"""The tagger: padding has no part, words that are hidden in training, every parameter learns."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.tagger import Tagger
+
+TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0, unk_idx=1))
+CHARACTERS = SimpleNamespace(size=9, pad_idx=0)
+LABELS = ["O", "B-x", "I-x"]
+ENCODERS = {
+    "lstm": LstmEncoder.Config(hidden_dim=4),
+    "self_attention": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=8),
+}
+
+
+def made(encoder, *, characters=True, **settings):
+    torch.manual_seed(0)
+    config = Tagger.Config(embedding=WordEmbedding.Config(dim=6), encoder=encoder, **settings)
+    given = {"characters": CHARACTERS} if characters else {}
+    return config.build(tokenizer=TOKENIZER, labels=LABELS, **given)
+
+
+@pytest.fixture(params=ENCODERS)
+def model(request):
+    return made(ENCODERS[request.param], dropout=0.0, crf=True)
+
+
+WORDS = torch.tensor([[5, 6, 7, 8], [9, 0, 0, 0], [0, 0, 0, 0], [2, 3, 0, 0]])
+LENGTHS = torch.tensor([4, 1, 0, 2])
+SPELLED = (
+    torch.randint(4, 9, (4, 4, 5), generator=torch.Generator().manual_seed(1))
+    * (torch.arange(4) < LENGTHS[:, None])[..., None]
+)
+
+
+def test_a_text_alone_is_as_beside_longer_ones(model):
+    model.eval()
+    together = model(WORDS, LENGTHS, SPELLED)
+    assert together.shape == (4, 4, 3)
+    for row, length in enumerate(LENGTHS.tolist()):
+        alone = model(
+            WORDS[row : row + 1, :length],
+            LENGTHS[row : row + 1],
+            SPELLED[row : row + 1, :length],
+        )
+        assert alone.shape == (1, length, 3)
+        assert torch.allclose(alone[0], together[row, :length], atol=1e-5)
+
+
+def test_every_parameter_gets_a_gradient(model):
+    real = torch.arange(4) < LENGTHS[:, None]
+    scores = model(WORDS, LENGTHS, SPELLED)
+    model.crf.log_likelihood(scores, torch.ones_like(WORDS), real).sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+
+
+def test_hidden_words_are_hidden_in_training_only():
+    encoder = AveragingEncoder.Config(word_dropout=0.0)
+    model = made(encoder, characters=False, dropout=0.0, word_dropout=0.5)
+    words = torch.arange(2, 20).repeat(50, 1)
+    lengths = torch.full((50,), 18)
+    unknown = model.eval()(torch.ones(1, 1, dtype=torch.int64), torch.tensor([1]))[0, 0]
+    hidden = (model.train()(words, lengths) == unknown).all(-1)
+    assert 0.4 < hidden.float().mean() < 0.6
+    assert not (model.eval()(words, lengths) == unknown).all(-1).any()
+    kept = model.train()(torch.zeros(50, 18, dtype=torch.int64), lengths)
+    assert (kept == kept[0, 0]).all()  # padding is not taken for a word
+
+
+def test_the_random_field_can_be_told_to_leave_schemes_alone():
+    free = made(ENCODERS["lstm"], crf=True, constrained=False)
+    assert free.crf.penalty.abs().sum() == 0
+    assert made(ENCODERS["lstm"], crf=True).crf.penalty.min() < 0
+    assert made(ENCODERS["lstm"]).crf is None
+
+
+@pytest.mark.parametrize("name", ["dropout", "word_dropout"])
+def test_settings_that_cannot_be_are_refused(name):
+    with pytest.raises(UserError, match=rf"^model.{name} must be from 0 to below 1, but is 1.0"):
+        Tagger.Config(**{name: 1.0})

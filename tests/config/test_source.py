@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from weft.config import registries
+from weft.config.ingredient import REPLACEABLE
 from weft.config.key import run_key
 from weft.config.nodes import untyped
 from weft.config.plan import make_plan
@@ -46,6 +47,46 @@ except ImportError:
     assert list(table.ingredients) == ["Alias", "shown", "f", "C", "g", "h"]
     assert str(table.ingredients["g"].place) == "recipe.py:12:5"
     assert table.doc == "Doc."
+
+
+STANDARD_NAMES = (
+    "tokenizer", "labels", "dense", "model", "module", "task", "optimizer", "lr_scheduler",
+    "trainer", "train_data", "valid_data", "test_data", "reporters", "callbacks",
+)  # fmt: skip
+
+
+def test_the_tested_names_are_all_that_a_recipe_replaces():
+    assert set(STANDARD_NAMES) == REPLACEABLE
+
+
+@pytest.mark.parametrize("name", STANDARD_NAMES)
+def test_an_object_under_a_standard_name_is_refused(kitchen, name):
+    script = f"class Made: ...\n\nif True:\n    {name} = [1]\n"
+    assert error(lambda: kitchen.table(script)) == (
+        f"recipe.py:4:5: the ingredient '{name}' is a list; wanted a Config, a component, a "
+        f"function, a class or like(...). An object is given by a function: def {name}(): "
+        "return ..."
+    )
+    assert f"'{name}' is a Made; wanted" in error(
+        lambda: kitchen.table(f"class Made: ...\n{name}: object = Made()\n")
+    )
+    given = kitchen.table(f"def {name}(): return [1]\n")
+    assert given.ingredients[name].value() == [1]
+    assert name not in kitchen.table(f"from pathlib import Path as {name}\n").ingredients
+    assert name not in kitchen.table(f"import json as {name}\n").ingredients
+
+
+def test_none_is_refused_where_a_default_would_be_used(kitchen):
+    names = [*STANDARD_NAMES, "anything_else"]
+    message = error(lambda: kitchen.table("".join(f"{name} = None\n" for name in names)))
+    found = [line.split("'")[1] for line in message.splitlines()]
+    assert found == ["module", "task", "optimizer", "lr_scheduler", "trainer", "reporters"]
+    assert "recipe.py:5:1: the ingredient 'module' is a NoneType; wanted a Config" in message
+
+
+def test_only_what_a_standard_name_is_bound_to_last_counts(kitchen):
+    table = kitchen.table("env = 1\nsizes = [1]\ntask = [1]\ndef task(): ...\n")
+    assert list(table.ingredients) == ["task"]
 
 
 def test_local_modules_import_and_each_script_has_its_own(kitchen, tmp_path):

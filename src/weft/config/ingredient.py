@@ -16,8 +16,9 @@ from weft.config.kinds import hints
 from weft.errors import Place
 
 __all__ = [
-    "MISSING", "STANDARD", "BuiltFrom", "Ingredient", "Like", "Parameter", "Table",
-    "as_config", "dependencies_of", "is_ingredient", "parameters_of", "settings_of",
+    "MISSING", "REPLACEABLE", "STANDARD", "WITH_DEFAULT", "BuiltFrom", "Ingredient", "Like",
+    "Parameter", "Table", "as_config", "dependencies_of", "is_ingredient", "parameters_of",
+    "settings_of",
 ]  # fmt: skip
 
 
@@ -35,6 +36,12 @@ STANDARD = (
     "tokenizer", "labels", "model", "module", "task", "optimizer", "lr_scheduler", "trainer",
     "train_data", "valid_data", "test_data", "reporters", "callbacks", "env", "xp", "entry_point",
 )  # fmt: skip
+
+REPLACEABLE = frozenset({*STANDARD, "dense"}) - {"env", "xp", "entry_point"}
+"""Names that mean the same in every recipe: a script that binds one wants it to be used."""
+
+WITH_DEFAULT = frozenset({"module", "task", "optimizer", "lr_scheduler", "trainer", "reporters"})
+"""Those that are something where a recipe says nothing; ``None`` for another is what it is then."""
 
 
 @dataclass(frozen=True)

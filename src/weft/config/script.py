@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from weft.config.imports import file_of, is_local, local_files
-from weft.config.ingredient import Ingredient, Table, is_ingredient
+from weft.config.ingredient import REPLACEABLE, WITH_DEFAULT, Ingredient, Table, is_ingredient
 from weft.config.recipe import Recipe
 from weft.errors import Place, UserError
 
@@ -44,6 +44,7 @@ def load_script(path: Path) -> Table:
         except (Exception, SystemExit) as error:
             raise UserError(_failure(error, path)) from error
     ingredients = _ingredients(tree, vars(module), str(path))
+    _refuse_objects(tree, vars(module), str(path))
     doc = ast.get_docstring(tree) or ""
     return Table(
         path.stem, ingredients, doc, path, source, module, tuple(local_files(tree, folder))
@@ -68,10 +69,7 @@ def table_of_recipe(recipe: Recipe, *, name: str = "recipe", place: Place | None
         elif is_ingredient(value):
             found[key] = Ingredient(key, value, place)
         else:
-            raise UserError(
-                f"{place}: the ingredient '{key}' is a {type(value).__name__}; wanted a Config, a "
-                f"component, a function, a class or like(...)."
-            )
+            raise UserError(_no_ingredient(place, key, value))
     return Table(name, found, recipe.doc, swaps=swaps)
 
 
@@ -162,6 +160,30 @@ def _ingredients(tree: ast.Module, names: Mapping[str, Any], source: str) -> dic
             place = Place(source, node.lineno, node.col_offset + 1)
             found[name] = Ingredient(name, names[name], place)
     return found
+
+
+def _refuse_objects(tree: ast.Module, names: Mapping[str, Any], source: str) -> None:
+    """A standard name bound to an object: the default would be used in its place, and not said."""
+    problems = {}
+    for name, node in _bound_names(tree.body):
+        if name not in REPLACEABLE or name not in names or is_ingredient(names[name]):
+            continue
+        if names[name] is None and name not in WITH_DEFAULT:
+            continue
+        place = Place(source, node.lineno, node.col_offset + 1)
+        problems[name] = (
+            f"{_no_ingredient(place, name, names[name])} "
+            f"An object is given by a function: def {name}(): return ..."
+        )
+    if problems:
+        raise UserError("\n".join(problems.values()))
+
+
+def _no_ingredient(place: Place, name: str, value: object) -> str:
+    return (
+        f"{place}: the ingredient '{name}' is a {type(value).__name__}; wanted a Config, a "
+        f"component, a function, a class or like(...)."
+    )
 
 
 def _bound_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:

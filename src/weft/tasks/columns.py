@@ -7,6 +7,7 @@ answers of scores. Batches, evaluation, prediction and what is refused come from
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.columns.column import Column
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import Encoded
+from weft.text.word_vectors import read_word_vectors
 from weft.text.words import WordTokenizer
 
 __all__ = ["ColumnsTask"]
@@ -60,19 +62,21 @@ class ColumnsTask(Task):
     @override
     def initialize(self) -> list[str]:
         """Reads the files of word vectors that the module's embeddings name."""
-        lines = []
-        for layer in self.module.modules():
-            if isinstance(layer, WordEmbedding) and layer.config.vectors is not None:
-                tokenizer = self.text.ingredients.get("tokenizer")
-                if not isinstance(tokenizer, WordTokenizer):
-                    raise UserError(
-                        f"The vectors of {layer.config.vectors} are of words, but the tokenizer "
-                        "has other tokens. Use tokenizer.type=fitted_words, or leave out "
-                        "embedding.vectors."
-                    )
-                small = tokenizer.config.lowercase
-                lines.append(layer.begin(tokenizer.numbers, lowercase=small))
-        return lines
+        layers = [m for m in self.module.modules() if isinstance(m, WordEmbedding)]
+        return [self._begin(layer, path) for layer in layers if (path := layer.config.vectors)]
+
+    def _begin(self, layer: WordEmbedding, path: Path) -> str:
+        """Gives a layer the vectors of a file; says how many words have one."""
+        tokenizer = self.text.ingredients.get("tokenizer")
+        if not isinstance(tokenizer, WordTokenizer):
+            raise UserError(
+                f"The vectors of {path} are of words, but the tokenizer has other tokens. Use "
+                "tokenizer.type=fitted_words, or leave out embedding.vectors."
+            )
+        words, lowercase = tokenizer.numbers, tokenizer.config.lowercase
+        found = read_word_vectors(path, words, layer.config.dim, lowercase=lowercase)
+        layer.begin(torch.from_numpy(found.ids), torch.from_numpy(found.vectors))
+        return f"Word vectors of {path}: {found.coverage}."
 
     # -- what a subclass says
 

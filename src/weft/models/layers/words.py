@@ -1,6 +1,5 @@
 """Vectors of words: a table that is trained, or begins with those of a file."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import final
 
@@ -13,7 +12,6 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
-from weft.text.word_vectors import read_word_vectors
 
 __all__ = ["WordEmbedding"]
 
@@ -60,29 +58,16 @@ class WordEmbedding(Component, nn.Module):
         self.tokens.weight.requires_grad_(not config.frozen)
         self.dropout = Dropout(config.dropout)
 
-    def begin(self, words: Mapping[str, int], *, lowercase: bool) -> str:
-        """Takes the vectors of the file ``vectors``; words that it has not keep random ones.
+    def begin(self, ids: Tensor, vectors: Tensor) -> None:
+        """Takes vectors in place of random ones.
 
         Args:
-            words: The id of each word.
-            lowercase: The words are lower-case ones, whatever they are in the file.
-
-        Returns:
-            How many words have a vector.
-
-        Raises:
-            UserError: There is no such file, it has none of the words, or vectors of another size.
-            DataError: One of its lines is bad.
+            ids: The tokens. *Shape:* :math:`(N)`.
+            vectors: Their vectors. *Shape:* :math:`(N,D)`.
         """
-        assert self.config.vectors is not None, "the settings name a file"
-        path, dim = self.config.vectors, self.config.dim
-        found = read_word_vectors(path, words, dim, lowercase=lowercase)
         weight = self.tokens.weight
         with torch.no_grad():
-            weight[torch.from_numpy(found.ids).to(weight.device)] = torch.from_numpy(
-                found.vectors
-            ).to(weight)
-        return f"Word vectors of {path}: {found.coverage}."
+            weight[ids.to(weight.device)] = vectors.to(weight)
 
     @override
     def forward(self, ids: Tensor) -> Tensor:

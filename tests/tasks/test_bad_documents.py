@@ -6,7 +6,7 @@ import pytest
 
 import weft
 from weft.data.text_rows import TextRows
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 
 GOOD = "ham\tsee you at home\nspam\twin cash now\nham\tlate\n"
 QUIET = ("reporters.console=false", "reporters.html=false", "trainer.max_steps=3")
@@ -73,6 +73,31 @@ def test_the_labels_of_another_task_are_refused_at_the_first_row_that_has_none(t
 def test_a_row_without_a_label_is_a_bad_row(train):
     with pytest.raises(DataError, match=r"train.tsv:2 \(byte 6\): column 'label' is empty"):
         train(rows="ham\ta\n \tb\n")
+
+
+def test_rows_may_have_no_label_where_they_have_several(train):
+    rows = "a, b\tone\n\ttwo\nb\tthree\n"
+    words = ["labels.multiple=true", "labels.separator=,", "trainer.selection.metric=micro_f1"]
+    with pytest.raises(DataError, match=r"train.tsv:2 .*column 'label' is empty"):
+        train(*words, rows=rows, valid=rows)
+    run = train(*words, "train_data.may_be_empty=[label]", rows=rows, valid=rows)
+    (found,) = weft.evaluate(run.folder).values()
+    assert [row["label"] for row in found.rows] == ["a, b", "", "b"]
+    assert found.values["label/b/support"] == 2
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
+def test_a_column_that_may_be_empty_is_so_in_every_format(suffix, file):
+    text = {"tsv": "a\tx\n\ty\n", "csv": "a,x\n,y\n", "jsonl": '{"label": "a", "text": "x"}\n'}
+    text["jsonl"] += '{"label": "", "text": "y"}\n'
+    path = file(f"rows.{suffix}", text[suffix])
+    rows, _ = rows_of(path, may_be_empty=("label",))
+    assert [dict(row) for row in rows] == [
+        {"label": "a", "text": "x"},
+        {"label": "", "text": "y"},
+    ]
+    with pytest.raises(UserError, match=r"may_be_empty: wanted names of columns \(label, text\), "):
+        rows_of(path, may_be_empty=("topics",))
 
 
 def test_a_missing_column_names_the_file_and_its_line(train):

@@ -1,7 +1,13 @@
 """Rows of a file with columns of any names: what most tasks train on."""
 
+from dataclasses import replace
+
+from typing_extensions import override
+
 from weft.config import registries
+from weft.data.formats.row_format import RowFormat
 from weft.data.text_pairs import TextPairs
+from weft.errors import UserError
 
 __all__ = ["TextRows"]
 
@@ -27,5 +33,38 @@ class TextRows(TextPairs):
         (from 0) or its name in the header. CoNLL: likewise, without a header; a position below 0
         is from the end. Other formats: names of keys or columns; or each name
         with the file's name for it, where a.b is the field b of a."""
+        optional: tuple[str, ...] = ()
+        """Columns that a row may have empty; a row with any other one empty is bad."""
         batch_size: int | None = 32
         """Rows of one optimizer step, over all ranks; null where max_tokens decides."""
+        may_be_empty: tuple[str, ...] = ()
+        """Columns that a row may leave empty, as one of several labels of a text that has none: an
+        empty text, and no bad row."""
+
+    config: Config
+
+    @override
+    def _format(self) -> RowFormat:
+        layout, free = super()._format(), self.config.may_be_empty
+        unknown = [name for name in free if name not in layout.columns]
+        if unknown:
+            raise UserError(
+                f"may_be_empty: wanted names of columns ({', '.join(layout.columns)}), found "
+                f"{unknown[0]!r}."
+            )
+        required = tuple(name for name in layout.required if name not in free)
+        return replace(layout, required=required)
+
+    config: Config
+
+    @override
+    def _format(self) -> RowFormat:
+        layout, optional = super()._format(), self.config.optional
+        unknown = next((name for name in optional if name not in layout.columns), None)
+        if unknown is not None:
+            raise UserError(
+                f"optional: wanted names of columns ({', '.join(layout.columns)}), "
+                f"found {unknown!r}."
+            )
+        required = (name for name in layout.required if name not in optional)
+        return replace(layout, required=tuple(required))

@@ -48,3 +48,22 @@ def test_settings_that_a_conll_file_cannot_have_are_refused(tmp_path, setting):
     (name,) = setting
     with pytest.raises(UserError, match=f"^{name}: a conll file has no header .* leave {name} out"):
         written(tmp_path, "a.conll", CONLL, **setting)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
+def test_a_column_that_is_optional_may_be_empty(tmp_path, name):
+    lines = {
+        "a.tsv": "x\t\twake me\nx\tO O\twake me\n",
+        "a.csv": "x,,wake me\nx,O O,wake me\n",
+        "a.jsonl": '{"label": "x", "slots": "", "text": "wake me"}\n'
+        '{"label": "x", "slots": "O O", "text": "wake me"}\n',
+    }[name]
+    columns = ("label", "slots", "text")
+    rows = list(written(tmp_path, name, lines, columns=columns, optional=("slots",)))
+    assert [row["slots"] for row in rows] == ["", "O O"]
+    with pytest.raises(DataError, match="column 'slots' is empty"):
+        written(tmp_path, name, lines, columns=columns).read()
+    with pytest.raises(
+        UserError, match=r"wanted names of columns \(label, slots, text\), found 'a'"
+    ):
+        written(tmp_path, name, lines, columns=columns, optional=("a",))

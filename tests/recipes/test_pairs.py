@@ -41,7 +41,8 @@ def test_parameters_are_as_many_as_pytext_has(name, file, columns, parameters, s
     path = shared_data / TINY.format(file)
     settings = [f"train_data.path={path}", f"train_data.columns={json.dumps(columns)}"]
     if name == "classification":
-        settings.append("tokenizer.min_count=1")
+        settings += ["tokenizer.min_count=1", "model.encoder.hidden_dim=32"]
+        settings += ["model.pooling=null", "model.hidden=[]"]
     task = weft.create_task(f"pairs/{name}", settings)
     assert sum(p.numel() for p in task.module.parameters()) == parameters
 

@@ -10,6 +10,7 @@ from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
 from weft.models.pairs import PairClassifier, PairRegressor, Ranker
+from weft.models.poolings import MaxPooling, Pooling
 from weft.tasks.pairs import PairClassification, PairRegression
 from weft.tasks.ranking import QueryDocumentRanking
 from weft.text.labels import FittedLabels
@@ -47,7 +48,7 @@ def pairs(
         ingredients: The model, the task, and what else they need.
     """
     selection = Selection.Config(metric=metric)
-    whole = Trainer.Config(max_epochs=10, selection=selection)
+    whole = Trainer.Config(max_epochs=6, selection=selection)
     short = Trainer.Config(max_steps=LOCAL_STEPS, selection=selection)
     return Recipe(
         doc=doc,
@@ -76,8 +77,11 @@ def classification(model: PairClassifier.Config, *, local: bool = False) -> Reci
 
 @register_experiment("pairs/classification")
 def pairs_classification() -> Recipe:
-    """A BiLSTM for both texts, and what their vectors share; rows of label, text1, text2."""
-    return classification(PairClassifier.Config())
+    """A BiLSTM for both texts (Conneau et al. 2017); rows of label, text1, text2."""
+    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
+    pooling: Pooling.Config = MaxPooling.Config()
+    model = PairClassifier.Config(encoder=encoder, pooling=pooling, hidden=(128,))
+    return classification(model)
 
 
 @register_experiment("pairs/classification/local")

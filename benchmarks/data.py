@@ -245,8 +245,10 @@ def measure(peer: str, path: Path, model: Path) -> dict[str, float]:
     return {"pairs": pairs, "wall_s": wall, "cpu_s": cpu, "padding": 1 - held / cells}
 
 
-def run(args: argparse.Namespace, cache: Path) -> dict[str, list[dict[str, float]]]:
-    """All repetitions of all peers that are installed, in turn."""
+def run(
+    args: argparse.Namespace, cache: Path
+) -> tuple[dict[str, list[dict[str, float]]], dict[str, str]]:
+    """All repetitions of all peers that are installed, in turn; those that failed, and why."""
     model = model_of(args.data, cache)
     missing = {
         peer: [name for name in needs if importlib.util.find_spec(name) is None]
@@ -258,18 +260,22 @@ def run(args: argparse.Namespace, cache: Path) -> dict[str, list[dict[str, float
     results: dict[str, list[dict[str, float]]] = {
         p: [] for p, names in missing.items() if not names
     }
+    failed: dict[str, str] = {}
     for _, peer in itertools.product(range(args.repetitions), results):
         command = [sys.executable, __file__, "--data", args.data, "--model", model, "--peer", peer]
-        done = subprocess.run(
-            list(map(str, command)), check=True, stdout=subprocess.PIPE, text=True
-        )
+        done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            failed[peer] = f"it ended with {done.returncode}: {last}"
+            continue
         results[peer].append(json.loads(done.stdout.splitlines()[-1]))
-    return results
+    return {peer: found for peer, found in results.items() if found}, failed
 
 
-def show(results: dict[str, list[dict[str, float]]]) -> None:
+def show(results: dict[str, list[dict[str, float]]], failed: dict[str, str]) -> None:
     print("| | pairs per CPU second | pairs per second | padding |\n|---|---|---|---|")
-    lines = []
+    lines: list[dict[str, Any]] = []
     for peer, found in results.items():
         cpu = statistics.median(one["pairs"] / one["cpu_s"] for one in found)
         wall = statistics.median(one["pairs"] / one["wall_s"] for one in found)
@@ -277,6 +283,7 @@ def show(results: dict[str, list[dict[str, float]]]) -> None:
         print(f"| {peer} | {cpu:,.0f} | {wall:,.0f} | {100 * padding:.1f} % |")
         rates = {"cpu_pairs_s": round(cpu), "pairs_s": round(wall), "padding": round(padding, 4)}
         lines.append({"bench": "data", "peer": peer, "repetitions": len(found), **rates})
+    lines += [{"bench": "data", "peer": peer, "failed": why} for peer, why in failed.items()]
     for line in lines:
         print(json.dumps(line))
 
@@ -292,7 +299,7 @@ def main() -> None:
         print(json.dumps(measure(args.peer, args.data, args.model)))
         return
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as cache:
-        show(run(args, Path(cache)))
+        show(*run(args, Path(cache)))
 
 
 if __name__ == "__main__":

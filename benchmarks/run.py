@@ -4,130 +4,27 @@
     python benchmarks/run.py train overhead --data data/tatoeba --threads 2 --repetitions 3
 
 Each measurement is a process of its own, and the peers take turns, so that what else the machine
-does hits all alike. "Others" is how many cores other processes used meanwhile: wall-clock figures
-count where it is under 0.1, else those of a CPU second on one thread do. Each measurement is also
-appended as a line of JSON to ``--out``. A peer that is not installed is left out with a line.
+does hits all alike. "Others" is how many cores other processes used meanwhile, at most: wall-clock
+figures of a row count where it is under 0.1, else those of a CPU second on one thread do. Each
+measurement is also appended as a line of JSON to ``--out``. A peer that is not installed is left
+out with a line. A measurement that fails is named at the end, and the exit code is then 1.
 """
 
 import argparse
 import datetime
-import importlib.util
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import machine
 import pairs
+from lab import Lab, Line, has_base, heading, middle, others, say_what_counts, table, times, which
 
 HERE = Path(__file__).resolve().parent
-TIMEOUT = 240.0
-Line = dict[str, Any]
-
-
-class Lab:
-    """Runs measurements and keeps what they say."""
-
-    def __init__(self, args: argparse.Namespace, cache: Path) -> None:
-        self.args, self.cache = args, cache
-        self.repetitions = 1 if args.quick else args.repetitions
-        self.threads = 1 if args.quick else args.threads
-
-    def has(self, peer: str, needs: Iterable[str]) -> bool:
-        """Whether what a peer needs is installed; says what is not."""
-        missing = [name for name in needs if importlib.util.find_spec(name) is None]
-        if missing:
-            self.say(f"{peer}: left out, {' and '.join(missing)} is not installed")
-        return not missing
-
-    def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    def command(self, words: list[str], *, limit: float = TIMEOUT) -> Line | None:
-        """Runs one measurement; its last line of JSON, with the times of the whole process."""
-        threads = str(self.threads)
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": threads,
-            "CUDA_VISIBLE_DEVICES": "",
-            "HF_HUB_OFFLINE": "1",
-            "HF_DATASETS_OFFLINE": "1",
-            "WEFT_CACHE": str(self.cache / "weft"),
-        }
-        watch = machine.Watch()
-        try:
-            done = subprocess.run(
-                [sys.executable, *words],
-                check=False,
-                capture_output=True,
-                text=True,
-                timeout=limit,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-            )
-        except subprocess.TimeoutExpired:
-            self.say(f"{' '.join(words)}: left out, it took over {limit:.0f} s")
-            return None
-        read = watch.read()
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            self.say(f"{' '.join(words)}: left out, it failed: {last}")
-            return None
-        found = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        return {"process": read, **(json.loads(found[-1]) if found else {}), "stdout": done.stdout}
-
-    def turns(
-        self, bench: str, peers: Mapping[str, list[str]], *, repetitions: int = 0
-    ) -> dict[str, list[Line]]:
-        """All repetitions of all peers in turn; each is kept as a line of JSON."""
-        found: dict[str, list[Line]] = {peer: [] for peer in peers}
-        for repetition in range(repetitions or self.repetitions):
-            for peer, words in peers.items():
-                self.say(f"{bench}: {peer}, {repetition + 1} of {repetitions or self.repetitions}")
-                line = self.command(words)
-                if line is not None:
-                    found[peer].append(line)
-                    self.keep(bench, peer, line)
-        return {peer: lines for peer, lines in found.items() if lines}
-
-    def keep(self, bench: str, peer: str, line: Line) -> None:
-        kept = {k: v for k, v in line.items() if k not in ("stdout", "bench", "peer", "rows")}
-        when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        row = {"bench": bench, "peer": peer, "when": when, "threads": self.threads, **kept}
-        with self.args.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-
-
-def middle(lines: list[Line], name: str) -> float:
-    return statistics.median(float(line[name]) for line in lines)
-
-
-def heading(title: str) -> None:
-    print(f"\n### {title}\n", flush=True)
-
-
-def table(columns: list[str], rows: Iterable[list[str]]) -> None:
-    print(f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |", flush=True)
-
-
-def which_counts(found: Mapping[str, list[Line]], threads: int) -> bool:
-    """Whether wall-clock counts; says so."""
-    most = max((float(o["others"]) for lines in found.values() for o in lines), default=0.0)
-    quiet = most < machine.QUIET
-    if quiet:
-        print(f"Others used at most {most:.2f} cores: wall-clock counts.")
-    elif threads == 1:
-        print(f"Others used up to {most:.2f} cores: what counts is the CPU second.")
-    else:
-        print(f"Others used up to {most:.2f} cores with {threads} threads: NO row here counts.")
-    return quiet
 
 
 # -- the benchmarks
@@ -152,48 +49,50 @@ def train_table(lab: Lab) -> None:
     without = [peer for peer in train.PEERS if peer.startswith("weft without")]
     found = train_rows(lab, plain, {"bare, token budget": 8192})
     heading("Training: target tokens without padding")
-    quiet = which_counts(found, lab.threads)
-    speed, gflops = ("tok_s", "gflops") if quiet else ("tok_cpu_s", "gflops_cpu")
-    peaks = machine.peak_gflops(lab.threads)
-    library, peak = max(peaks.items(), key=lambda item: item[1])
-    peak *= 1 if quiet or lab.threads == 1 else 1 / lab.threads
-    ours = middle(found["weft"], speed) if "weft" in found else 0.0
-    table(
-        ["loop", "n", "a second", "a CPU second", "weft is", "padding", "MFU", "others"],
-        (
-            [
-                peer,
-                str(len(lines)),
-                f"{middle(lines, 'tok_s'):,.0f}",
-                f"{middle(lines, 'tok_cpu_s'):,.0f}",
-                f"{ours / middle(lines, speed):.2f} times",
-                f"{100 * middle(lines, 'padding'):.1f} %",
-                f"{100 * middle(lines, gflops) / peak:.1f} %",
-                f"{middle(lines, 'others'):.2f}",
-            ]
-            for peer, lines in found.items()
-        ),
-    )
-    print(f"\nMFU is of {peak:,.0f} GFLOP/s, the best large product here ({library}; {peaks}).")
+    say_what_counts(found, lab.threads)
+    if has_base(found, "weft"):
+        peaks = machine.peak_gflops(lab.threads)
+        library, peak = max(peaks.items(), key=lambda item: item[1])
+        ours = found["weft"]
+        columns = ["loop", "n", "a second", "a CPU second", "weft is", "padding", "MFU", "others"]
+        given = {"peak": peak, "threads": lab.threads}
+        table(columns, (train_row(peer, lines, ours, **given) for peer, lines in found.items()))
+        print(f"\nMFU is of {peak:,.0f} GFLOP/s, the best large product here ({library}; {peaks}).")
     paths = train_rows(lab, ["weft", *without], {})
     heading("What each faster path of weft's step gives (trainer.fast.…)")
-    quiet = which_counts(paths, lab.threads)
-    speed = "tok_s" if quiet else "tok_cpu_s"
-    whole = middle(paths["weft"], speed)
-    table(
-        ["step", "n", "tokens a second", "a CPU second", "the whole is", "others"],
-        (
-            [
-                peer,
-                str(len(lines)),
-                f"{middle(lines, 'tok_s'):,.0f}",
-                f"{middle(lines, 'tok_cpu_s'):,.0f}",
-                f"{whole / middle(lines, speed):.2f} times",
-                f"{middle(lines, 'others'):.2f}",
-            ]
-            for peer, lines in paths.items()
-        ),
-    )
+    say_what_counts(paths, lab.threads)
+    if has_base(paths, "weft"):
+        columns = ["step", "n", "tokens a second", "a CPU second", "the whole is", "others"]
+        whole = paths["weft"]
+        table(columns, (path_row(peer, row, whole, lab.threads) for peer, row in paths.items()))
+
+
+def train_row(
+    peer: str, lines: list[Line], ours: list[Line], *, peak: float, threads: int
+) -> list[str]:
+    by = which(threads, lines)
+    mfu = middle(lines, "gflops_cpu" if by == "cpu" else "gflops") / peak
+    return [
+        peer,
+        str(len(lines)),
+        f"{middle(lines, 'tok_s'):,.0f}",
+        f"{middle(lines, 'tok_cpu_s'):,.0f}",
+        times(threads, ours, lines),
+        f"{100 * middle(lines, 'padding'):.1f} %",
+        "-" if by is None else f"{100 * mfu:.1f} %",
+        f"{others(lines):.2f}",
+    ]
+
+
+def path_row(peer: str, lines: list[Line], whole: list[Line], threads: int) -> list[str]:
+    return [
+        peer,
+        str(len(lines)),
+        f"{middle(lines, 'tok_s'):,.0f}",
+        f"{middle(lines, 'tok_cpu_s'):,.0f}",
+        times(threads, whole, lines),
+        f"{others(lines):.2f}",
+    ]
 
 
 def overhead_table(lab: Lab) -> None:
@@ -208,16 +107,18 @@ def overhead_table(lab: Lab) -> None:
     found = lab.turns("overhead", words)
     lab.threads = threads
     heading("Loop: microseconds a step of a tiny model (wanted: at most 60 more than bare)")
-    which_counts(found, 1)
+    say_what_counts(found, 1)
+    if not has_base(found, "bare"):
+        return
 
     def row(peer: str, lines: list[Line]) -> list[str]:
         base = found.get("bare, the same model" if peer == "weft" else "bare", [])
         added = (
-            f"{middle(lines, 'cpu_us_step') - middle(base, 'cpu_us_step'):+,.0f}" if base else ""
+            f"{middle(lines, 'cpu_us_step') - middle(base, 'cpu_us_step'):+,.0f}" if base else "?"
         )
         shown = "" if peer.startswith("bare") else added
         wall, cpu = (f"{middle(lines, name):,.0f}" for name in ("us_step", "cpu_us_step"))
-        return [peer, str(len(lines)), wall, cpu, shown, f"{middle(lines, 'others'):.2f}"]
+        return [peer, str(len(lines)), wall, cpu, shown, f"{others(lines):.2f}"]
 
     table(
         ["loop", "n", "wall", "CPU", "over bare, CPU", "others"],
@@ -239,10 +140,12 @@ def startup_table(lab: Lab) -> None:
     ]
     threads, lab.threads = lab.threads, 1
     for command in words.values():
-        lab.command(command)  # the file cache and the store are warm from here on
-    found = lab.turns("startup", words)
+        lab.command(command, figures=False)  # the file cache and the store are warm from here on
+    found = lab.turns("startup", words, figures=False)
     lab.threads = threads
     heading("Start: seconds from the process's start to its first step (wanted: bare + 0.4)")
+    if not has_base(found, "bare"):
+        return
     bare = statistics.median(line["process"]["wall_s"] for line in found["bare"])
 
     def row(peer: str, lines: list[Line]) -> list[str]:
@@ -262,8 +165,9 @@ def memory_table(lab: Lab) -> None:
     """The most memory a process held while training."""
     found = train_rows(lab, ["weft", "bare, token budget"], {})
     heading("Memory: MB that a training process held at most (wanted: at most 1.1 of bare)")
-    lines = found.get("bare, token budget", [])
-    base = middle(lines, "peak_mb") if lines else float("nan")
+    if not has_base(found, "bare, token budget"):
+        return
+    base = middle(found["bare, token budget"], "peak_mb")
     columns = ["loop", "n", "MB", "of bare"]
     table(
         columns,
@@ -292,7 +196,10 @@ def script_table(lab: Lab, title: str, script: str, words: list[str]) -> None:
     for text in line["stdout"].splitlines():
         if text.startswith("{"):
             one = {**json.loads(text), "process": line["process"]}
-            lab.keep(one["bench"], one.get("peer", "all"), one)
+            if "failed" in one:
+                lab.failed[f"{script} --peer {one['peer']}"] = one["failed"]
+            else:
+                lab.keep(one["bench"], one.get("peer", "all"), one)
 
 
 def data_table(lab: Lab) -> None:
@@ -312,25 +219,27 @@ def decode_table(lab: Lab) -> None:
         chosen = {peer: [*words, "--beam", str(beam), "--peer", peer] for peer in peers}
         found = lab.turns("decode", chosen)
         heading(f"Decoding: 32 forced tokens, beam {beam}, the same weights")
-        quiet = which_counts(found, lab.threads)
-        base = next((found[peer] for peer in ("transformers", "weft") if peer in found), [])
-        rows = [decode_row(peer, lines, base, quiet=quiet) for peer, lines in found.items()]
+        say_what_counts(found, lab.threads)
+        first = "transformers" if "transformers" in found else "weft"
+        if not has_base(found, first):
+            continue
+        base = found[first]
+        rows = [decode_row(peer, lines, base, lab.threads) for peer, lines in found.items()]
         columns = ["search", "n", "tokens a second", "a CPU second", "times the first"]
         table([*columns, "same ids as the first", "others"], rows)
 
 
-def decode_row(peer: str, lines: list[Line], base: list[Line], *, quiet: bool) -> list[str]:
+def decode_row(peer: str, lines: list[Line], base: list[Line], threads: int) -> list[str]:
     """A peer's line of the table; how many sentences have the ids of the first peer."""
-    speed = "tok_s" if quiet else "tok_cpu_s"
     both = list(zip(lines[0]["rows"], base[0]["rows"], strict=True))
     return [
         peer,
         str(len(lines)),
         f"{middle(lines, 'tok_s'):,.0f}",
         f"{middle(lines, 'tok_cpu_s'):,.0f}",
-        f"{middle(lines, speed) / middle(base, speed):.2f}",
+        times(threads, lines, base),
         f"{sum(a == b for a, b in both)} of {len(both)}",
-        f"{middle(lines, 'others'):.2f}",
+        f"{others(lines):.2f}",
     ]
 
 
@@ -381,11 +290,13 @@ def main() -> None:
         cache = Path(folder)
         pairs.find(args, cache)
         lab = Lab(args, cache)
-        sys.path.insert(0, str(HERE))
         facts = ", ".join(f"{k} {v}" for k, v in machine.facts(lab.threads).items())
         print(f"{datetime.date.today().isoformat()}; {facts}", flush=True)
         for name in chosen:
             BENCHES[name](lab)
+    if lab.failed:
+        named = "".join(f"\n  {command}: {why}" for command, why in lab.failed.items())
+        sys.exit(f"\nThese measurements failed and are missing from the tables:{named}")
 
 
 if __name__ == "__main__":

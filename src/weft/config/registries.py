@@ -16,6 +16,11 @@ experiments: Registry[Any] = Registry(
             for size in ("", "/local")
         },
         **{
+            f"language/{name}{size}": "weft.recipes.experiments.language"
+            for name in ("lstm", "transformer")
+            for size in ("", "/local")
+        },
+        **{
             f"pairs/{name}{size}": "weft.recipes.experiments.pairs"
             for name in ("classification", "ranking", "regression")
             for size in ("", "/local")

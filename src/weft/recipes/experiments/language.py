@@ -1,0 +1,113 @@
+"""Experiments of language models; set ``train_data.path`` and ``valid_data.path``."""
+
+from pathlib import Path
+from typing import Any
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_lines import TextLines
+from weft.models.causal_transformer import CausalTransformer
+from weft.models.language_model import LstmLanguageModel
+from weft.tasks.language_model import LanguageModeling
+from weft.text.fitted import FittedTokenizer
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import Adam, AdamW
+from weft.training.progress import Every
+from weft.training.schedules import Constant, Cosine
+from weft.training.selection import Selection
+
+__all__ = [
+    "language_lstm",
+    "language_lstm_local",
+    "language_transformer",
+    "language_transformer_local",
+]
+
+PERPLEXITY = Selection.Config(metric="perplexity")
+
+
+def words(doc: str, batch_size: int, **ingredients: Any) -> Recipe:
+    """A recipe that trains a recurrent model of words on lines of a text."""
+    return Recipe(
+        doc=doc,
+        train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=batch_size),
+        valid_data=like("train_data", path=Path("data/valid.txt"), shuffle=False),
+        **ingredients,
+    )
+
+
+@register_experiment("language/lstm")
+def language_lstm() -> Recipe:
+    """An LSTM over words, its state carried through the text; as large as suits WikiText-2."""
+    return words(
+        "Train a stateful LSTM language model of words.",
+        20,
+        tokenizer=FittedWords.Config(marks=True, lowercase=False),
+        model=LstmLanguageModel.Config(),
+        task=LanguageModeling.Config(block=35),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Cosine.Config(warmup_steps=100),
+        trainer=Trainer.Config(
+            max_epochs=6, clip_norm=0.25, evaluate_every=Every(1, "epochs"), selection=PERPLEXITY
+        ),
+    )
+
+
+@register_experiment("language/lstm/local")
+def language_lstm_local() -> Recipe:
+    """The same, tiny, on a few lines: seconds on a laptop."""
+    return words(
+        "Train a tiny LSTM language model of words.",
+        5,
+        tokenizer=FittedWords.Config(marks=True),
+        model=LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1, dropout=0.0),
+        task=LanguageModeling.Config(block=35),
+        optimizer=Adam.Config(lr=5e-3),
+        lr_scheduler=Constant.Config(),
+        trainer=Trainer.Config(
+            max_steps=150, evaluate_every=Every(50, "steps"), selection=PERPLEXITY
+        ),
+    )
+
+
+def characters(doc: str, batch_size: int, **ingredients: Any) -> Recipe:
+    """A recipe that trains a Transformer on the characters of a text."""
+    return Recipe(
+        doc=doc,
+        train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=batch_size),
+        valid_data=like("train_data", path=Path("data/dev.txt"), shuffle=False),
+        tokenizer=FittedTokenizer.Config(kind="characters"),
+        **ingredients,
+    )
+
+
+@register_experiment("language/transformer")
+def language_transformer() -> Recipe:
+    """A decoder-only Transformer over characters, as large as suits Tiny Shakespeare."""
+    return characters(
+        "Train a decoder-only Transformer on the characters of a text.",
+        32,
+        model=CausalTransformer.Config(),
+        task=LanguageModeling.Config(block=128, stride=64, until="length"),
+        optimizer=AdamW.Config(lr=3e-3),
+        lr_scheduler=Cosine.Config(warmup_steps=100),
+        trainer=Trainer.Config(
+            max_steps=4000, evaluate_every=Every(500, "steps"), selection=PERPLEXITY
+        ),
+    )
+
+
+@register_experiment("language/transformer/local")
+def language_transformer_local() -> Recipe:
+    """The same, tiny: seconds on a laptop."""
+    return characters(
+        "Train a tiny Transformer on the characters of a text.",
+        8,
+        model=CausalTransformer.Config(dim=32, num_layers=2, ffn_dim=64, dropout=0.0),
+        task=LanguageModeling.Config(block=32, until="length"),
+        optimizer=AdamW.Config(lr=3e-3),
+        lr_scheduler=Constant.Config(),
+        trainer=Trainer.Config(
+            max_steps=60, evaluate_every=Every(20, "steps"), selection=PERPLEXITY
+        ),
+    )

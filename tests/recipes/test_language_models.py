@@ -1,0 +1,107 @@
+"""Language models end to end: trained, killed and gone on with, loaded, and PyText's small case."""
+
+import json
+import re
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import weft
+from weft.data.text_lines import TextLines
+from weft.recipes.api import create_task, run_experiment
+from weft.recipes.run import train
+from weft.tasks.evaluate import evaluate
+from weft.tasks.language_model import LanguageModeling
+
+EXPERIMENTS = ("language/lstm/local", "language/transformer/local")
+LINES = ["to be or not to be", "", "that is the question", "whether it is nobler"] * 6
+
+
+@pytest.fixture
+def words(tmp_path, monkeypatch):
+    """The command-line words that name a small text."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "play.txt").write_text("\n".join(LINES) + "\n")
+    return ["train_data.path=play.txt", "valid_data.path=play.txt", "trainer.fast.linear=torch"]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_killed_and_gone_on_with_it_is_bitwise_the_same(name, words, tmp_path, monkeypatch):
+    words += [
+        "trainer.max_steps=12",
+        "trainer.evaluate_every=5 steps",
+        "trainer.save_every=3 steps",
+    ]
+    words += ["task.block=4", "train_data.batch_size=3", "trainer.accumulate=2"]
+    whole = train(name, words, run_dir=tmp_path / "whole")
+    step, calls = LanguageModeling.training_step, iter(range(1000))
+
+    def killed(self, batch):
+        if next(calls) == 15:  # in the 8th step: steps 1 to 6 are saved
+            raise KeyboardInterrupt
+        return step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LanguageModeling, "training_step", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(name, words, run_dir=tmp_path / "parts")
+    assert json.loads((tmp_path / "parts/checkpoints/last.json").read_text())["step"] == 6
+    parts = train(name, words, run_dir=tmp_path / "parts")
+    for one in whole.folder.glob("checkpoints/step-*/*.safetensors"):
+        two = parts.folder / one.relative_to(whole.folder)
+        assert one.read_bytes() == two.read_bytes(), one
+    for one in whole.folder.glob("predictions/*"):
+        assert one.read_text() == (parts.folder / one.relative_to(whole.folder)).read_text()
+    values = [
+        re.sub(r'"time": {[^}]*}', "", (f / "metrics.jsonl").read_text())
+        for f in (whole.folder, parts.folder)
+    ]
+    assert values[0] == values[1]
+    if name == "language/lstm/local":
+        assert any(whole.folder.glob("checkpoints/*/carried*"))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_run_is_loaded_without_its_files_and_goes_on_with_texts(name, words, tmp_path):
+    run = run_experiment(
+        name, "train_and_evaluate", tmp_path / "run", [*words, "trainer.max_steps=20"]
+    )
+    values = run.evaluations["valid_data"].values
+    assert set(values) == {"loss", "perplexity", "bits_per_byte"}
+    assert values["bits_per_byte"] < 8
+    (tmp_path / "play.txt").unlink()
+    predictor = weft.load(tmp_path / "run")
+    one, two = predictor(["to be or", "that"])
+    assert isinstance(one.text, str)
+    assert predictor("that").text == two.text
+    assert predictor("that").score == pytest.approx(two.score, abs=1e-5)
+    assert [row["text"] for row in predictor.stream(["to be or", "that"])] == ["to be or", "that"]
+
+
+def test_the_small_case_of_pytext(shared_data, tmp_path, monkeypatch):
+    """Case 7: 6,237 parameters over 25 ids, a perplexity of 25 at first, at most 4.58 later."""
+    path = shared_data / "pytext-tiny" / "alarm_lm_tiny.tsv"
+    monkeypatch.chdir(tmp_path)
+    words = [f"train_data.path={path}", f"valid_data.path={path}", "trainer.max_epochs=150"]
+    words.append("trainer.max_steps=null")
+    task = create_task("language/lstm/local", words)
+    assert sum(p.numel() for p in task.module.parameters()) == 6237
+    assert task.text.tokenizer.vocab_info.size == 25
+    rows = TextLines.Config(path=path, shuffle=False).build()
+    fresh = evaluate(task, task.batches(rows, train=False, seed=1)).values["perplexity"]
+    assert 22 < fresh < 28
+    run = run_experiment("language/lstm/local", "train_and_evaluate", tmp_path / "run", words)
+    assert run.evaluations["valid_data"].values["perplexity"] < 4.58
+    lines = (tmp_path / "run/predictions/valid-step-00000150.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [row["text"] for row in found] == [row["text"] for row in rows]
+    assert all(1 < row["perplexity"] < 4.58 for row in found)
+
+
+def test_checkpoints_hold_the_carried_state(words, tmp_path):
+    run = train("language/lstm/local", [*words, "trainer.max_steps=2"], run_dir=tmp_path / "run")
+    (path,) = run.folder.glob("checkpoints/step-00000002/carried*.safetensors")
+    (state,) = load_file(path).values()
+    assert state.shape == (2, 1, 5, 32)
+    assert torch.isfinite(state).all()

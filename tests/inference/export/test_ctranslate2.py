@@ -12,7 +12,7 @@ from weft.exported import load
 from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.manifest import MANIFEST, ExportError
 from weft.exported.search import Search
-from weft.inference.export import ctranslate2
+from weft.inference.export import compare, ctranslate2
 from weft.inference.export.folder import ROWS, write_export
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
@@ -205,6 +205,49 @@ def test_wrong_weights_are_found_and_leave_nothing(translator, tmp_path, monkeyp
     assert message.startswith("The export differs from the model on 8 rows of rows: ")
     assert message.endswith("(allowed: 0.001). Nothing was written.")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_are_not_numbers_are_found_and_leave_nothing(translator, tmp_path):
+    predictor = translator(tie="none")
+    with torch.no_grad():
+        for parameter in predictor.task.module.parameters():
+            parameter.fill_(torch.nan)
+    with pytest.raises(ExportError) as caught:
+        exported(predictor, tmp_path)
+    message = str(caught.value)
+    assert message.startswith("The export differs from the model on 8 rows of rows: ")
+    assert message.endswith(
+        "log-probabilities a token are not all finite numbers: there is NaN or infinity in the "
+        "weights. Nothing was written."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [0, 3, -1])
+def test_one_row_that_is_not_a_number_is_found(translator, tmp_path, monkeypatch, place):
+    real, asked = compare._log_probability, []
+
+    def one_is_nan(task, source, ids, *, limit):
+        total, count = real(task, source, ids, limit=limit)
+        asked.append(source)
+        return (float("nan") if len(asked) - 1 == place % len(SOURCES) else total), count
+
+    monkeypatch.setattr(compare, "_log_probability", one_is_nan)
+    with pytest.raises(ExportError) as caught:
+        exported(translator(), tmp_path)
+    assert str(caught.value) == (
+        "The export differs from the model on 8 rows of rows: 0 answers differ (allowed: 5%), "
+        "log-probabilities a token are not all finite numbers: there is NaN or infinity in the "
+        "weights. Nothing was written."
+    )
+    assert len(asked) == len(SOURCES)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("largest", [float("nan"), float("inf"), 0.0011])
+def test_a_difference_that_is_not_small_is_refused(largest):
+    with pytest.raises(ExportError):
+        compare.Comparison(rows=40, where="rows", same=40, largest=largest).check()
 
 
 def test_other_answers_are_found(translator, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """An export beside the model that it was made of, on real rows."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,8 @@ class Comparison:
     same: int
     """Rows with the same text as answer."""
     largest: float
-    """Largest difference of a log-probability, see :data:`TOLERANCE`."""
+    """Largest difference of a log-probability, see :data:`TOLERANCE`; infinite where either is not
+    a finite number."""
 
     def check(self) -> None:
         """Refuses an export that differs by more than is allowed.
@@ -47,12 +49,14 @@ class Comparison:
             Traceback (most recent call last):
             weft.exported.manifest.ExportError: The export differs from the model on 40 rows ...
         """
-        if self.largest > TOLERANCE or self.rows - self.same > MOST_DIFFERENT * self.rows:
+        if not self.largest <= TOLERANCE or self.rows - self.same > MOST_DIFFERENT * self.rows:
+            by = f"by up to {self.largest:.2g} (allowed: {TOLERANCE:g})"
+            if not math.isfinite(self.largest):
+                by = "are not all finite numbers: there is NaN or infinity in the weights"
             raise ExportError(
                 f"The export differs from the model on {self.rows} rows of {self.where}: "
                 f"{self.rows - self.same} answers differ (allowed: {MOST_DIFFERENT:.0%}), "
-                f"log-probabilities a token by up to {self.largest:.2g} (allowed: {TOLERANCE:g}). "
-                "Nothing was written."
+                f"log-probabilities a token {by}. Nothing was written."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -89,7 +93,8 @@ def compare(
     for source, hypothesis in zip(sources, found, strict=True):
         limit = exported.search.limit(len(source))
         total, count = _log_probability(task, source, hypothesis.ids, limit=limit)
-        largest = max(largest, abs(hypothesis.score * count**power - total) / count)
+        difference = abs(hypothesis.score * count**power - total) / count
+        largest = max(largest, difference if math.isfinite(difference) else math.inf)
     return Comparison(len(rows), where, same, largest)
 
 

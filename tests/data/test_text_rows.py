@@ -67,3 +67,34 @@ def test_a_column_that_is_optional_may_be_empty(tmp_path, name):
         UserError, match=r"wanted names of columns \(label, slots, text\), found 'a'"
     ):
         written(tmp_path, name, lines, columns=columns, optional=("a",))
+
+
+def test_what_is_no_token_of_a_conll_file_is_left_out_and_said(tmp_path, caplog):
+    caplog.set_level("INFO", logger="weft")
+    columns = {"words": 0, "tags": -1}
+    text = f"-DOCSTART- -X- O\n\n# text = Al Zaman\n{CONLL}"
+    data = written(tmp_path, "a.conll", text, columns=columns)
+    assert list(data) == ROWS
+    data.read()
+    assert caplog.messages == [f"{tmp_path / 'a.conll'}: 2 lines are no tokens: left out."]
+
+
+def test_how_a_conll_file_is_read_can_be_said(tmp_path):
+    columns = {"words": 0, "tags": -1}
+    marked = written(tmp_path, "a.conll", f"% one\n{CONLL}", columns=columns, comment="%")
+    assert list(marked) == ROWS
+    tabs = CONLL.replace(" ", "\t")
+    assert list(written(tmp_path, "b.conll", tabs, columns=columns, separator="tab")) == ROWS
+    bad = written(tmp_path, "c.conll", tabs, columns=columns, separator="space")
+    with pytest.raises(DataError, match=r"column 'words': wanted one word, found 'Al.*NNP"):
+        bad.read()
+
+
+@pytest.mark.parametrize("setting", [{"separator": "tab"}, {"comment": "#"}, {"comment": ""}])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.arrow"])
+def test_settings_of_conll_files_are_refused_for_others(tmp_path, name, setting):
+    (key,) = setting
+    kind = name.partition(".")[2]
+    message = f"^{key}: only conll files have it, and this is {kind}; leave {key} out.$"
+    with pytest.raises(UserError, match=message):
+        written(tmp_path, name, "", **setting)

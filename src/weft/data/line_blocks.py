@@ -27,6 +27,7 @@ class FileNotes:
         lf: Lines that ended in LF.
         crlf: Lines that ended in CR LF.
         lone_cr: CRs inside lines, kept as data.
+        left_out: Lines of a CoNLL file that are no tokens: comments, and marks of documents.
 
     Example:
         >>> FileNotes(lf=7, crlf=2).sentences()
@@ -37,6 +38,7 @@ class FileNotes:
     lf: int = 0
     crlf: int = 0
     lone_cr: int = 0
+    left_out: int = 0
 
     def sentences(self) -> list[str]:
         """The notes for a person, none where there is nothing to say."""
@@ -47,6 +49,8 @@ class FileNotes:
             said.append(f"{self.crlf} lines end in CR LF and {self.lf} in LF; both were accepted.")
         if self.lone_cr:
             said.append(f"{self.lone_cr} carriage returns inside lines were kept as data.")
+        if self.left_out:
+            said.append(f"{self.left_out} lines before sentences were left out as no tokens.")
         return said
 
 

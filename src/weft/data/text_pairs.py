@@ -16,7 +16,12 @@ from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
-from weft.data.formats.by_suffix import FileFormat, column_format, format_name
+from weft.data.formats.by_suffix import (
+    FileFormat,
+    TokenSeparator,
+    column_format,
+    format_name,
+)
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
@@ -66,6 +71,12 @@ class TextPairs(Component, Batched, AccountedRows):
         """The first line of a TSV or CSV file names the columns and is no row."""
         extra_columns: Literal["ignore", "error"] = "ignore"
         """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
+        separator: TokenSeparator = "any"
+        """What stands between the columns of a CoNLL file: any white space, one tab, or one space.
+        Other formats have their own."""
+        comment: str | None = None
+        """How lines of a CoNLL file begin that are no tokens, before a sentence's first. null:
+        with "# ", where they are not columns as the sentence's are; "": there are none."""
         max_tokens: MaxTokens = 2048
         """Padded source and target cells of one optimizer step, over all ranks; not used where
         batch_size is set. auto: what fits and pays, found when a run starts."""
@@ -94,6 +105,8 @@ class TextPairs(Component, Batched, AccountedRows):
             header=config.header,
             extra_columns=config.extra_columns,
             max_line_bytes=config.max_line_bytes,
+            separator=config.separator,
+            comment=config.comment,
         )
 
     @override
@@ -123,6 +136,8 @@ class TextPairs(Component, Batched, AccountedRows):
             found = f"{bad} bad row{'s' * (bad > 1)} and no other" if bad else "an empty file"
             wanted = ", ".join(self._layout.columns)
             raise DataError(f"{path}: wanted rows of {wanted}, found {found}.")
+        if self._table is None and table.notes.left_out:
+            LOG.info("%s: %d lines are no tokens: left out.", path, table.notes.left_out)
         self._table = table
         return self
 

@@ -359,6 +359,54 @@ def test_columns_of_other_types_and_names_are_errors(tmp_path):
         assert str(error.value) == f"{path}: {text}"
 
 
+@pytest.mark.parametrize(
+    ("data", "settings", "rows", "left_out"),
+    [
+        # Comments of CoNLL-U, also with as many words as a token of four columns has.
+        (b"# sent_id = 1\n# text = a\na X Y Z\n", {}, [("a", "Z")], 2),
+        (b"# newdoc\n# text = a b\na X\nb Y\n", {}, [("a b", "X Y")], 2),
+        (b"# newdoc\na X\nb Y\n", {}, [("# a b", "newdoc X Y")], 0),  # it could be a token
+        (b"# newdoc\na\tX\n", {}, [("a", "X")], 1),
+        (b"# made by hand\n\na X\n\n# the end\n", {}, [("a", "X")], 2),
+        # A token is one wherever it stands.
+        (b"# O\n1 B\n\na O\n# O\n", {}, [("# 1", "O B"), ("a #", "O O")], 0),
+        (b"#\tO\n\n#1\tO\n", {}, [("#", "O"), ("#1", "O")], 0),
+        # As it is said.
+        (b"# newdoc\na X\n", {"comment": "#"}, [("a", "X")], 1),
+        (b"% a b\n# c\na X\n", {"comment": "%"}, [("# a", "c X")], 1),
+        (b"# x = y\na X Y Z\n", {"comment": ""}, [("# a", "y Z")], 0),
+        (b"# x = y\na\tX\n", {"separator": "\t"}, [("a", "X")], 1),
+        # CoNLL-2003.
+        (b"-DOCSTART- -X- -X- O\n\na X Y O\n", {}, [("a", "O")], 1),
+        (b"-DOCSTART- O\na X\n\n-DOCSTART-\n", {"comment": ""}, [("a", "X")], 2),
+        (b"-DOCSTART-\tO\n# b c\na\tX\n", {"comment": None}, [("a", "X")], 2),
+        (b"-DOCSTART-s O\n", {}, [("-DOCSTART-s", "O")], 0),
+    ],
+)
+def test_lines_that_are_no_tokens_are_left_out_and_counted(data, settings, rows, left_out):
+    table = read_table(io.BytesIO(data), conll_format(**settings))
+    assert (texts(table), table.bad_rows) == (rows, [])
+    assert table.notes.left_out == left_out
+    said = [f"{left_out} lines before sentences were left out as no tokens."] if left_out else []
+    assert table.notes.sentences() == said
+
+
+def test_sentences_with_comments_are_read_from_any_of_them_on(tmp_path):
+    data = b"# text = a\na X\n\n# O\nb Y\n\n# only this\n\n# id = 3\nc Z\nd\n\n# text = e\ne W\n"
+    path, layout = tmp_path / "a.conll", conll_format({"words": 0, "tags": 1})
+    path.write_bytes(data)
+    scan = layout.scan(io.BytesIO(data), "a.conll")
+    found = [(scan.place, row) for _, row in scan]
+    rows = [row for _, row in found if isinstance(row, tuple)]
+    assert (rows, scan.total) == ([("a", "X"), ("# b", "O Y"), ("e", "W")], 4)
+    places = [place for place, _ in found]
+    for at, start in enumerate(places):
+        for after in range(at + 1, len(places) + 1):
+            stop = places[after] if after < len(places) else None
+            here = [row for _, row in found[at:after] if isinstance(row, tuple)]
+            assert list(layout.between(path, start, stop, head=0)) == here
+
+
 def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
     data = b"# text = a\na\tX\n#b\tY\n \n\n\n# c\nc\tZ\n"
     table = read_table(io.BytesIO(data), conll_format(comment="#"))
@@ -399,12 +447,36 @@ def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
             lambda: conll_format({"a": "x"}),
             "columns: CoNLL has positions, no names; wanted a number for 'a', found 'x'.",
         ),
+        (
+            lambda: conll_format(separator=""),
+            "separator: wanted what stands between columns of a line, found ''; leave it out for "
+            "any white space.",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused(make, text):
     with pytest.raises(UserError) as error:
         make()
     assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    ("file", "sentences", "tokens"),
+    [
+        ("wnut17/train.conll", 3394, 62730),
+        ("wnut17/dev.conll", 1009, 15733),
+        ("ud-ewt/dev.tsv", 2001, 25147),
+        ("dataset-mentions/train.conll", 4176, None),
+        ("dataset-mentions/dev.conll", 464, None),
+    ],
+)
+def test_real_conll_without_comments_keeps_every_token(shared_data, file, sentences, tokens):
+    path = shared_data / file
+    table = read_table(path, conll_format())
+    assert (len(table.lines), table.notes.left_out) == (sentences, 0)
+    lines = sum(bool(line.strip()) for line in path.read_bytes().split(b"\n"))
+    assert sum(len(words.split()) for words in table.columns["words"]) == lines
+    assert tokens in (None, lines)
 
 
 def test_real_conll_is_read(shared_data):

@@ -13,9 +13,13 @@ from weft.data.formats.row_format import RowFormat, numbered
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
-__all__ = ["FileFormat", "column_format", "format_name"]
+__all__ = ["FileFormat", "TokenSeparator", "column_format", "format_name"]
 
 FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow"]
+
+TokenSeparator = Literal["any", "tab", "space"]
+
+SEPARATORS: dict[TokenSeparator, str | None] = {"any": None, "tab": "\t", "space": " "}
 
 SUFFIXES: dict[str, FileFormat] = {
     ".arrow": "arrow",
@@ -44,6 +48,8 @@ def column_format(
     header: bool = False,
     extra_columns: Literal["ignore", "error"] = "ignore",
     max_line_bytes: int = MAX_LINE_BYTES,
+    separator: TokenSeparator = "any",
+    comment: str | None = None,
 ) -> RowFormat:
     """The layout of a file of that format.
 
@@ -56,10 +62,15 @@ def column_format(
             CoNLL has none.
         extra_columns: Likewise.
         max_line_bytes: The longest line; Parquet and Arrow have none.
+        separator: What stands between a CoNLL token's columns; other formats have their own.
+        comment: As for `conll_format`; other formats have no comments.
 
     Raises:
         UserError: A setting does not go with the format.
     """
+    if name != "conll" and (separator != "any" or comment is not None):
+        said = "separator" if separator != "any" else "comment"
+        raise UserError(f"{said}: only conll files have it, and this is {name}; leave {said} out.")
     if name in ("tsv", "csv"):
         make = tsv_format if name == "tsv" else csv_format
         return make(
@@ -71,7 +82,12 @@ def column_format(
             raise UserError(
                 f"{said}: a conll file has no header and any number of columns; leave {said} out."
             )
-        return conll_format(_positions(columns), max_line_bytes=max_line_bytes)
+        return conll_format(
+            _positions(columns),
+            separator=SEPARATORS[separator],
+            comment=comment,
+            max_line_bytes=max_line_bytes,
+        )
     if header:
         raise UserError(f"header: a {name} file names its columns itself; leave header out.")
     if extra_columns != "ignore":

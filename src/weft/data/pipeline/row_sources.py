@@ -157,7 +157,7 @@ def read_conll(
         path: The file.
         columns: Position of each column; ``{"words": 0, "tags": -1}`` by default.
         separator: Between columns; None: any white space.
-        comment: How lines before a sentence begin that are no tokens.
+        comment: How lines before a sentence begin that are no tokens; None: as there.
     """
     layout = conll_format(columns, separator=separator, comment=comment)
     return _begin("read_conll", path, layout)

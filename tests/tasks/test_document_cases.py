@@ -71,6 +71,14 @@ def test_the_file_of_predictions_has_every_row_with_its_label(docnn, tiny):
         assert list(by_row[number]["scores"]) == list(dict.fromkeys(gold))  # as they first appear
 
 
+def test_the_report_has_a_table_of_labels_and_no_curve_of_each(docnn):
+    page = (docnn.folder / "report.html").read_text()
+    assert "<h2>Labels</h2>" in page
+    assert "<td>weather/find</td>" in page
+    assert "<b>macro_f1</b>" in page
+    assert "<b>label/" not in page
+
+
 def test_the_loaded_run_answers_strings_as_it_was_evaluated(docnn):
     predictor = weft.load(docnn.folder)
     assert predictor("what is the weather tomorrow").label == "weather/find"

@@ -37,23 +37,6 @@ class TextRows(TextPairs):
         """Columns that a row may have empty; a row with any other one empty is bad."""
         batch_size: int | None = 32
         """Rows of one optimizer step, over all ranks; null where max_tokens decides."""
-        may_be_empty: tuple[str, ...] = ()
-        """Columns that a row may leave empty, as one of several labels of a text that has none: an
-        empty text, and no bad row."""
-
-    config: Config
-
-    @override
-    def _format(self) -> RowFormat:
-        layout, free = super()._format(), self.config.may_be_empty
-        unknown = [name for name in free if name not in layout.columns]
-        if unknown:
-            raise UserError(
-                f"may_be_empty: wanted names of columns ({', '.join(layout.columns)}), found "
-                f"{unknown[0]!r}."
-            )
-        required = tuple(name for name in layout.required if name not in free)
-        return replace(layout, required=required)
 
     config: Config
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from weft.metrics.formats import format_value
 from weft.metrics.metric import Direction
 
-__all__ = ["labels_table", "text_table", "values_table"]
+__all__ = ["by_label", "labels_table", "text_table", "values_table"]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -90,6 +90,22 @@ def _cell(title: str, column: Mapping[str, str], name: str) -> str:
     return column.get(name, "-" if title == "n" else "")
 
 
+def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """The values named ``label/<name>/<value>``, of each label by their names.
+
+    Example:
+        >>> by_label({"loss": 0.1, "label/a/b/f1": 0.5, "label/c/recall_at_precision/0.9": 1.0})
+        {'a/b': {'f1': 0.5}, 'c': {'recall_at_precision/0.9': 1.0}}
+    """
+    rows: dict[str, dict[str, float]] = {}
+    for name, value in values.items():
+        # A label may have a slash in its name, and a value one before a number.
+        found = re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name)
+        if found:
+            rows.setdefault(found[1], {})[found[2]] = value
+    return rows
+
+
 def labels_table(values: Mapping[str, float]) -> str:
     """The values named ``label/<name>/<value>``, a line for each label; empty where there is none.
 
@@ -100,12 +116,7 @@ def labels_table(values: Mapping[str, float]) -> str:
         ham       0.5000                   1.0000
         a/b       0.2500                        -
     """
-    rows: dict[str, dict[str, float]] = {}
-    for name, value in values.items():
-        # A label may have a slash in its name, and a value one before a number.
-        found = re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name)
-        if found:
-            rows.setdefault(found[1], {})[found[2]] = value
+    rows = by_label(values)
     titles = list(dict.fromkeys(title for row in rows.values() for title in row))
     lines = [
         [label, *(_number(title, row.get(title, math.nan)) for title in titles)]

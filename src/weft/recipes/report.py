@@ -8,6 +8,7 @@ from typing import Any
 from weft.metrics.formats import format_duration, format_rate, format_value
 from weft.metrics.reporters.html_curves import Curve, figure
 from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
+from weft.metrics.tables import by_label
 from weft.recipes.diff import compare, mapping, plain_text
 from weft.recipes.known_defaults import default_settings
 from weft.recipes.record import Record, numbers, read_lines
@@ -55,6 +56,7 @@ def report_html(report: Report) -> str:
         state,
         section("Result", _result(run, result)),
         section("Curves", *_curves(run)),
+        section("Labels", _labels(run, result)),
         section("Answers", *_answers(run.path)),
         section("Settings", *_settings(run)),
         section("Data", *_data(run)),
@@ -79,10 +81,26 @@ def _result(run: Record, result: Mapping[str, Any]) -> Markup:
     test = result.get("test")
     if isinstance(test, Mapping):
         shown = list(numbers(test, ()).items())
-        facts |= {f"test {name}": format_value(name, value) for name, value in shown}
+        facts |= {f"test {n}": format_value(n, value) for n, value in shown if "/" not in n}
     elif "valid.loss" in last:
         facts["valid loss"] = format_value("loss", last["valid.loss"])
     return cards(facts)
+
+
+def _labels(run: Record, result: Mapping[str, Any]) -> Markup:
+    """A table of the labels: on the test data, else as the last weights did on the valid data."""
+    test = result.get("test")
+    lines = [line for line in run.values if line.get("split") == "valid"]
+    values = test if isinstance(test, Mapping) else lines[-1] if lines else {}
+    rows = by_label(numbers(values, ()))
+    if not rows:
+        return Markup("")
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    cells = [
+        [label, *(format_value(title, row[title]) if title in row else "" for title in titles)]
+        for label, row in list(rows.items())[:MOST_ROWS]
+    ]
+    return table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
 
 
 def _curves(run: Record) -> list[Markup]:
@@ -94,7 +112,9 @@ def _curves(run: Record) -> list[Markup]:
         if step is None or not isinstance(split, str):
             continue
         for name, value in numbers(line).items():
-            if split != "test":  # one point, and of the best weights: it is on no curve
+            if (
+                split != "test" and "/" not in name
+            ):  # one point, and of the best weights: it is on no curve
                 drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
         time = line.get("time")
         for name, value in numbers(time, ()).items() if isinstance(time, Mapping) else ():

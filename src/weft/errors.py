@@ -108,7 +108,7 @@ class RunError(WeftError):
 
 
 class NonFiniteError(RunError):
-    """A loss or gradient is NaN or infinite; the weights were not touched."""
+    """A loss or gradient is NaN or infinite; the step did not touch the weights."""
 
 
 class CheckpointError(RunError):

@@ -3,21 +3,23 @@
 import json
 import logging
 
+import numpy as np
 import pytest
 import torch
 
 from tests.recipes.tiny import write_recipe
 from tests.training.bench import Rows, sentences
 from weft.config.session import Session
-from weft.data import BatchedRows, Seq2SeqBatch
+from weft.data import BatchedRows, Batching, EpochBatches, Seq2SeqBatch
 from weft.errors import UserError
 from weft.recipes import max_tokens
 from weft.recipes.max_tokens import Trials, largest_that_pays, settle_max_tokens
 from weft.recipes.reload import evaluate
 from weft.recipes.run import train
-from weft.recipes.step_memory import step_bytes
+from weft.recipes.step_memory import largest_rows, middle_rows, step_bytes
 from weft.runtime import memory
 from weft.runtime.devices import Env
+from weft.text import Ragged
 
 
 class Faked:
@@ -134,6 +136,10 @@ def test_what_auto_cannot_be_found_for_is_refused(bench, monkeypatch):
         "valid_data: max_tokens=auto is what is found for train_data, whose max_tokens is not "
         "auto. Set that to auto too, or give a number."
     )
+    given = session(bench, train_data=BatchedRows(sentences(), max_tokens=300), valid_data=auto)
+    assert settle_max_tokens(given, {}, seed=1) == 300
+    assert given.get("valid_data").batching.max_tokens == 300
+    auto = BatchedRows(sentences(), max_tokens="auto")
     own = OwnRows(sentences(), max_tokens="auto")
     with pytest.raises(UserError) as caught:
         settle_max_tokens(session(bench, train_data=own), {}, seed=1, recorded=50)
@@ -147,7 +153,7 @@ def test_what_auto_cannot_be_found_for_is_refused(bench, monkeypatch):
         settle_max_tokens(made, {}, seed=1)
     assert str(caught.value) == (
         "train_data.max_tokens=auto: not even batches of 64 cells fit into the memory there is on "
-        "cpu. Take a smaller model, or shorter rows."
+        "cpu; the longest row alone, 0 from 0, has 34. Take a smaller model, or shorter rows."
     )
     monkeypatch.setattr(memory, "host_room", lambda: None)
     with pytest.raises(UserError) as caught:
@@ -186,3 +192,17 @@ def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, ca
     weights = "checkpoints/step-00000003/model.safetensors"
     assert (parts / weights).read_bytes() == (whole / weights).read_bytes()
     assert evaluate(whole, device="cpu")["valid_data"].values["loss"] > 0
+
+
+def test_one_long_row_does_not_stand_for_the_batches():
+    column = Ragged.from_lists([[1] * length for length in [*range(5, 40), 4000] * 1])
+    batching = Batching(max_tokens=200, shuffle=True)
+    epoch = EpochBatches({"source": column}, batching, lambda rows: rows, seed=1)
+    assert largest_rows(epoch).tolist() == [35]
+    rows = middle_rows(epoch)
+    assert len(rows) > 1
+    assert 35 not in rows
+    alone = EpochBatches(
+        {"source": column}, batching, lambda rows: rows, seed=1, rows=np.array([35])
+    )
+    assert middle_rows(alone).tolist() == [0]

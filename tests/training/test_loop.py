@@ -120,7 +120,7 @@ def test_what_is_not_finite_never_reaches_the_weights(bench, monkeypatch, how, s
         .batches.plan[6]
         .tolist()
     )
-    text = f"{says}; the weights were not touched."
+    text = f"{says}; this step did not touch the weights."
     assert str(caught.value).startswith(text)
     assert str(caught.value).endswith(
         "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."

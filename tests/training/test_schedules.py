@@ -13,8 +13,10 @@ from weft.config import registries
 from weft.errors import UserError
 from weft.training import (
     Constant,
+    Cosine,
     Every,
     Exponential,
+    Linear,
     OneCycle,
     Plateau,
     Polynomial,
@@ -169,6 +171,18 @@ REFUSED = [
         "lr_scheduler.decay must be above 0 and below 1, but is 1.0.",
     ),
     (lambda: Plateau.Config(patience=0), "lr_scheduler.patience must be at least 1, but is 0."),
+    *[
+        (
+            lambda kind=kind, end=end: kind.Config(end=end),
+            f"lr_scheduler.end must be from 0 to 1, but is {end}.",
+        )
+        for kind in (Linear, Cosine, Polynomial, Exponential, Plateau, OneCycle)
+        for end in (-1.0, 5.0, float("nan"))
+    ],
+    (
+        lambda: Polynomial.Config(power=float("inf")),
+        "lr_scheduler.power must be positive, but is inf.",
+    ),
     (
         lambda: Constant.Config(warmup_steps=-1),
         "lr_scheduler.warmup_steps must be at least 0, but is -1.",

@@ -1,5 +1,7 @@
 """Settings no run can have are refused where they are written, with the number that was found."""
 
+from datetime import timedelta
+
 import pytest
 
 from weft.errors import UserError
@@ -53,6 +55,24 @@ REFUSED = [
     (
         lambda: AdamW.Config(weight_decay=-0.1),
         "optimizer.weight_decay must be at least 0, but is -0.1.",
+    ),
+    (lambda: AdamW.Config(lr=float("inf")), "optimizer.lr must be positive, but is inf."),
+    (
+        lambda: AdamW.Config(layer_decay=5.0),
+        "optimizer.layer_decay must be at most 1, but is 5.0.",
+    ),
+    (
+        lambda: AdamW.Config(rates={"a": float("inf")}),
+        "optimizer.rates['a'] must be positive, but is inf; "
+        'optimizer.freeze=["a"] holds parameters still.',
+    ),
+    (
+        lambda: Selection.Config(min_delta=float("inf")),
+        "trainer.selection.min_delta must be at least 0, but is inf.",
+    ),
+    (
+        lambda: Trainer.Config(max_time=timedelta(minutes=-5)),
+        "trainer.max_time must be longer than nothing, as 15m, but is -1 day, 23:55:00.",
     ),
     (lambda: Every(0), "An interval must be at least 1 steps, but is 0."),
     (lambda: Trainer.Config(keep=0), "trainer.keep must be at least 1, but is 0."),

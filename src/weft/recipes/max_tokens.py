@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from weft.config.session import Session
@@ -14,7 +15,7 @@ from weft.errors import UserError
 from weft.recipes.reading import DATA
 from weft.recipes.step_memory import (
     apart,
-    largest_rows,
+    middle_rows,
     optimizer_bytes,
     step_bytes,
     step_without_update,
@@ -72,7 +73,8 @@ def settle_max_tokens(
 ) -> int | None:
     """Finds the number that ``max_tokens=auto`` of a recipe's data stands for, and sets it.
 
-    It is found for ``train_data``; ``valid_data`` and ``test_data`` take the same.
+    It is found for ``train_data``; ``valid_data`` and ``test_data`` take the same, and that of
+    ``train_data`` where it has a number.
 
     Args:
         session: The run's ingredients; data, task and optimizer are built.
@@ -90,12 +92,17 @@ def settle_max_tokens(
     if not data:
         return None
     if recorded is None:
-        if "train_data" not in data:
+        batching = getattr(session.get("train_data"), "batching", None)
+        number = getattr(batching, "max_tokens", None)
+        if "train_data" in data:
+            recorded = _found(session, settings, seed=seed)
+        elif isinstance(number, int):
+            recorded = number
+        else:
             raise UserError(
                 f"{' and '.join(data)}: max_tokens=auto is what is found for train_data, whose "
                 "max_tokens is not auto. Set that to auto too, or give a number."
             )
-        recorded = _found(session, settings, seed=seed)
     take_max_tokens(data, recorded)
     return recorded
 
@@ -124,9 +131,12 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     cells = sum(int(column.sum()) for column in epoch.lengths.values())
     found = largest_that_pays(trials, most=max(FIRST, cells // LEAST_BATCHES))
     if found is None:
+        cells_of = sum(column for column in epoch.lengths.values())
+        longest = int(np.argmax(cells_of))
         raise UserError(
             f"train_data.max_tokens=auto: not even batches of {LEAST} cells fit into the memory "
-            f"there is on {device}. Take a smaller model, or shorter rows."
+            f"there is on {device}; the longest row alone, {longest} from 0, has "
+            f"{int(cells_of[longest]):,}. Take a smaller model, or shorter rows."
         )
     return found
 
@@ -220,7 +230,7 @@ class Trials:
     def rate(self, number: int) -> float:
         """Tokens a second of forward and backward pass; 0 where the device's memory ran out."""
         epoch = self.epoch.with_max_tokens(number)
-        rows = largest_rows(epoch)
+        rows = middle_rows(epoch)  # one long row alone says nothing of what a larger batch gains
         tokens = sum(int(column[rows].sum()) for column in epoch.lengths.values())
         try:
             with apart(self.task) as task:

@@ -22,6 +22,7 @@ __all__ = [
     "StepBytes",
     "apart",
     "largest_rows",
+    "middle_rows",
     "optimizer_bytes",
     "step_bytes",
     "step_without_update",
@@ -118,6 +119,14 @@ def largest_rows(epoch: EpochBatches[Any]) -> NDArray[np.int64]:
     longest = [int(np.argmax(column[rows])) for column in lengths]
     front = list(dict.fromkeys(longest))
     return np.concatenate([rows[front], np.delete(rows, front)])
+
+
+def middle_rows(epoch: EpochBatches[Any]) -> NDArray[np.int64]:
+    """The rows of a batch as most are: of middle width, and not one row over the budget alone."""
+    lengths, over = list(epoch.lengths.values()), set(epoch.over_budget.tolist())
+    plan = [rows for rows in epoch.plan if len(rows) > 1 or int(rows[0]) not in over] or epoch.plan
+    width = [sum(int(column[rows].max()) for column in lengths) for rows in plan]
+    return plan[int(np.argsort(width, kind="stable")[len(width) // 2])]
 
 
 def step_bytes(

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from weft.errors import UserError
 from weft.training.module_layers import depths, input_parameters, matching
 
-__all__ = ["freeze", "rate_factors", "split_by_rate"]
+__all__ = ["freeze", "present_rate", "rate_factors", "split_by_rate"]
 
 Groups = list[dict[str, Any]]
 
@@ -116,3 +117,22 @@ def split_by_rate(groups: Groups, factors: Mapping[nn.Parameter, float], *, lr: 
             for factor, parameters in sorted(by_factor.items(), key=lambda item: -item[0])
         ]
     return split
+
+
+def present_rate(optimizer: torch.optim.Optimizer, peaks: Sequence[float]) -> float:
+    """The optimizer's own rate as the schedule has it now, whatever factors its groups have.
+
+    Args:
+        optimizer: One whose groups' rates the schedule has multiplied.
+        peaks: The rate of each group without the schedule.
+
+    Example:
+        >>> weight = nn.Parameter(nn.Linear(1, 1).weight.detach())
+        >>> optimizer = torch.optim.SGD([{"params": [weight], "lr": 0.3}], lr=0.1)
+        >>> optimizer.param_groups[0]["lr"] = 0.15
+        >>> round(present_rate(optimizer, [0.3]), 9)
+        0.05
+    """
+    first: float = optimizer.param_groups[0]["lr"]
+    own: float = optimizer.defaults.get("lr", peaks[0])
+    return first if own == peaks[0] or not peaks[0] else own * (first / peaks[0])

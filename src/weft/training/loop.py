@@ -29,6 +29,7 @@ from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
 from weft.training.initial import Initial
+from weft.training.layer_rates import present_rate
 from weft.training.loss_scale import LossScale
 from weft.training.nonfinite import NonFinite, Untouched, broken_step
 from weft.training.outset import directions_of, fast_paths, selection_for, total_steps
@@ -177,7 +178,7 @@ class Trainer(Component):
         if due and self.sums.steps:
             values, rates = self.sums.pop()
             values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
-            values["lr"] = self.optimizer.param_groups[0]["lr"]
+            values["lr"] = present_rate(self.optimizer, self.rates)
             self.report("train", now, values, rates)
         best = False
         if evaluation and self.selection:

@@ -136,11 +136,11 @@ def broken_step(
     if not count:
         return DataError(
             f"Step {step} has no target to learn from: the count of its loss is 0; "
-            f"the weights were not touched.{where} Leave such rows out of train_data."
+            f"this step did not touch the weights.{where} Leave such rows out of train_data."
         )
     broken = ("loss", total) if not total.isfinite() else ("gradient norm", norm)
     return NonFiniteError(
         f"The {broken[0]} is {broken[1].item():g} at step {step}; "
-        f"the weights were not touched.{where} "
+        f"this step did not touch the weights.{where} "
         "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
     )

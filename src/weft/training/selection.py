@@ -46,7 +46,7 @@ class Selection(Component):
                     "trainer.selection.patience must be at least 1 or null, "
                     f"but is {self.patience}."
                 )
-            if not self.min_delta >= 0:
+            if not 0 <= self.min_delta < math.inf:
                 raise UserError(
                     f"trainer.selection.min_delta must be at least 0, but is {self.min_delta}."
                 )

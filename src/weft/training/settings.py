@@ -78,6 +78,10 @@ class TrainerConfig(Config):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"trainer.{name} must be at least 1, but is {value}.")
+        if self.max_time is not None and not self.max_time > timedelta(0):
+            raise UserError(
+                f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
+            )
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise UserError(f"trainer.clip_norm must be positive or null, but is {self.clip_norm}.")
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:

@@ -1,6 +1,7 @@
 """The base of the optimizers: which parameters learn, and how fast, is the same for all."""
 
 import logging
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -42,8 +43,12 @@ class Optimizer(Component):
         def __post_init__(self) -> None:
             """Refuses rates with which nothing is learned."""
             refuse(self, positive=("lr", "layer_decay"))
+            if self.layer_decay > 1:
+                raise UserError(
+                    f"optimizer.layer_decay must be at most 1, but is {self.layer_decay}."
+                )
             for glob, factor in self.rates.items():
-                if not factor > 0:
+                if not 0 < factor < math.inf:
                     raise UserError(
                         f"optimizer.rates['{glob}'] must be positive, but is {factor}; "
                         f'optimizer.freeze=["{glob}"] holds parameters still.'
@@ -85,8 +90,8 @@ def refuse(
         UserError: With the name, what is wanted, and what it is.
     """
     checks: tuple[tuple[Iterable[str], Callable[[float], bool], str], ...] = (
-        (positive, lambda x: x > 0, "positive"),
-        (not_negative, lambda x: x >= 0, "at least 0"),
+        (positive, lambda x: 0 < x < math.inf, "positive"),
+        (not_negative, lambda x: 0 <= x < math.inf, "at least 0"),
         (shares, lambda x: 0 <= x < 1, "from 0 to below 1"),
     )
     for names, fits, wanted in checks:

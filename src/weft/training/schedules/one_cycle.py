@@ -41,7 +41,7 @@ class OneCycle(Schedule):
         def __post_init__(self) -> None:
             """Refuses what is no share."""
             super().__post_init__()
-            for name in ("rise", "start", "end"):
+            for name in ("rise", "start"):
                 if not 0 <= (value := getattr(self, name)) <= 1:
                     raise UserError(f"lr_scheduler.{name} must be from 0 to 1, but is {value}.")
 

@@ -49,9 +49,9 @@ class Plateau(Schedule):
                 raise UserError(
                     f"lr_scheduler.decay must be above 0 and below 1, but is {self.decay}."
                 )
-            least = {"patience": 1, "min_delta": 0, "cooldown": 0, "end": 0}
+            least = {"patience": 1, "min_delta": 0, "cooldown": 0}
             for name, value in least.items():
-                if not getattr(self, name) >= value:
+                if not value <= getattr(self, name) < math.inf:
                     raise UserError(
                         f"lr_scheduler.{name} must be at least {value}, "
                         f"but is {getattr(self, name)}."

@@ -1,5 +1,6 @@
 """The polynomial schedule."""
 
+import math
 from collections.abc import Sequence
 
 from typing_extensions import override
@@ -35,7 +36,7 @@ class Polynomial(Schedule):
         def __post_init__(self) -> None:
             """Refuses a power with which the rate never falls, or starts at its end."""
             super().__post_init__()
-            if not self.power > 0:
+            if not 0 < self.power < math.inf:
                 raise UserError(f"lr_scheduler.power must be positive, but is {self.power}.")
 
     config: Config

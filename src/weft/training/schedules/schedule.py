@@ -26,11 +26,13 @@ class Schedule(Component):
         """Steps over which the rate grows linearly from near 0 to its peak."""
 
         def __post_init__(self) -> None:
-            """Refuses a warm-up of fewer steps than none."""
+            """Refuses a warm-up of fewer steps than none, and factors that are none."""
             if self.warmup_steps < 0:
                 raise UserError(
                     f"lr_scheduler.warmup_steps must be at least 0, but is {self.warmup_steps}."
                 )
+            if not 0 <= (end := getattr(self, "end", 0.0)) <= 1:
+                raise UserError(f"lr_scheduler.end must be from 0 to 1, but is {end}.")
 
     length_free: ClassVar[str] = "choose lr_scheduler.type=inverse_square_root"
     """What to do where the schedule needs a length and the run has none."""

@@ -1,5 +1,6 @@
 """Pruning deletes what was asked for, and never the best, an open run or one in use."""
 
+import os
 import shutil
 from datetime import datetime
 
@@ -78,6 +79,28 @@ def test_a_run_gone_on_with_after_the_plan_is_not_touched(tmp_path):
     run = made_run(tmp_path / "run")
     plan = plan_prune(tmp_path)
     RunFolder(run).write_info(finished=False)
+    assert prune(plan) == 0
+    assert steps_of(run) == [10, 20, 30]
+
+
+@pytest.mark.parametrize("name", ["run.json", "metrics.jsonl"])
+@pytest.mark.parametrize("whole_runs", [False, True])
+def test_a_run_that_ended_again_after_the_plan_is_not_touched(tmp_path, caplog, name, whole_runs):
+    run, other = (made_run(tmp_path / name) for name in ("run", "other"))
+    plan = plan_prune(tmp_path, whole_runs=whole_runs)
+    written = (run / name).stat()
+    os.utime(run / name, ns=(written.st_atime_ns, written.st_mtime_ns + 1))
+    freed = prune(plan)
+    assert steps_of(run) == [10, 20, 30]
+    assert steps_of(other) == ([] if whole_runs else [20, 30])
+    assert freed == sum(item.size for item in plan.doomed if item.run == other)
+    assert caplog.messages == [f"{run} was gone on with meanwhile: it is left alone."]
+
+
+def test_a_run_whose_values_are_gone_after_the_plan_is_not_touched(tmp_path):
+    run = made_run(tmp_path / "run")
+    plan = plan_prune(tmp_path)
+    (run / "metrics.jsonl").unlink()
     assert prune(plan) == 0
     assert steps_of(run) == [10, 20, 30]
 

@@ -1,10 +1,12 @@
 """Making room: which checkpoints and runs can go, and what that frees."""
 
 import fcntl
+import logging
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from weft.runtime.files import remove_folder, write_atomic
 from weft.runtime.lock import Lock
 
 __all__ = ["Doomed", "Kept", "Plan", "age", "plan_prune", "prune"]
+
+LOG = logging.getLogger("weft")
 
 _AGE = re.compile(r"(\d+)\s*([dhw])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -50,6 +54,8 @@ class Plan:
     """What goes."""
     kept: tuple[Kept, ...]
     """Runs of which nothing goes whatever they hold."""
+    written: Mapping[Path, tuple[int | None, ...]] = field(default_factory=dict)
+    """For each run of which something goes, when its record and its values were written to last."""
 
     @property
     def size(self) -> int:
@@ -102,8 +108,10 @@ def plan_prune(
         raise UserError(f"--keep must be 0 or more, but is {keep}.")
     doomed: list[Doomed] = []
     kept: list[Kept] = []
+    written: dict[Path, tuple[int | None, ...]] = {}
     at = now or datetime.now().astimezone()
     for run in sorted(file.parent for file in root.glob("**/run.json")):
+        written[run] = _written(run)  # before anything is read of it
         why = _why_not(run, older_than, at) or _in_use(run)
         if why is None and whole_runs and _holds_another(run):
             why = "another run lies in its folder"
@@ -114,7 +122,7 @@ def plan_prune(
         if why is not None:
             kept.append(Kept(run, why))
         doomed += [Doomed(path, run, _size(path)) for path in going]
-    return Plan(tuple(doomed), tuple(kept))
+    return Plan(tuple(doomed), tuple(kept), {item.run: written[item.run] for item in doomed})
 
 
 def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | None:
@@ -129,6 +137,14 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
     files = [path for path in (run / "run.json", run / "metrics.jsonl") if path.exists()]
     written = datetime.fromtimestamp(max(path.stat().st_mtime for path in files), now.tzinfo)
     return "younger" if older_than is not None and written > now - older_than else None
+
+
+def _written(run: Path) -> tuple[int | None, ...]:
+    """When the files that a run at work writes were written, in ns; None where one is not there."""
+    return tuple(
+        file.stat().st_mtime_ns if file.exists() else None
+        for file in (run / "run.json", run / "metrics.jsonl")
+    )
 
 
 def _holds_another(run: Path) -> bool:
@@ -176,7 +192,8 @@ def _size(path: Path) -> int:
 def prune(plan: Plan) -> int:
     """Deletes what a plan says, run by run under its lock; gives the bytes that were freed.
 
-    A run that is not finished any more, as it was gone on with meanwhile, is left alone.
+    A run that was gone on with since the plan was made is left alone, even where it has ended
+    again: its best checkpoint may be another now.
 
     Raises:
         InUseError: A process works in a run now.
@@ -185,7 +202,8 @@ def prune(plan: Plan) -> int:
     freed = 0
     for run in dict.fromkeys(item.run for item in plan.doomed):
         with Lock(run):
-            if not RunFolder(run).finished:
+            if not RunFolder(run).finished or _written(run) != plan.written.get(run):
+                LOG.warning("%s was gone on with meanwhile: it is left alone.", run)
                 continue
             for item in (item for item in plan.doomed if item.run == run):
                 if item.path != run:

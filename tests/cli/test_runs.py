@@ -1,5 +1,9 @@
-"""``weft runs`` without an action."""
+"""``weft runs`` without an action, and ``weft runs list``."""
 
+import os
+from datetime import datetime
+
+from tests.recipes.made_runs import aged, made_run
 from weft.cli.main import main
 
 
@@ -16,3 +20,31 @@ def test_without_an_action_the_runs_are_listed(tmp_path, monkeypatch, capsys):
         listed.append(capsys.readouterr().out)
     assert "runs/demo/0123" in listed[0]
     assert listed[1:] == [listed[0]] * 2
+
+
+def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    now = datetime(2026, 3, 4, 5, 6).timestamp()
+    ended = aged(made_run(tmp_path / "one" / "a"), 0, now)
+    (ended / "predictions").mkdir()
+    (ended / "predictions" / "p.jsonl").write_bytes(bytes(1_250_000))
+    aged(made_run(tmp_path / "two" / "b", steps=(10, 2000), best=10, finished=False), 2, now)
+    aged(made_run(tmp_path / "two" / "c", steps=(), best=None, finished=False), 1, now)
+    (tmp_path / "two" / "d").mkdir()
+    (tmp_path / "two" / "d" / "run.json").write_text("{}")
+    os.utime(tmp_path / "two" / "d" / "run.json", (now, now))
+    assert main(["runs", "list", "one", "two", "two/b", "none"]) == 0
+    said, *lines = capsys.readouterr().out.splitlines()
+    assert said == "No runs in none."
+    assert [line.split("  ")[0] for line in lines] == ["run", "one/a", "two/b", "two/c", "two/d"]
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
+    assert cells == [
+        ["run", "recipe", "state", "steps", "last written", "MB", "best"],
+        ["one/a", "tiny/made", "finished", "30", "2026-03-04 05:06", "1.3", "bleu 28.5"],
+        ["two/b", "tiny/made", "not finished", "2,000", "2026-03-02 05:06", "0.0"],
+        ["two/c", "tiny/made", "not finished", "-", "2026-03-03 05:06", "0.0"],
+        [
+            "two/d", "-", "unreadable", "-", "2026-03-04 05:06", "0.0",
+            "two/d/run.json has format None; this weft reads format 1.",
+        ],
+    ]  # fmt: skip

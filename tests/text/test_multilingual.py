@@ -109,7 +109,7 @@ def test_config_trains_once_then_loads(tmp_path, monkeypatch):
         train_on=text, vocab_size=40, cache_dir=tmp_path / "c", source_langs=("eng",)
     )
     made = config.build()
-    (model,) = (tmp_path / "c" / "tokenizers").iterdir()
+    (model,) = (tmp_path / "c" / "tokenizers").glob("*.model")
     assert re.fullmatch(r"train-unigram-40-[0-9a-f]{12}\.model", model.name)
     assert (made.config.vocab_size, made.config.default_source_lang) == (40, "eng")
     assert "Z" not in {piece for i in range(40) for piece in made.pieces.id_to_piece(i)}
@@ -125,7 +125,7 @@ def test_other_text_or_settings_are_another_model(tmp_path):
         MultilingualTokenizer.Config(vocab_size=34, **base, **more).build()
     text.write_text("\n".join([*ROWS, "new words"]), encoding="utf-8")
     MultilingualTokenizer.Config(vocab_size=34, **base).build()
-    assert len(list((tmp_path / "c" / "tokenizers").iterdir())) == 5
+    assert len(list((tmp_path / "c" / "tokenizers").glob("*.model"))) == 5
 
 
 def test_lines_that_are_not_text_are_left_out(tmp_path):

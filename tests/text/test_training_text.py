@@ -130,14 +130,26 @@ def test_data_that_is_no_rows_is_refused(tmp_path):
         fit("words", [3], tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"aa", b"\xff"])
-def test_a_changed_alphabet_is_refused(content, pairs, tmp_path):
-    fit("characters", pairs(), tmp_path)
-    (path,) = (tmp_path / "cache" / "tokenizers").iterdir()
-    path.write_bytes(content)
-    message = f"{path} holds no alphabet: it was changed. Delete it; it is made again."
-    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
-        fit("characters", pairs(), tmp_path)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("damage", ["empty", "cut", "changed", "no sum", "another sum"])
+def test_what_is_damaged_is_made_again(kind, damage, pairs, tmp_path, caplog):
+    first = fit(kind, pairs(), tmp_path)
+    assert not caplog.messages
+    (beside,) = (tmp_path / "cache" / "tokenizers").glob("*.sha256")
+    path = beside.with_suffix("")
+    content, digest = path.read_bytes(), beside.read_bytes()
+    if damage == "no sum":
+        beside.unlink()
+    elif damage == "another sum":
+        beside.write_text("\xff")
+    else:  # the cut alphabet is still one, of another vocabulary
+        cut = content[: len(content) // 2]
+        path.write_bytes({"empty": b"", "cut": cut, "changed": content[:-1] + b"?"}[damage])
+    assert fit(kind, pairs(), tmp_path).fingerprint() == first.fingerprint()
+    assert caplog.messages == [f"{path} is not what was written there: it is made again."]
+    assert (path.read_bytes(), beside.read_bytes()) == (content, digest)
+    fit(kind, pairs(), tmp_path)
+    assert len(caplog.messages) == 1
 
 
 def test_only_the_named_columns_are_taken():

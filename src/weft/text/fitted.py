@@ -13,6 +13,7 @@ from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.runtime.files import write_atomic
+from weft.text.kept_files import kept
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import ModelType, train_sentencepiece
 from weft.text.tokenizer import Tokenizer
@@ -49,8 +50,8 @@ class FittedTokenizer(Component):
     """Makes a tokenizer from all text of ``train_data``, which gives rows.
 
     It is kept in ``cache_dir`` under a name made of the data's fingerprint and the settings; where
-    it is found there, no text is read. Of data without a fingerprint the text itself is in the
-    name.
+    it is found there as it was written, no text is read. Of data without a fingerprint the text
+    itself is in the name.
     """
 
     class Config(BaseConfig):
@@ -118,9 +119,11 @@ class FittedTokenizer(Component):
             made_by = ("vocab_size", "model_type", "character_coverage", "byte_fallback")
             settings = {name: getattr(self, name) for name in made_by}
             path = self._cached(self.model_type, [*settings.values()], text, ".model")
-            if not path.exists():
+
+            def make(path: Path) -> None:
                 train_sentencepiece(text.at_most(MOST_CHARACTERS), path, **settings)
-            return MultilingualTokenizer.from_file(path, **langs)
+
+            return MultilingualTokenizer.from_file(kept(path, make), **langs)
 
         def _from_json(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             # Imported here: the package takes 30 ms that other kinds need not wait for.
@@ -131,10 +134,12 @@ class FittedTokenizer(Component):
             made_by = ("vocab_size", "character_coverage", "min_count", "lowercase")
             settings = {name: getattr(self, name) for name in made_by}
             path = self._cached(kind, [kind, *settings.values()], text, ".json")
-            if not path.exists():
+
+            def make(path: Path) -> None:
                 some = text.at_most(MOST_CHARACTERS) if kind == "unigram" else text
-                _keep(path, fit_tokenizer_json(some, kind, **settings))
-            return HuggingFaceTokenizer.from_file(path, **langs)
+                write_atomic(path, fit_tokenizer_json(some, kind, **settings))
+
+            return HuggingFaceTokenizer.from_file(kept(path, make), **langs)
 
         def _characters(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             from weft.text.symbols import CharacterTokenizer
@@ -142,16 +147,13 @@ class FittedTokenizer(Component):
             made_by = ("vocab_size", "character_coverage", "min_count")
             settings = {name: getattr(self, name) for name in made_by}
             path = self._cached("characters", [*settings.values()], text, ".txt")
-            if not path.exists():
+
+            def make(path: Path) -> None:
                 made = CharacterTokenizer.fit(text, **settings)
-                _keep(path, made.config.characters.encode())
-            try:
-                characters = path.read_bytes().decode()
-                return CharacterTokenizer(CharacterTokenizer.Config(characters=characters, **langs))
-            except (UnicodeDecodeError, UserError):
-                raise UserError(
-                    f"{path} holds no alphabet: it was changed. Delete it; it is made again."
-                ) from None
+                write_atomic(path, made.config.characters.encode())
+
+            characters = kept(path, make).read_bytes().decode()
+            return CharacterTokenizer(CharacterTokenizer.Config(characters=characters, **langs))
 
         def _bytes(self, langs: dict[str, Any]) -> Tokenizer:
             from weft.text.symbols import ByteTokenizer
@@ -172,8 +174,3 @@ class FittedTokenizer(Component):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-
-
-def _keep(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, content)

@@ -14,6 +14,7 @@ from weft.config import Component, registries
 from weft.config.component import setting
 from weft.errors import UserError
 from weft.runtime.files import write_file
+from weft.text.kept_files import kept
 from weft.text.languages import LanguageConfig, Languages, Tags, ordered
 from weft.text.ragged import Ragged
 from weft.text.sentencepiece import (
@@ -82,8 +83,10 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
         """Folder of trained tokenizers; one found there is not trained again."""
 
     def __init__(self, config: "MultilingualTokenizer.Config") -> None:
-        path = config.model or _cached_model(config)
-        if not path.exists():
+        path = config.model
+        if path is None:
+            path = kept(_cached_model(config), lambda path: _train(config, path))
+        elif not path.exists():
             _train(config, path)
         self._set_up(config, load_sentencepiece(path), path)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import sentencepiece
 
 from weft.errors import UserError
-from weft.runtime.files import write_atomic
+from weft.runtime.files import make_folder, write_atomic
 from weft.text.description import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import not_text
@@ -92,7 +92,7 @@ def train_sentencepiece(
         byte_fallback=byte_fallback,
         user_defined_symbols=[*pieces],
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomic(path, model)
     _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
 

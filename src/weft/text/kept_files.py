@@ -1,0 +1,51 @@
+"""Files that are made once and found again, each with the sha256 of its bytes beside it."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from weft.runtime.files import make_folder, sha256, write_atomic
+
+__all__ = ["kept"]
+
+LOG = logging.getLogger("weft")
+
+
+def kept(path: Path, make: Callable[[Path], None]) -> Path:
+    """The file, which ``make`` writes where it is not there, or not as it was written.
+
+    A file that was cut off or changed could still be one of its kind, of another vocabulary: so its
+    bytes are compared with the sum, not only read.
+
+    Args:
+        path: The file; its folder is made. The sum is in ``<name>.sha256``.
+        make: Writes the file at the path it is given.
+
+    Raises:
+        StorageError: It cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = kept(Path(folder, "a.txt"), lambda path: path.write_text("abc") and None)
+        ...     kept(path, lambda _: print("made again")).read_text()
+        'abc'
+    """
+    beside = path.with_name(f"{path.name}.sha256")
+    there = path.exists()
+    if there and _read(path, beside):
+        return path
+    if there:
+        LOG.warning("%s is not what was written there: it is made again.", path)
+    make_folder(path.parent)
+    make(path)
+    write_atomic(beside, f"{sha256(path)}\n")
+    return path
+
+
+def _read(path: Path, beside: Path) -> bool:
+    """Whether a file can be read, and is of the sum beside it."""
+    try:
+        return beside.read_bytes().strip() == sha256(path).encode()
+    except OSError:
+        return False

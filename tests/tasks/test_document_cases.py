@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -154,3 +155,17 @@ def test_the_tiny_variant_of_regression_runs(tiny, tmp_path):
     words = documents(tiny, "sts_tiny.tsv", columns="train_data.columns={text: 7, score: 9}")
     run = weft.train("regression/docnn/local", words, run_dir=tmp_path / "run")
     assert run.result["steps"] == 20
+
+
+def test_the_example_trains_on_real_messages(shared_data, tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "sms_spam.py"
+    data = shared_data / "sms-spam"
+    words = [f"train_data.path={data / 'dev.tsv'}", f"valid_data.path={data / 'dev.tsv'}"]
+    words += ["reporters.console=false", "trainer.max_steps=50", "tokenizer.vocab_size=1000"]
+    words += ["model.encoder.hidden_dim=8", "model.embedding.dim=32", "task.max_length=64"]
+    words += [f"tokenizer.cache_dir={tmp_path}", "lr_scheduler.warmup_steps=5", "optimizer.lr=0.01"]
+    run = weft.train(example, words, run_dir=tmp_path / "run")
+    values = json.loads((run.folder / "metrics.jsonl").read_text().splitlines()[-1])
+    assert values["accuracy"] > 0.9
+    assert values["roc_auc"] > 0.9
+    assert weft.load(run.folder)("see you at home").label == "ham"

@@ -1,5 +1,6 @@
 """Exporting a run: by command, at the end of a training, and what is said before one."""
 
+import dataclasses
 import errno
 import importlib.util
 import json
@@ -12,9 +13,67 @@ from tests.trained_run import copy_of, library_run, train_script
 from weft.cli.main import main
 from weft.errors import PlanError, StorageError, UserError
 from weft.exported import load
-from weft.exported.manifest import MANIFEST
+from weft.exported.manifest import MANIFEST, ExportError
 from weft.inference.export import ctranslate2
+from weft.inference.export.compare import Comparison
 from weft.recipes.export import export
+from weft.recipes.export_rows import read_rows
+
+READY = """
+from weft import data
+
+
+def valid_data(tokenizer):
+    def column(number):
+        read = data.read_text(HERE / "dev.tsv", rtrim=True)
+        encoder = tokenizer.create_encoder(mode=("source", "target")[number])
+        return read.map(lambda line: line.split("\\t")[number]).map(encoder).and_return()
+
+    pad_idx = tokenizer.vocab_info.pad_idx
+    pairs = data.zip_pipelines([column(0), column(1)]).batch(2, pad_idx=pad_idx)
+    return pairs.map(lambda p: data.Seq2SeqBatch.from_padded(*p, pad_idx=pad_idx)).and_return()
+"""
+OWN = """
+from weft import data
+
+del train_data, valid_data, tokenizer
+
+
+def tokenizer():
+    from weft.text import MultilingualTokenizer, train_sentencepiece
+
+    path = HERE / "spm.model"
+    if not path.exists():
+        lines = (HERE / "train.tsv").read_text().split("\\n")
+        train_sentencepiece(lines, path, vocab_size=60)
+    return MultilingualTokenizer.from_file(path, source_langs=["a"], target_langs=["b"])
+
+
+class Own:
+    def __init__(self, ids):
+        self.ids, self.source_lengths = ids, [ids.shape[1]]
+
+    def to(self, device):
+        return self
+
+
+class Mine(Translation):
+    def batch_size(self, batch):
+        return 1
+
+    def training_step(self, batch):
+        batch = data.Seq2SeqBatch(batch.ids, None, batch.ids, None)
+        return super().training_step(batch)
+
+
+def train_data():
+    import torch
+
+    return [Own(torch.tensor([[2, 9, 8, 3]]))] * 3
+
+
+task = Mine.Config()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +96,84 @@ def test_a_training_ends_with_the_export(trained):
     assert source["key"] == info["key"]
     assert source["checkpoint"] == f"step-{info['result']['best']['step']:08}"
     assert load(made, device="cpu")("Go.").text == weft.load(trained)("Go.").text
+
+
+def test_the_comparison_is_said_and_kept_with_the_result(trained, tmp_path):
+    made = trained / "export" / "ctranslate2"
+    said = (trained / "log.txt").read_text(encoding="utf-8")
+    assert (
+        f"Exported to {made}. Compared on 8 rows of valid_data: 8 answers are the same, "
+        "log-probabilities a token differ by at most "
+    ) in said
+    info = json.loads((trained / "run.json").read_text())
+    assert info["result"]["exports"] == {"ctranslate2": compared(made)}
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ("valid_data = None", "train_data"),
+        ("valid_data = None\ntest_data = like('train_data', shuffle=False)", "test_data"),
+        (READY, "valid_data"),
+    ],
+    ids=["train", "test", "ready batches"],
+)
+def test_without_rows_of_valid_data_other_rows_are_compared(tmp_path, more, where):
+    words = ("trainer.export=[ctranslate2]", "task.generate=false")
+    if where == "valid_data":
+        words += ("trainer.selection.metric=loss",)
+    run = train_script(tmp_path, more, words=words)
+    made = compared(run / "export" / "ctranslate2")
+    assert (made["where"], made["same"]) == (where, made["rows"])
+    assert made["rows"] >= 2
+
+
+def test_batches_without_text_are_refused_before_the_training(tmp_path, capsys):
+    with pytest.raises(UserError) as caught:
+        train_script(tmp_path, OWN, words=("trainer.export=[ctranslate2]",))
+    message = (
+        "trainer.export=ctranslate2: an export is compared with the run on rows of valid_data, "
+        "test_data or train_data, but none of them has the text of 'source'. Leave trainer.export "
+        "out, and export the run when it has ended, with a text file of rows: weft export RUN "
+        "--format ctranslate2 --rows FILE"
+    )
+    assert str(caught.value) == message
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    assert main(["check", str(tmp_path / "tiny.py"), "trainer.export=[ctranslate2]"]) == 2
+    assert f"export: {message}" in capsys.readouterr().err
+
+
+def test_an_export_that_fails_names_the_run_and_the_command(tmp_path, monkeypatch):
+    real = Comparison.check
+
+    def other(found):
+        real(dataclasses.replace(found, same=0))
+
+    monkeypatch.setattr(Comparison, "check", other)
+    with pytest.raises(ExportError) as caught:
+        train_script(tmp_path, words=("trainer.export=[ctranslate2]",))
+    run = tmp_path / "run"
+    first, second = str(caught.value).split("\n")
+    assert first.startswith("The export differs from the model on 8 rows of valid_data: 8 answers")
+    assert second == (
+        f"The training of {run} itself is over, and its checkpoints are kept. To compare an export "
+        f"of it on other rows: weft export {run} --format ctranslate2 --rows FILE"
+    )
+    assert list((run / "export").iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_only_a_newline_ends_a_row(trained, tmp_path, end):
+    given = tmp_path / "rows.jsonl"
+    row = json.dumps({"source": f"Go.{end}Why?"}, ensure_ascii=False)
+    given.write_bytes(f'{row}\r\n\n{{"source": "Go."}}'.encode())
+    assert list(read_rows(given)) == [{"source": f"Go.{end}Why?"}, {"source": "Go."}]
+    assert export(trained, "ctranslate2", out=tmp_path / "a", rows=given).comparison.rows == 2
+    given = tmp_path / "rows.txt"
+    given.write_bytes(f"Go.{end}Why?\r\nGo.\n\n".encode())
+    assert list(read_rows(given)) == [f"Go.{end}Why?", "Go.", ""]
+    given.write_bytes(b"")
+    assert list(read_rows(given)) == []
 
 
 def test_what_it_is_compared_on(trained, tmp_path, capsys):
@@ -68,8 +205,8 @@ def test_without_its_data_a_run_has_kept_rows_or_needs_some(tmp_path):
     with pytest.raises(UserError) as caught:
         export(run, "ctranslate2", out=tmp_path / "out")
     assert str(caught.value) == (
-        f"The valid_data of {run} cannot be read here, and it kept no predictions, so the export "
-        "cannot be compared with the run. Name a text file of rows with --rows FILE."
+        f"The data of {run} cannot be read here, and it kept no predictions, so the export cannot "
+        "be compared with the run. Name a text file of rows with --rows FILE."
     )
     assert not (tmp_path / "out").exists()
 

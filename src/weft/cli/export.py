@@ -24,8 +24,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--rows",
         metavar="FILE",
-        help="a text file of rows to compare on; by default rows of the run's valid_data, or those "
-        "it kept",
+        help="a text file of rows to compare on; by default rows of the run's data, or those it "
+        "kept",
     )
 
 
@@ -43,10 +43,6 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
         allow_code=args.allow_code,
     )
-    found = made.comparison
-    print(
-        f"Compared on {found.rows:,} rows of {found.where}: {found.same:,} answers are the same, "
-        f"log-probabilities a token differ by at most {found.largest:.1g}."
-    )
+    print(made.comparison.sentence)
     print(made.folder)
     return 0

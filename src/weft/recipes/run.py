@@ -211,11 +211,11 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         if need is not None:
             need.tell(trainer)
         trainer.fit()
+        result = dict(getattr(trainer, "summary", {}))
         if exports:
             from weft.recipes.export import export_trained
 
-            export_trained(folder.path, exports, session)
-        result = dict(getattr(trainer, "summary", {}))
+            result["exports"] = export_trained(folder.path, exports, session)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
 

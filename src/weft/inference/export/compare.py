@@ -59,6 +59,19 @@ class Comparison:
                 f"log-probabilities a token {by}. Nothing was written."
             )
 
+    @property
+    def sentence(self) -> str:
+        """What was compared and found, for a person.
+
+        Example:
+            >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).sentence[:62]
+            'Compared on 40 rows of valid_data: 38 answers are the same, log'
+        """
+        return (
+            f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} answers are the same, "
+            f"log-probabilities a token differ by at most {self.largest:.1g}."
+        )
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values, with what was allowed."""
         return {

@@ -59,7 +59,9 @@ def write_export(
         raise UserError(f"{out} is there already. Delete it, or name another folder with --out.")
     task = predictor.task
     assert isinstance(task, Seq2Seq), "others are refused"
-    chosen = _spread([row for row in rows if _answerable(predictor, row)])
+    # Each is encoded to know whether it can be answered, so not all of a large file's.
+    some = _answerable(predictor, _spread(rows, 16 * ROWS)) or _answerable(predictor, rows)
+    chosen = _spread(some, ROWS)
     if not chosen:
         raise UserError(
             f"None of the {len(rows):,} rows of {where} can be answered, so the export cannot be "
@@ -91,7 +93,11 @@ def write_export(
     return found
 
 
-def _answerable(predictor: Predictor, row: Row) -> bool:
+def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if _is_answerable(predictor, row)]
+
+
+def _is_answerable(predictor: Predictor, row: Row) -> bool:
     try:
         predictor.check(predictor.row(row))
     except DataError:
@@ -99,7 +105,7 @@ def _answerable(predictor: Predictor, row: Row) -> bool:
     return not row.get("prefix")
 
 
-def _spread(rows: Sequence[Row]) -> Sequence[Row]:
-    if len(rows) <= ROWS:
+def _spread(rows: Sequence[Row], most: int) -> Sequence[Row]:
+    if len(rows) <= most:
         return rows
-    return [rows[i * len(rows) // ROWS] for i in range(ROWS)]
+    return [rows[i * len(rows) // most] for i in range(most)]

@@ -64,8 +64,8 @@ class Comparison:
         """What was compared and found, for a person.
 
         Example:
-            >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).sentence[:62]
-            'Compared on 40 rows of valid_data: 38 answers are the same, log'
+            >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).sentence[:59]
+            'Compared on 40 rows of valid_data: 38 answers are the same,'
         """
         return (
             f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} answers are the same, "

@@ -223,7 +223,7 @@ def test_too_many_in_a_row_end_the_run_and_so_does_the_resumed_one(bench, monkey
     with pytest.raises(NonFiniteError) as caught:
         trainer.fit()
     at = 3 if policy == "skip" else 1
-    assert str(caught.value).startswith(f"The loss is nan at step {at}; the weights were not")
+    assert str(caught.value).startswith(f"The loss is nan at step {at}; this step did not")
     assert str(caught.value).endswith(
         "\nIt is number 3 in a row (trainer.max_nonfinite=3): the run ends."
     )
@@ -254,7 +254,7 @@ def test_a_step_without_targets_is_refused_by_every_policy():
         with pytest.raises(DataError) as caught:
             NonFinite(policy, limit=9).take(error, step=4)
     assert str(caught.value) == (
-        "Step 4 has no target to learn from: the count of its loss is 0; the weights were not "
+        "Step 4 has no target to learn from: the count of its loss is 0; this step did not "
         "touched. Rows of train_data in this step: 7. Leave such rows out of train_data."
     )
 

@@ -131,7 +131,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     cells = sum(int(column.sum()) for column in epoch.lengths.values())
     found = largest_that_pays(trials, most=max(FIRST, cells // LEAST_BATCHES))
     if found is None:
-        cells_of = sum(column for column in epoch.lengths.values())
+        cells_of = np.sum([*epoch.lengths.values()], axis=0)
         longest = int(np.argmax(cells_of))
         raise UserError(
             f"train_data.max_tokens=auto: not even batches of {LEAST} cells fit into the memory "

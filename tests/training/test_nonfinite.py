@@ -255,7 +255,7 @@ def test_a_step_without_targets_is_refused_by_every_policy():
             NonFinite(policy, limit=9).take(error, step=4)
     assert str(caught.value) == (
         "Step 4 has no target to learn from: the count of its loss is 0; this step did not "
-        "touched. Rows of train_data in this step: 7. Leave such rows out of train_data."
+        "touch the weights. Rows of train_data in this step: 7. Leave such rows out of train_data."
     )
 
 

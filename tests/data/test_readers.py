@@ -382,5 +382,12 @@ def test_reading_needs_no_torch():
     code = "import weft.data.readers, weft.data.rows, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     assert "read_text" in dir(weft.data)
+    code = "import sys, weft.data; [weft.data.__getattr__(n) for n in sys.argv[1:]]; "
+    names = ["conll", "csv", "json_lines", "parquet", "arrow", "tsv", "text"]
+    named = [*(f"{name}_format" for name in names), "TextPairs", "TextRows", "HuggingFacePairs"]
+    code += "assert not {'torch', 'datasets'} & {*sys.modules}"
+    subprocess.run([sys.executable, "-c", code, *named], check=True, timeout=60)
+    assert set(named) <= set(dir(weft.data))
+    assert all(callable(getattr(weft.data, name)) for name in dir(weft.data))
     with pytest.raises(AttributeError, match=r"^module 'weft\.data' has no attribute 'red_text'; "):
         weft.data.red_text  # noqa: B018

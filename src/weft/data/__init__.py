@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from weft.data.batched import BatchedRows as BatchedRows
     from weft.data.batches import EpochBatches as EpochBatches
     from weft.data.batching import Batching as Batching
+    from weft.data.formats.columnar import arrow_format as arrow_format
+    from weft.data.formats.columnar import parquet_format as parquet_format
+    from weft.data.formats.comma_separated import csv_format as csv_format
+    from weft.data.formats.conll import conll_format as conll_format
+    from weft.data.formats.json_lines import json_lines_format as json_lines_format
+    from weft.data.huggingface import HuggingFacePairs as HuggingFacePairs
     from weft.data.pipeline import DataPipeline as DataPipeline
     from weft.data.pipeline import PipelineBuilder as PipelineBuilder
     from weft.data.pipeline import concat_pipelines as concat_pipelines
@@ -35,12 +41,18 @@ if TYPE_CHECKING:
     from weft.data.rows import Rows as Rows
     from weft.data.seq2seq import Seq2SeqBatch as Seq2SeqBatch
     from weft.data.text_pairs import TextPairs as TextPairs
+    from weft.data.text_rows import TextRows as TextRows
 
 _WHERE = {
     "weft.data.bad_rows": ["BadRow", "BadRowsError", "RowCount", "write_bad_rows"],
     "weft.data.batched": ["BatchedRows"],
     "weft.data.batches": ["EpochBatches"],
     "weft.data.batching": ["Batching"],
+    "weft.data.formats.columnar": ["arrow_format", "parquet_format"],
+    "weft.data.formats.comma_separated": ["csv_format"],
+    "weft.data.formats.conll": ["conll_format"],
+    "weft.data.formats.json_lines": ["json_lines_format"],
+    "weft.data.huggingface": ["HuggingFacePairs"],
     "weft.data.pipeline": [
         "DataPipeline",
         "PipelineBuilder",
@@ -61,6 +73,7 @@ _WHERE = {
     "weft.data.rows": ["Rows"],
     "weft.data.seq2seq": ["Seq2SeqBatch"],
     "weft.data.text_pairs": ["TextPairs"],
+    "weft.data.text_rows": ["TextRows"],
 }
 
 

@@ -21,6 +21,11 @@ experiments: Registry[Any] = Registry(
             for size in ("", "/local")
         },
         **{
+            f"joint/{name}{size}": "weft.recipes.experiments.joint"
+            for name in ("bilstm", "bilstm-crf", "transformer")
+            for size in ("", "/local")
+        },
+        **{
             f"pairs/{name}{size}": "weft.recipes.experiments.pairs"
             for name in ("classification", "ranking", "regression")
             for size in ("", "/local")
@@ -46,6 +51,7 @@ tasks: Registry[Any] = Registry(
     {
         "document_classification": "weft.tasks.classification",
         "document_regression": "weft.tasks.regression",
+        "intent_slots": "weft.tasks.joint",
         "language_modeling": "weft.tasks.language_model",
         "pair_classification": "weft.tasks.pairs",
         "pair_regression": "weft.tasks.pairs",
@@ -58,6 +64,7 @@ models: Registry[Any] = Registry(
     "model",
     {
         "classifier": "weft.models.classifier",
+        "intent_slot_model": "weft.models.joint",
         "lstm_language_model": "weft.models.language_model",
         "pair_classifier": "weft.models.pairs",
         "pair_regressor": "weft.models.pairs",
@@ -132,6 +139,7 @@ datasets: Registry[Any] = Registry(
 )
 labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
 dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
+slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.slots"})
 characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
 optimizers: Registry[Any] = Registry(
     "optimizer",

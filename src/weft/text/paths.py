@@ -27,6 +27,7 @@ text_paths: Registry[Any] = Registry(
     {
         "classification": "weft.text.classification",
         "columns": "weft.text.columns.plain",
+        "intent_slot": "weft.text.intent_slot",
         "language": "weft.text.language",
         "pair_label": "weft.text.pairs",
         "pair_number": "weft.text.pairs",

@@ -13,10 +13,12 @@ from weft.text.columns.column import Column, load_column
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.label import LabelColumn, LabelsColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
+from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.tags import TagsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
 from weft.text.description import SavedTextError
 from weft.text.labels import Labels
+from weft.text.slots import Slots
 from weft.text.words import WordTokenizer
 
 
@@ -50,6 +52,12 @@ CASES = {
         ["B O B", ["O"], ""],
         [[1, 0, 1], [0], []],
         "O I",
+    ),
+    "slots": Case(
+        SlotsColumn(Slots(["time", "day"], column="c")),
+        ["O B-time I-time", "", ["B-day"]],
+        [[0, 1, 2], [], [3]],
+        "O B-eggs O",
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
     "numbers": Case(

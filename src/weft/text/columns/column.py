@@ -22,6 +22,7 @@ columns: Registry[Any] = Registry(
         "labels": "weft.text.columns.label",
         "number": "weft.text.columns.number",
         "numbers": "weft.text.columns.number",
+        "slots": "weft.text.columns.slots",
         "tags": "weft.text.columns.tags",
         "text": "weft.text.columns.ids",
         "words": "weft.text.columns.words",

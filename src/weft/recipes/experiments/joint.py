@@ -1,0 +1,121 @@
+"""Experiments of intents with slots; set ``train_data.path`` and ``valid_data.path``.
+
+Rows are an intent, a text and a tag for each word, as ``O B-time I-time``; where slots are spans of
+characters, as ``16:24:time``, set ``slots.format=spans``, and ``train_data.columns`` to the order
+of the file.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_rows import TextRows
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.joint import IntentSlotModel
+from weft.models.layers.characters import CharacterCnn
+from weft.models.layers.words import WordEmbedding
+from weft.tasks.joint import IntentSlots
+from weft.text.characters import FittedCharacters
+from weft.text.labels import FittedLabels
+from weft.text.slots import FittedSlots
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import Adam
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = [
+    "joint_bilstm",
+    "joint_bilstm_crf",
+    "joint_bilstm_crf_local",
+    "joint_bilstm_local",
+    "joint_transformer",
+    "joint_transformer_local",
+]
+
+LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
+ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=2, num_heads=4, ffn_dim=256
+)
+SMALL_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=8)
+SMALL_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=1, num_heads=2, ffn_dim=32
+)
+
+
+def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2e-3) -> Recipe:
+    """A recipe that trains on rows of an intent, a text and its slots."""
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(
+            path=Path("data/train.tsv"),
+            columns=("label", "text", "slots"),
+            optional=("slots",),  # a text without slots, where they are spans
+        ),
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        # Words that occur once train the vector of those that training never saw.
+        tokenizer=FittedWords.Config(min_count=2),
+        characters=FittedCharacters.Config(column="text"),
+        labels=FittedLabels.Config(),
+        slots=FittedSlots.Config(),
+        model=IntentSlotModel.Config(
+            character_cnn=CharacterCnn.Config(dim=32, filters=60), encoder=encoder, crf=crf
+        ),
+        task=IntentSlots.Config(),
+        optimizer=Adam.Config(lr=lr),
+        lr_scheduler=Linear.Config(warmup_steps=100),
+        trainer=Trainer.Config(max_epochs=8, selection=Selection.Config(metric="frame_accuracy")),
+    )
+
+
+def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
+    made = dict(recipe.ingredients)
+    made["model"] = replace(
+        made["model"],
+        embedding=WordEmbedding.Config(dim=12),
+        character_cnn=CharacterCnn.Config(dim=4, filters=4),
+        encoder=encoder,
+    )
+    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
+    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20)
+    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+
+
+@register_experiment("joint/bilstm")
+def joint_bilstm() -> Recipe:
+    """One BiLSTM for the intent and the slots of a text (Liu and Lane 2016)."""
+    return joint("Train a BiLSTM that finds intents and slots.", LSTM, crf=False)
+
+
+@register_experiment("joint/bilstm-crf")
+def joint_bilstm_crf() -> Recipe:
+    """The same with a conditional random field over sequences of tags."""
+    return joint("Train a BiLSTM-CRF that finds intents and slots.", LSTM, crf=True)
+
+
+@register_experiment("joint/transformer")
+def joint_transformer() -> Recipe:
+    """A Transformer encoder for the intent and the slots of a text."""
+    doc = "Train a Transformer that finds intents and slots."
+    return joint(doc, ATTENTION, crf=True, lr=1e-3)
+
+
+@register_experiment("joint/bilstm/local")
+def joint_bilstm_local() -> Recipe:
+    """``joint/bilstm`` in seconds."""
+    return local(joint_bilstm(), SMALL_LSTM)
+
+
+@register_experiment("joint/bilstm-crf/local")
+def joint_bilstm_crf_local() -> Recipe:
+    """``joint/bilstm-crf`` in seconds."""
+    return local(joint_bilstm_crf(), SMALL_LSTM)
+
+
+@register_experiment("joint/transformer/local")
+def joint_transformer_local() -> Recipe:
+    """``joint/transformer`` in seconds."""
+    return local(joint_transformer(), SMALL_ATTENTION)

@@ -1,0 +1,211 @@
+"""Intents and slots: what a text wants, and what is marked in it, as one frame."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.data.columns import ColumnBatch
+from weft.errors import DataError, UserError
+from weft.metrics.frames import Frames
+from weft.metrics.metric import Metric
+from weft.metrics.streaming import Mean
+from weft.models.crf import LinearChainCrf
+from weft.tasks.columns import ColumnsTask
+from weft.tasks.row_batches import RowBatches
+from weft.tasks.task import Loss, Outputs, Row
+from weft.text.characters import Characters
+from weft.text.intent_slot import Frame, IntentSlotText
+from weft.text.labels import Labels
+from weft.text.slots import Slots
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["IntentSlots"]
+
+LOG = logging.getLogger("weft")
+
+
+@registries.tasks.register("intent_slots")
+class IntentSlots(ColumnsTask):
+    """Gives a text an intent (the ingredient ``labels``) and slots (the ingredient ``slots``).
+
+    The module is called as ``module(words, lengths)``, or ``module(words, lengths, characters)``
+    where the recipe has characters, and gives scores of intents, :math:`(B,I)`, and of the tags of
+    words, :math:`(B,T,L)`. Where it has a conditional random field as its attribute ``crf``, loss
+    and answers are of whole sequences of tags.
+
+    The loss of a text is the negative log probability of its frame: that of its intent and those of
+    all its tags.
+    """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text: split at white space, or a list of words."""
+        max_length: int = 512
+        """Most words of a text; slots in what is cut off count as missed."""
+        intent_weight: float = 1.0
+        """How much the intent's part of the loss counts."""
+        off_words: Literal["widen", "error"] = "widen"
+        """What becomes of a slot that begins or ends within a word, or shares one with the slot
+        before: training takes whole words, and it is counted, in a note, and as missed in every
+        value; or it is an error."""
+
+        def __post_init__(self) -> None:
+            """Refuses what no text has, and a weight that is none."""
+            if self.max_length < 1:
+                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+            if not 0 < self.intent_weight < float("inf"):
+                raise UserError(f"task.intent_weight must be above 0, but is {self.intent_weight}.")
+
+    config: Config
+    text: IntentSlotText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        slots: Slots,
+        characters: Characters | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = IntentSlotText(
+            tokenizer,
+            labels,
+            slots,
+            column=config.column,
+            max_length=config.max_length,
+            characters=characters,
+        )
+
+    @property
+    def crf(self) -> LinearChainCrf | None:
+        """The module's random field; a module of the recipe's own need not have the attribute."""
+        return getattr(self.module, "crf", None)
+
+    @override
+    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
+        batches = super()._encoded(data, train=train, seed=seed)
+        off, every, first = self.text.off_words(batches.rows)
+        if off:
+            column = self.text.slots.column
+            note = (
+                f"{off} of {every} slots in '{column}' do not begin and end with a word of their "
+                f"own, the first in row {first}."
+            )
+            if self.config.off_words == "error":
+                raise DataError(f"{note} Correct them, or set task.off_words=widen.")
+            note += " Whole words are trained on; no answer can be such a slot."
+            batches.details["off_words"] = note
+            self.notes.append(note)
+            LOG.warning(note)
+        return batches
+
+    @override
+    def scores(self, batch: ColumnBatch) -> tuple[Tensor, Tensor]:
+        """Scores of intents :math:`(B,I)` and of tags :math:`(B,T,L)`."""
+        inputs = [batch["words"], batch.lengths["words"]]
+        if "characters" in self.text.inputs:
+            inputs.append(batch["characters"])
+        intents, tags = self.module(*inputs)
+        return intents.float(), tags.float()
+
+    @override
+    def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:
+        """The negative log probability of each row's frame."""
+        intents, tags = scores
+        right, real = batch["slots"], batch.mask("words")
+        total = self.config.intent_weight * F.cross_entropy(
+            intents, batch["label"], reduction="sum"
+        )
+        if self.crf is not None:
+            total = total - self.crf.log_likelihood(tags, right, real).sum()
+        else:
+            total = total + F.cross_entropy(tags[real], right[real], reduction="sum")
+        return Loss(total, torch.tensor(len(batch), device=total.device))
+
+    @override
+    def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:
+        """Each row's intent and tags, with their probabilities."""
+        intents, tags = scores
+        real = batch.mask("words").to(tags.device)
+        if self.crf is None:
+            chances, numbers = tags.softmax(dim=-1).max(dim=-1)
+        else:
+            numbers = self.crf.decode(tags, real)
+            marginals = self.crf.marginals(tags, real)
+            chances = marginals.gather(2, numbers.clamp(min=0)[..., None])[..., 0]
+        lengths = batch.lengths["words"].tolist()
+        wants = intents.softmax(dim=-1).cpu().numpy()
+        rows = zip(lengths, wants, numbers.cpu().numpy(), chances.cpu().numpy(), strict=True)
+        return self.text.decode([(want, row[:n], scored[:n]) for n, want, row, scored in rows])
+
+    @override
+    def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
+        """The answer with its row's text, and the slots in it."""
+        return self.text.completed(answer, row)
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Loss; intents, slots and whole frames, as brackets and as trees."""
+        return {"loss": Mean("loss"), "frames": Frames()}
+
+    @override
+    def aggregate(
+        self,
+        metrics: Mapping[str, Metric],
+        outputs: Outputs,
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds a batch's loss and frames."""
+        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        gold = [self.text.gold(examples[place]) for place in outputs.answers]
+        answers: list[Frame] = list(outputs.answers.values())
+        found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
+        metrics["frames"].update(gold, found)
+
+    @override
+    def answer_row(self, answer: Frame) -> dict[str, Any]:
+        """An answer as plain data: the frame in brackets, its intent and its slots."""
+        slots = [
+            {
+                "label": slot.label,
+                "text": slot.text,
+                "start": slot.start,
+                "end": slot.end,
+                "score": round(slot.score, 6),
+            }
+            for slot in answer.slots
+        ]
+        return {
+            "prediction": str(answer),
+            "score": round(answer.score, 6),
+            "predicted_intent": answer.intent,
+            "predicted_slots": slots,
+        }
+
+    @override
+    def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        """Rows with the words of a ready batch, and its frames where it has such."""
+        lengths, text = batch.lengths["words"].tolist(), self.text
+        decoder = text.inputs["words"].fitted["tokenizer"].create_decoder()
+        ids = batch["words"].cpu().numpy()
+        words = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
+        rows: list[dict[str, Any]] = [{text.column: found} for found in words]
+        if "label" in batch and "slots" in batch:
+            both = zip(batch["label"].tolist(), batch["slots"].tolist(), strict=True)
+            for row, n, (label, tags) in zip(rows, lengths, both, strict=True):
+                row[text.labels.column] = text.labels[label]
+                row[text.slots.column] = text.slots.cell(
+                    [text.slots[tag] for tag in tags[:n]], row[text.column]
+                )
+        return rows

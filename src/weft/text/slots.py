@@ -1,0 +1,282 @@
+"""Slots of a text: what is marked in it, by tags of its words or by spans of its characters."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import DataError, UserError
+from weft.text.labels import SHOWN
+from weft.text.words_in import words_in
+
+__all__ = ["FittedSlots", "Format", "SlotSpan", "Slots", "places_of", "text_of"]
+
+Format = Literal["tags", "spans"]
+"""How a cell has its slots: ``O B-time I-time``, a tag for each word; or ``16:24:time,39:57:day``,
+the first character of each and the one after its last, counted from 0, with its name."""
+
+OUTSIDE = "O"
+
+
+class SlotSpan(NamedTuple):
+    """A slot and where it is: characters ``start`` to before ``end``."""
+
+    label: str
+    start: int
+    end: int
+
+
+class Slots(Sequence[str]):
+    """The tags that words can have: ``O``, and a first and an inner one for each slot.
+
+    Args:
+        names: The slots, each once.
+        column: The column of the rows that they are in.
+        format: How a cell has them.
+
+    Raises:
+        UserError: There is none, or one twice, or one has a name that a cell cannot hold.
+
+    Example:
+        >>> slots = Slots(["time", "day"], format="spans")
+        >>> list(slots)
+        ['O', 'B-time', 'I-time', 'B-day', 'I-day']
+        >>> spans = slots.read("7:12:time,13:16:day", "wake me at 8 tue", row=0)
+        >>> slots.tags(spans, places_of("wake me at 8 tue"))
+        ['O', 'O', 'B-time', 'I-time', 'B-day']
+    """
+
+    def __init__(
+        self, names: Iterable[str], *, column: str = "slots", format: Format = "tags"
+    ) -> None:
+        self.names, self.column, self.format = tuple(names), column, format
+        if not self.names:
+            raise UserError("There must be one slot at least, but there is none.")
+        for i, name in enumerate(self.names):
+            if name.split() != [name] or "," in name:
+                raise UserError(
+                    f"A slot's name must be text without white space and commas, but is {name!r}."
+                )
+            if name in self.names[:i]:
+                raise UserError(f"Slots must differ, but {name!r} is there twice.")
+        marks = (f"{mark}-{name}" for name in self.names for mark in "BI")
+        self._tags = (OUTSIDE, *marks)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    @override
+    def __getitem__(self, number: Any) -> Any:
+        return self._tags[number]
+
+    @property
+    def listed(self) -> str:
+        """The slots in a sentence.
+
+        >>> Slots(["time", "day"]).listed
+        "The 2 slots are 'time', 'day'."
+        """
+        more = ", ..." if len(self.names) > SHOWN else "."
+        return f"The {len(self.names)} slots are {', '.join(map(repr, self.names[:SHOWN]))}{more}"
+
+    def read(self, value: Any, text: str, *, row: int) -> list[SlotSpan]:
+        """The slots in one cell, in the order of the text.
+
+        Args:
+            value: The cell.
+            text: The row's text.
+            row: Number of the row, for the error.
+
+        Raises:
+            DataError: The value cannot be read, or is of another text, or has an unknown slot.
+        """
+        spans = read_slots(value, text, self.format, column=self.column, row=row)
+        wrong = next((span.label for span in spans if span.label not in self.names), None)
+        if wrong is not None:
+            raise DataError(
+                f"Row {row}, column '{self.column}': {wrong!r:.80} is no slot. {self.listed}"
+            )
+        return spans
+
+    def tags(self, spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> list[str]:
+        """A tag for each word.
+
+        A slot that begins or ends within a word has the whole word; a word that two slots share is
+        the first one's.
+
+        Args:
+            spans: The slots, in the order of the text.
+            places: Where each word begins and ends.
+        """
+        found, taken = [OUTSIDE] * len(places), 0
+        for label, start, end in spans:
+            words = [i for i, (a, b) in enumerate(places) if a < end and start < b and i >= taken]
+            for number, i in enumerate(words):
+                found[i] = f"{'I' if number else 'B'}-{label}"
+            taken = words[-1] + 1 if words else taken
+        return found
+
+    def cell(self, tags: Sequence[str], text: str) -> str:
+        """What a cell would have, that marks a text by these tags.
+
+        >>> slots = Slots(["time"], format="spans")
+        >>> slots.cell(["O", "B-time", "I-time"], "wake at 8")
+        '5:9:time'
+        """
+        if self.format == "tags":
+            return " ".join(tags)
+        spans = self.spans(tags, places_of(text))
+        return ",".join(f"{start}:{end}:{label}" for label, start, end in spans)
+
+    def spans(self, tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[SlotSpan]:
+        """What tags mark: from the first character of a slot's first word to its last word's last.
+
+        Args:
+            tags: A tag for each word.
+            places: Where each word begins and ends.
+        """
+        return spans_of(tags, places)
+
+
+def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[SlotSpan]:
+    """The spans that tags mark; ``I-`` without a beginning is one, as for ``conlleval``.
+
+    Example:
+        >>> spans_of(["B-a", "I-a", "I-b", "O"], [(0, 2), (3, 5), (6, 8), (9, 10)])
+        [SlotSpan(label='a', start=0, end=5), SlotSpan(label='b', start=6, end=8)]
+    """
+    found: list[SlotSpan] = []
+    before = ""
+    for tag, (start, end) in zip(tags, places, strict=True):
+        mark, _, label = tag.partition("-")
+        if tag != OUTSIDE:
+            if mark == "I" and label == before:
+                found[-1] = found[-1]._replace(end=end)
+            else:
+                found.append(SlotSpan(label, start, end))
+        before = label
+    return found
+
+
+def text_of(value: Any, column: str, row: int) -> str:
+    """A row's text; of a list of words, with a space between two.
+
+    Raises:
+        DataError: It is neither; names the row and the column.
+    """
+    return value if isinstance(value, str) else " ".join(words_in(value, column, row))
+
+
+def places_of(text: str) -> list[tuple[int, int]]:
+    """Where each word begins, and ends.
+
+    Example:
+        >>> places_of("wake  me")
+        [(0, 4), (6, 8)]
+    """
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) -> list[SlotSpan]:
+    """The slots in one cell, in the order of the text, known ones or not.
+
+    Raises:
+        DataError: The value cannot be read, or is of another text; names the row and the column.
+    """
+    if format == "tags":
+        tags, places = words_in(value, column, row), places_of(text)
+        for place, tag in enumerate(tags):
+            mark, dash, label = tag.partition("-")
+            if tag != OUTSIDE and not (mark in ("B", "I") and dash and label):
+                raise DataError(
+                    f"Row {row}, column '{column}': wanted O, or B- or I- with a slot, found "
+                    f"{tag!r:.80} at {place}. Spans of characters, as 16:24:time, are read with "
+                    "slots.format=spans."
+                )
+        if len(tags) != len(places):
+            raise DataError(
+                f"Row {row}, column '{column}': has {len(tags)} tags, but the text has "
+                f"{len(places)} words: wanted a tag for each."
+            )
+        return spans_of(tags, places)
+    if not isinstance(value, str):
+        raise DataError(f"Row {row}, column '{column}': wanted text, found {type(value).__name__}.")
+    cells = [cell.strip() for cell in value.split(",")] if value.strip() else []
+    found = sorted((_span(cell, text, column, row) for cell in cells), key=lambda span: span.start)
+    for one, two in itertools.pairwise(found):
+        if two.start < one.end:
+            both = " and ".join(f"{start}:{end}:{label}" for label, start, end in (one, two))
+            raise DataError(f"Row {row}, column '{column}': the slots {both} overlap.")
+    return found
+
+
+def _span(cell: str, text: str, column: str, row: int) -> SlotSpan:
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9}):(\S+)", cell)
+    if match is None:
+        raise DataError(
+            f"Row {row}, column '{column}': wanted spans of characters, as 16:24:time,39:57:day, "
+            f"found {cell!r:.80}. Tags of words are read with slots.format=tags."
+        )
+    start, end = int(match[1]), int(match[2])
+    if not (start < end <= len(text) and text[start:end].strip()):
+        raise DataError(
+            f"Row {row}, column '{column}': {cell!r:.80} holds no word of the text, which has "
+            f"{len(text)} characters."
+        )
+    return SlotSpan(match[3], start, end)
+
+
+@registries.slots.register("fitted")
+class FittedSlots(Component):
+    """The slots that occur in a column of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Which slots there are."""
+
+        column: str = "slots"
+        """The column of the slots."""
+        text: str = "text"
+        """The column of the text that they are in."""
+        format: Format = "tags"
+        """How a cell has them. tags: ``O B-time I-time``, one for each word; spans:
+        ``16:24:time,39:57:day``, the first character of each and the one after its last, counted
+        from 0."""
+        names: tuple[str, ...] | None = None
+        """The slots; null: those that occur."""
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Slots:
+            """Reads the rows once, where the slots are not declared.
+
+            Raises:
+                DataError: A row has no such column, or what cannot be read, or no row has a slot.
+            """
+            if self.names is not None:
+                return Slots(self.names, column=self.column, format=self.format)
+            found: dict[str, None] = {}
+            for row, values in enumerate(train_data):
+                for name in (self.column, self.text):
+                    if name not in values:
+                        raise DataError(
+                            f"Row {row} of train_data has no column '{name}' to take slots from; "
+                            f"it has: {', '.join(map(str, values))}. Name the columns by "
+                            "slots.column and slots.text."
+                        )
+                text = text_of(values[self.text], self.text, row)
+                given = values[self.column]
+                spans = read_slots(given, text, self.format, column=self.column, row=row)
+                found.update(dict.fromkeys(span.label for span in spans))
+            if not found:
+                raise DataError(f"No row of train_data has a slot in its column '{self.column}'.")
+            return Slots(found, column=self.column, format=self.format)
+
+    def __init__(self, config: Config) -> None:
+        self.config = config

@@ -217,10 +217,13 @@ def test_the_fingerprint_tells_kinds_texts_and_languages_apart(one, kind, cache,
     assert one.fingerprint() not in {other.fingerprint() for other in others}
 
 
-def test_a_fitted_one_is_kept_and_found(kind, tmp_path, monkeypatch):
+def test_a_fitted_one_is_kept_and_found(kind, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="weft")
     first = fit(kind, tmp_path)
     kept = sorted((tmp_path / "tokenizers").glob("*")) if (tmp_path / "tokenizers").exists() else []
     assert len(kept) == 2 * (kind != "bytes")  # with its sum
+    said = [message.split(": ")[1] for message in caplog.messages]
+    assert said == [str(path) for path in kept[:1]]  # the file that stays
     monkeypatch.setattr("weft.text.fitted.train_sentencepiece", None)
     monkeypatch.setattr("weft.text.fitting.fit_tokenizer_json", None)
     assert fit(kind, tmp_path).fingerprint() == first.fingerprint()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -43,6 +44,9 @@ _FITTED = 2
 """Counts the changes of how files are fitted: a cached one of an older weft is not taken."""
 MOST_CHARACTERS = 100_000_000
 """SentencePiece holds all its text, in 22 bytes a character: more than 2.2 GB are not needed."""
+
+
+_log = logging.getLogger(__name__)
 
 
 @registries.tokenizers.register("fitted")
@@ -138,6 +142,7 @@ class FittedTokenizer(Component):
             def make(path: Path) -> None:
                 some = text.at_most(MOST_CHARACTERS) if kind == "unigram" else text
                 write_atomic(path, fit_tokenizer_json(some, kind, **settings))
+                _log.info("trained a %s tokenizer: %s", kind, path)
 
             return HuggingFaceTokenizer.from_file(kept(path, make), **langs)
 
@@ -151,6 +156,7 @@ class FittedTokenizer(Component):
             def make(path: Path) -> None:
                 made = CharacterTokenizer.fit(text, **settings)
                 write_atomic(path, made.config.characters.encode())
+                _log.info("trained a characters tokenizer: %s", path)
 
             characters = kept(path, make).read_bytes().decode()
             return CharacterTokenizer(CharacterTokenizer.Config(characters=characters, **langs))

@@ -5,15 +5,15 @@ The same texts and settings give the same bytes. Special ids are pad 0, unk 1, b
 
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Literal
+
+import sentencepiece
 
 from weft.errors import UserError
 from weft.text.alphabet import covering
 from weft.text.one_thread import tokenizers
-from weft.text.sentencepiece import load_sentencepiece, train_sentencepiece
+from weft.text.sentencepiece import sentencepiece_model
 from weft.text.tokenizer import not_text
 
 __all__ = ["JsonKind", "fit_tokenizer_json"]
@@ -205,17 +205,13 @@ def _file(content: dict[str, Any]) -> bytes:
 
 def _unigram(texts: Iterable[str], vocab_size: int, character_coverage: float) -> bytes:
     """Trained by SentencePiece: the trainer of ``tokenizers`` gives other pieces at each run."""
-    with tempfile.TemporaryDirectory(prefix="weft-unigram-") as folder:
-        path = Path(folder, "unigram.model")
-        train_sentencepiece(
-            texts, path, vocab_size=vocab_size, character_coverage=character_coverage
-        )
-        pieces = load_sentencepiece(path)
+    model = sentencepiece_model(texts, vocab_size=vocab_size, character_coverage=character_coverage)
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     scores = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.vocab_size())]
     library = tokenizers.Tokenizer(
         tokenizers.models.Unigram(scores, pieces.unk_id(), byte_fallback=False)
     )
-    rules = _charsmap(pieces.serialized_model_proto())
+    rules = _charsmap(model)
     several = tokenizers.normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
     library.normalizer = tokenizers.normalizers.Sequence(
         [tokenizers.normalizers.Precompiled(rules), several, tokenizers.normalizers.Strip()]

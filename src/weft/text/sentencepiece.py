@@ -23,6 +23,7 @@ __all__ = [
     "ModelType",
     "encode_pieces",
     "load_sentencepiece",
+    "sentencepiece_model",
     "train_sentencepiece",
 ]
 
@@ -78,13 +79,40 @@ def train_sentencepiece(
         15
         >>> folder.cleanup()
     """
+    model = sentencepiece_model(
+        texts,
+        vocab_size=vocab_size,
+        model_type=model_type,
+        character_coverage=character_coverage,
+        byte_fallback=byte_fallback,
+        pieces=pieces,
+    )
+    make_folder(path.parent)
+    write_atomic(path, model)
+    _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
+
+
+def sentencepiece_model(
+    texts: Iterable[str],
+    *,
+    vocab_size: int,
+    model_type: ModelType = "unigram",
+    character_coverage: float = 1.0,
+    byte_fallback: bool = False,
+    pieces: Sequence[str] = (),
+) -> bytes:
+    """The bytes of the model that :func:`train_sentencepiece` writes, with the same arguments.
+
+    Raises:
+        UserError: As there.
+    """
     least = 5 + len(pieces) + 256 * byte_fallback
     if vocab_size < least:
         raise UserError(
             f"vocab_size={vocab_size} is too small: special pieces take 4, user-defined pieces "
             f"{len(pieces)}, bytes {256 * byte_fallback}. Set vocab_size to {least} or more."
         )
-    model = _trained(
+    return _trained(
         texts,
         vocab_size=vocab_size,
         model_type=model_type,
@@ -92,9 +120,6 @@ def train_sentencepiece(
         byte_fallback=byte_fallback,
         user_defined_symbols=[*pieces],
     )
-    make_folder(path.parent)
-    write_atomic(path, model)
-    _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
 
 
 def _trained(texts: Iterable[str], *, vocab_size: int, **settings: Any) -> bytes:

@@ -75,6 +75,16 @@ INF = float("inf")
             "decoding.top_p=0.9 is for drawn tokens only; set decoding.sample=true with it, "
             "or leave it out.",
         ),
+        (
+            {"early_stopping": "first"},
+            "decoding.early_stopping=first is for beams only; set decoding.beam_size with it "
+            "(4 or 5 are usual), or leave it out.",
+        ),
+        (
+            {"early_stopping": "never", "sample": True},
+            "decoding.early_stopping=never is for beams only; set decoding.beam_size with it "
+            "(4 or 5 are usual), or leave it out.",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings, message):

@@ -39,7 +39,7 @@ class Decoding:
     early_stopping: Literal["heuristic", "first", "never"] = "heuristic"
     """When a source with ``beam_size`` finished sequences stops: when no unfinished one would be
     better if it ended at this length (``heuristic``; transformers' False), at once (``first``;
-    True), or when none can become better at any length allowed (``never``)."""
+    True), or when none can become better at any length allowed (``never``). For beams only."""
     max_length_a: float = 2.0
     """At most ``max_length_a * S + max_length_b`` tokens, the end mark included and forced ids not,
     are generated for a source of S tokens, and no more than the model has positions for.
@@ -89,6 +89,12 @@ class Decoding:
             raise UserError(
                 "decoding.max_length_a must be at least 0 and max_length_b at least 1, "
                 f"but they are {self.max_length_a} and {self.max_length_b}."
+            )
+
+        if self.beam_size == 1 and self.early_stopping != "heuristic":
+            raise UserError(
+                f"decoding.early_stopping={self.early_stopping} is for beams only; set "
+                "decoding.beam_size with it (4 or 5 are usual), or leave it out."
             )
 
     def _check_scores(self) -> None:

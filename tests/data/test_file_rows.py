@@ -13,8 +13,9 @@ import pytest
 from weft.data import file_rows, text_pairs
 from weft.data.file_rows import FileRows
 from weft.data.store import tokens
+from weft.data.store.arrays import locked
 from weft.data.text_pairs import TextPairs
-from weft.errors import DataError
+from weft.errors import DataError, StorageError
 
 ROWS = [(f"s{n} " * (n % 7 + 1), f"é{n}\ufeff" if n % 5 else "\ufeffz") for n in range(60)]
 BAD = (3, 4, 30, 59)
@@ -201,3 +202,17 @@ def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):
     assert sum(parts) == 2_400
     assert max(parts) <= 100
     assert peak < path.stat().st_size / 2  # 8 MB, most of it a block of 1 MB in columns
+
+
+def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "cache" / "rows" / "key"
+    with pytest.raises(StorageError) as caught, locked(folder):
+        pass
+    assert str(caught.value) == (
+        f"{tmp_path / 'cache'} cannot be written: File exists. {tmp_path / 'cache'} is no folder. "
+        "What was saved before is intact. Move it away, or name another folder, then start again. "
+        "The environment variable WEFT_CACHE names the folder that stores are in; now it is "
+        f"{tmp_path / 'cache'}."
+    )

@@ -63,10 +63,9 @@ def test_write_atomic_survives_every_failing_call(tmp_path, failing_disk, code, 
     assert k == 6  # open, write, fsync, rename, fsync of the folder; the sixth passes
     assert path.read_text() == "new content"
     assert len(texts) == 5
+    room = r" \([\d,?]+ bytes needed, [\d,]+ bytes free\)"
     for text in texts:
-        assert re.search(
-            rf": {os.strerror(code)} \([\d,?]+ bytes needed, [\d,]+ bytes free\)", text
-        )
+        assert re.search(rf": {os.strerror(code)}{'' if code == errno.EIO else room}\. W", text)
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -107,6 +106,39 @@ def test_the_error_names_file_bytes_needed_and_free(tmp_path, failing_disk, monk
         f"{path} cannot be written: No space left on device "
         f"(5,000 bytes needed, 1,234 bytes free). "
         f"What was saved before is intact. Make room, then start again with the same command."
+    )
+
+
+def test_a_folder_that_is_none_is_not_a_full_disk(tmp_path):
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "sub" / "a"
+    for write in (lambda: make_folder(path), lambda: write_atomic(path.parents[1] / "a", "")):
+        with pytest.raises(StorageError) as caught:
+            write()
+        assert str(caught.value).startswith(str(tmp_path / "file"))
+        assert str(caught.value).partition(" cannot be written: ")[2].partition(". ")[2] == (
+            f"{tmp_path / 'file'} is no folder. What was saved before is intact. Move it away, or "
+            "name another folder, then start again."
+        )
+
+
+def test_a_folder_that_takes_no_files_is_named(tmp_path, failing_disk, monkeypatch):
+    monkeypatch.setattr(disk.os, "access", lambda folder, mode: Path(folder) != tmp_path)
+    with failing_disk(1, errno.EACCES), pytest.raises(StorageError) as caught:
+        make_folder(tmp_path / "a")
+    assert str(caught.value) == (
+        f"{tmp_path / 'a'} cannot be written: Permission denied. The folder {tmp_path} is not "
+        "writable. What was saved before is intact. Make it writable, or name another folder, "
+        "then start again."
+    )
+
+
+def test_a_disk_that_fails_otherwise_is_not_said_to_be_full(tmp_path, failing_disk):
+    with failing_disk(1, errno.EIO), pytest.raises(StorageError) as caught:
+        make_folder(tmp_path / "a")
+    assert str(caught.value) == (
+        f"{tmp_path / 'a'} cannot be written: Input/output error. What was saved before is "
+        "intact. Mend that, then start again with the same command."
     )
 
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EIO
+from errno import EDQUOT, EEXIST, EFBIG, EIO, ENOSPC
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +32,10 @@ _BUFFER = 1 << 20
 """Small writes are gathered up to this many bytes: a module of 1,000 tensors is not 1,000 system
 calls.
 """
+
+
+NO_ROOM = frozenset({EDQUOT, EFBIG, ENOSPC})
+"""What the disk says where bytes are what is missing."""
 
 
 class Operations:
@@ -75,21 +79,36 @@ operations = Operations()
 
 
 def storage_error(path: Path, error: OSError, *, needed: int | None = None) -> StorageError:
-    """Says which file could not be written and why, how many bytes it needed and how many are free.
+    """Says which file could not be written and why.
+
+    Where there is no room, how many bytes it needed and how many are free; where a folder on the
+    way to it is none, or takes no files, which.
 
     Example:
         >>> error = OSError(28, "No space left on device")
         >>> str(storage_error(Path("/no/such/file"), error, needed=1500))[:87]
         '/no/such/file cannot be written: No space left on device (1,500 bytes needed, ? bytes f'
     """
-    free = "?"
-    with suppress(OSError):
-        free = f"{operations.free(path if path.is_dir() else path.parent):,}"
-    wanted = "?" if needed is None else f"{needed:,}"
     reason = error.strerror or str(error)
+    what, advice = "", "Mend that, then start again with the same command."
+    if error.errno in NO_ROOM:
+        free = "?"
+        with suppress(OSError):
+            free = f"{operations.free(path if path.is_dir() else path.parent):,}"
+        reason += f" ({'?' if needed is None else f'{needed:,}'} bytes needed, {free} bytes free)"
+        advice = "Make room, then start again with the same command."
+    else:
+        itself = [path.absolute()] if error.errno == EEXIST else []  # it was to be a folder
+        places = (*itself, *path.absolute().parents)
+        place = next((folder for folder in places if folder.exists()), None)
+        if place is not None and not place.is_dir():
+            what = f"{place} is no folder. "
+            advice = "Move it away, or name another folder, then start again."
+        elif place is not None and not os.access(place, os.W_OK | os.X_OK):
+            what = f"The folder {place} is not writable. "
+            advice = "Make it writable, or name another folder, then start again."
     return StorageError(
-        f"{path} cannot be written: {reason} ({wanted} bytes needed, {free} bytes free). "
-        f"What was saved before is intact. Make room, then start again with the same command."
+        f"{path} cannot be written: {reason}. {what}What was saved before is intact. {advice}"
     )
 
 

@@ -60,7 +60,13 @@ def locked(folder: Path) -> Iterator[None]:
         StorageError: The folder of the stores cannot be written.
     """
     place = folder.with_name(f"{folder.name}.lock")
-    make_folder(place)
+    try:
+        make_folder(place)
+    except StorageError as error:
+        raise StorageError(
+            f"{error} The environment variable WEFT_CACHE names the folder that stores are in; now "
+            f"it is {store_root()}."
+        ) from error
     lock, told = Lock(place), False
     while True:
         try:

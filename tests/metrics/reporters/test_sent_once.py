@@ -94,7 +94,7 @@ def test_a_failure_is_said_once_and_the_run_goes_on(tmp_path, caplog, clock):
         "The service did not take the values of valid at step 2: no route to host. The run goes "
         "on. What it does not take is tried again later, and is in metrics.jsonl in any case."
     ]
-    assert service.tries == 4  # the start, step 1, one try and another one after the pause
+    assert service.tries == 5  # the start, step 1, one try, and after the pause that and another
     assert has == taken(1)
     service.broken = None
     report(together, 5)
@@ -104,6 +104,67 @@ def test_a_failure_is_said_once_and_the_run_goes_on(tmp_path, caplog, clock):
     together.end({})
     together.close()
     assert has == taken(1, 2, 3, 4, 5, 6)
+
+
+def refusing(service, *steps):
+    """The service does not take the values of these steps, whatever is tried."""
+    send = service._send
+
+    def refuse(step, values):
+        if step in steps:
+            service.tries += 1
+            raise ValueError("too large")
+        send(step, values)
+
+    service._send = refuse
+
+
+def test_what_is_never_taken_does_not_hold_up_the_rest(tmp_path, caplog, clock):
+    has = []
+    service, together = reporters(tmp_path, has)
+    together.start(RunInfo())
+    refusing(service, 2, 5, 6)
+    report(together, 1, 2)
+    clock.now += 61
+    report(together, 3)
+    assert has == taken(1, 3)
+    report(together, 4)
+    assert has == taken(1, 3, 4)
+    report(together, 5, 6)
+    clock.now += 61
+    report(together, 7)  # 5 and 6 are tried and refused: the service may be away
+    assert has == taken(1, 3, 4)
+    clock.now += 61
+    report(together, 8)  # 5 and 7 are tried, 6 and 8
+    assert has == taken(1, 3, 4, 7, 8)
+    together.end({})
+    together.close()
+    assert caplog.messages[:2] == [
+        "The service did not take the values of valid at step 2: too large. The run goes on. What "
+        "it does not take is tried again later, and is in metrics.jsonl in any case.",
+        "The service did not take the values of valid at step 2, but took later ones: too "
+        "large. They are set aside, and are in metrics.jsonl in any case.",
+    ]
+
+
+def test_what_was_set_aside_is_tried_again_when_the_run_is_resumed(tmp_path, caplog, clock):
+    has = []
+    service, together = reporters(tmp_path, has)
+    together.start(RunInfo())
+    refusing(service, 2)
+    report(together, 1, 2)
+    clock.now += 61
+    report(together, 3)
+    together.end({})
+    together.close()
+    assert caplog.messages[2:] == [
+        "1 reports are not at The service; they are in metrics.jsonl, and are handed over when "
+        "the run is resumed."
+    ]
+    _, again = reporters(tmp_path, has)
+    again.start(RunInfo(step=3))
+    again.close()
+    assert has == taken(1, 3, 2)
 
 
 def test_a_try_that_took_long_is_not_repeated_soon(tmp_path, clock):
@@ -122,7 +183,7 @@ def test_a_try_that_took_long_is_not_repeated_soon(tmp_path, clock):
     assert service.tries == 2
     clock.now += 1
     report(together, 3)
-    assert service.tries == 3
+    assert service.tries == 4  # of step 1 again, and of a later one
     service.fail = fail
     together.close()
 

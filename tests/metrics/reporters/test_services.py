@@ -138,6 +138,20 @@ def test_mlflow_must_know_where_to(tmp_path, monkeypatch):
     )
 
 
+def test_more_values_than_mlflow_takes_at_once_are_handed_over_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
+    reporter = build("mlflow", tmp_path)
+    reporter.start(RunInfo())
+    sizes = []
+    monkeypatch.setattr(
+        reporter._client, "log_batch", lambda _, metrics: sizes.append(len(metrics))
+    )
+    reporter.report("valid", {"step": 1}, {f"label {i}": 0.5 for i in range(2_345)})
+    reporter.close()
+    assert sizes == [1_000, 1_000, 345]
+
+
 def test_names_that_mlflow_refuses_are_mended(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")

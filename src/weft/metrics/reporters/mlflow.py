@@ -18,6 +18,9 @@ from weft.runtime.experiment import Experiment
 
 __all__ = ["Mlflow", "metric_name"]
 
+MOST_METRICS = 1_000
+"""In one call; the service refuses more."""
+
 
 @final
 @registries.reporters.register("mlflow")
@@ -86,8 +89,9 @@ class Mlflow(SentOnce):
 
         now = int(time.time() * 1000)  # milliseconds, as the service counts
         batch = [Metric(metric_name(name), value, now, step) for name, value in values.items()]
-        if batch:
-            self._client.log_batch(self._run, metrics=batch)  # all or none
+        for start in range(0, len(batch), MOST_METRICS):
+            some = batch[start : start + MOST_METRICS]
+            self._client.log_batch(self._run, metrics=some)  # all of these or none
 
     @override
     def _finish(self, *, complete: bool) -> None:

@@ -83,7 +83,8 @@ class SentOnce(Component, Reporter):
 
     A service that fails when a run starts ends it. One that fails later does not: a warning says
     so once, what it did not take is tried again after a pause and at the end of the run, and what
-    it has not taken then is handed over from ``metrics.jsonl`` when the run is resumed.
+    it has not taken then is handed over from ``metrics.jsonl`` when the run is resumed. A report
+    that it refuses while it takes the next one is set aside until then, and a warning says so.
 
     Args:
         package: The package to import; it must be installed.
@@ -109,6 +110,7 @@ class SentOnce(Component, Reporter):
         self._sent: dict[tuple[str, int], str | None] = {}
         self._waiting: deque[Report] = deque()
         self._last, self._silent_until, self._told = 0, 0.0, False
+        self._later, self._aside = 0, 0
         self.shift = 0
         """What a service that counts only upwards adds to steps: it grows when a run goes back."""
 
@@ -162,22 +164,53 @@ class SentOnce(Component, Reporter):
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Hands over what waits, in order, as far as the service takes it."""
-        assert self._log is not None
+        """Hands over what waits, in order, as far as the service takes it.
+
+        A service that refuses a report and takes a later one is not away: it will never take the
+        refused one, which must not hold up the others. Each time another later one is tried.
+        """
         began = clock.monotonic()
         while self._waiting:
-            report = self._waiting[0]
-            try:
-                self._send(report.step, report.values)
-            except Exception as error:  # whatever it is, it is no reason to end a training
-                now = clock.monotonic()
-                self._silent_until = now + max(PAUSE, SHARE * (now - began))
-                self._warn(f"the values of {report.split} at step {report.step:,}", error)
-                return
-            self._sent[report.split, report.step] = report.digest
-            place = {"split": report.split, "step": report.step}
-            self._log.append({**place, "digest": report.digest})
-            self._waiting.popleft()
+            refused = self._try(0)
+            if refused is None:
+                continue
+            if len(self._waiting) > 1:
+                self._later = self._later % (len(self._waiting) - 1) + 1
+                if self._try(self._later) is None:
+                    self._set_aside(refused)
+                    continue
+            now = clock.monotonic()
+            self._silent_until = now + max(PAUSE, SHARE * (now - began))
+            self._warn(_values_of(self._waiting[0]), refused)
+            return
+
+    def _try(self, place: int) -> Exception | None:
+        """Hands over one of those that wait; what the service said where it did not take it."""
+        assert self._log is not None
+        report = self._waiting[place]
+        try:
+            self._send(report.step, report.values)
+        except Exception as error:  # whatever it is, it is no reason to end a training
+            return error
+        self._sent[report.split, report.step] = report.digest
+        self._log.append(
+            {"split": report.split, "step": report.step, "digest": report.digest},
+        )
+        del self._waiting[place]
+        return None
+
+    def _set_aside(self, error: Exception) -> None:
+        """The first that waits does not wait any more."""
+        report = self._waiting.popleft()
+        self._later, self._aside = 0, self._aside + 1
+        if self._aside == 1:
+            LOG.warning(
+                "%s did not take %s, but took later ones: %s They are set aside, and are in "
+                "metrics.jsonl in any case.",
+                self.service,
+                _values_of(report),
+                _sentence(error),
+            )
 
     def _warn(self, what: str, error: Exception) -> None:
         if not self._told:
@@ -228,11 +261,11 @@ class SentOnce(Component, Reporter):
         finally:
             log.sync()
             log.close()
-        if self._waiting:
+        if self._waiting or self._aside:
             LOG.warning(
                 "%d reports are not at %s; they are in metrics.jsonl, and are handed over when "
                 "the run is resumed.",
-                len(self._waiting),
+                len(self._waiting) + self._aside,
                 self.service,
             )
 
@@ -269,6 +302,10 @@ class SentOnce(Component, Reporter):
     @abstractmethod
     def _finish(self, *, complete: bool) -> None:
         """Says that nothing more comes; ``complete`` says whether the run reached its end."""
+
+
+def _values_of(report: Report) -> str:
+    return f"the values of {report.split} at step {report.step:,}"
 
 
 def _sentence(error: Exception) -> str:

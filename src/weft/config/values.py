@@ -6,6 +6,7 @@ The type decides what a word means: ``no`` is text in a text field and False in 
 import dataclasses
 import enum
 import inspect
+import json
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -30,12 +31,8 @@ _DTYPES = (
     "uint8", "int8", "int16", "int32", "int64", "bool",
 )  # fmt: skip
 _DTYPE_ALIASES = {
-    "float": "float32",
-    "double": "float64",
-    "half": "float16",
-    "int": "int32",
-    "long": "int64",
-}
+    "float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64",
+}  # fmt: skip
 _DEVICE = re.compile(r"(auto|cpu|cuda|mps|xpu|hpu|meta|mtia)(:\d+)?")
 _UNITS = {
     "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1,
@@ -160,7 +157,7 @@ class Values:
                 tuple(Value(item, node.place) for item in node.value), node.place or Place("code")
             )
         if not isinstance(node, Items):
-            raise _WrongTypeError
+            raise _WrongTypeError(self._as_list(node, annotation, name))
         arguments = typing.get_args(annotation)
         fixed = origin is tuple and arguments and arguments[-1] is not ...
         if fixed and arguments == ((),):
@@ -175,6 +172,20 @@ class Values:
         if INVALID in found:
             return INVALID
         return _container(origin)(found)
+
+    def _as_list(self, node: Node, annotation: Any, name: str) -> str | None:
+        """For a text that would be right in a list: the error that shows the list."""
+        if not isinstance(node, Scalar) or not node.text:
+            return None
+        words, child = [word.strip() for word in node.text.split(",")], self.fresh()
+        items = Items(tuple(Scalar(word, node.place) for word in words), node.place)
+        found = child.read(items, annotation, name)
+        if child.problems or not words[-1]:
+            return None
+        if any(isinstance(item, str) for item in found):
+            words = [json.dumps(word, ensure_ascii=False) for word in words]
+        wanted = f"wanted {type_name(annotation)}, found {shown(node)}"
+        return f"{wanted}; as a list it is [{', '.join(words)}]."
 
     def _mapping(self, node: Node, annotation: Any, name: str) -> Any:
         if isinstance(node, Value) and isinstance(node.value, Mapping):

@@ -48,7 +48,9 @@ class Muon(Optimizer):
     five Newton-Schulz steps in bfloat16 (fast where the processor multiplies in that format). The
     step is scaled by ``0.2 sqrt(max(rows, columns))`` as Liu et al. 2025, so that rate and decay of
     an AdamW that works are good for it. Matrices are those inside the module's layers
-    (``nn.ModuleList``), where it has none all but embeddings.
+    (``nn.ModuleList``), where it has none all but embeddings. Each is taken as it is kept:
+    attention keeps its queries, keys and values stacked in one matrix (``qkv``, ``kv``), which is
+    made orthogonal as one, not each of them by itself.
 
     Example:
         >>> module = nn.Sequential(nn.Embedding(5, 2), nn.Linear(2, 2))

@@ -162,6 +162,24 @@ def test_an_export_that_fails_names_the_run_and_the_command(tmp_path, monkeypatc
     assert list((run / "export").iterdir()) == []
 
 
+def test_a_run_that_goes_on_says_that_its_export_is_of_before(tmp_path):
+    run = train_script(tmp_path)
+    made = export(run, "ctranslate2").folder
+    (run / "export" / "notes").mkdir()
+    (run / "export" / "list.txt").write_text("mine", encoding="utf-8")
+    checkpoint = json.loads((made / MANIFEST).read_bytes())["source"]["checkpoint"]
+    line = (
+        f"{made} is an export of {checkpoint} and stays that when the run goes on. To have one of "
+        f"what it becomes, delete that folder, then: weft export {run} --format ctranslate2\n"
+    )
+    weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+    said = (run / "log.txt").read_text(encoding="utf-8")
+    assert said.count(line) == said.count(" is an export of ") == 1
+    weft.train(run, ["trainer.max_steps=8", "trainer.export=[ctranslate2]"], allow_code=True)
+    assert (run / "log.txt").read_text(encoding="utf-8").count(" is an export of ") == 1
+    assert (run / "export" / "list.txt").exists()
+
+
 @pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
 def test_only_a_newline_ends_a_row(trained, tmp_path, end):
     given = tmp_path / "rows.jsonl"

@@ -12,6 +12,7 @@ from weft.errors import DataError, UserError
 from weft.recipes.run_folder import RunFolder
 
 SHORT = ["trainer.max_steps=2"]
+WRITES = '    (xp.folder / "notes.txt").write_text("mine")\n    return ()'
 
 
 @pytest.fixture
@@ -202,6 +203,25 @@ def test_going_on_elsewhere_is_refused(folder):
         "r is a run that is gone on with, so --run-dir other cannot be. "
         "Leave one of them out, or train anew there with --again."
     )
+
+
+@pytest.mark.parametrize("word", ["initialize=nowhere", "save_modules=[encodr]"])
+def test_what_is_refused_before_the_run_leaves_no_folder(folder, word):
+    with pytest.raises(UserError):
+        weft.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+    assert not Path("mine").exists()
+    Path("mine").mkdir()
+    with pytest.raises(UserError):
+        weft.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+    assert Path("mine").is_dir()  # it was there before
+    assert weft.train("tiny.py", SHORT, run_dir="mine").result["steps"] == 2
+
+
+def test_what_is_refused_leaves_what_others_wrote(folder):
+    edit(folder / "tiny.py", "\ntask = ", "\n\ndef callbacks(xp):\n" + WRITES + "\n\ntask = ")
+    with pytest.raises(UserError):
+        weft.train("tiny.py", [*SHORT, "trainer.initialize=nowhere"], run_dir="mine")
+    assert {path.name for path in Path("mine").iterdir()} == {"notes.txt", "lock", "log.txt"}
 
 
 def test_several_processes_are_refused_until_batches_are_split(folder, monkeypatch):

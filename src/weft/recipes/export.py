@@ -9,7 +9,7 @@ from typing import Any
 from weft.config.session import Session
 from weft.errors import UserError
 from weft.exported.formats import refuse_missing
-from weft.exported.manifest import ExportError
+from weft.exported.manifest import ExportError, read
 from weft.inference.export.compare import Comparison
 from weft.inference.export.expressible import refuse_inexpressible
 from weft.inference.export.folder import write_export
@@ -17,7 +17,7 @@ from weft.recipes.export_rows import read_rows, rows_of_run, rows_of_session
 from weft.recipes.reload import load
 from weft.recipes.run_folder import RunFolder
 
-__all__ = ["Exported", "export", "export_trained", "refuse_exports"]
+__all__ = ["Exported", "export", "export_trained", "refuse_exports", "tell_older_exports"]
 
 LOG = logging.getLogger("weft")
 
@@ -105,6 +105,30 @@ def refuse_exports(names: Iterable[str], session: Session | None = None) -> None
                 "trainer.export out, and export the run when it has ended, with a text file of "
                 f"rows: weft export RUN --format {name} --rows FILE"
             )
+
+
+def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
+    """Says which exports in a run folder stay as they are when the run goes on.
+
+    Args:
+        folder: The run's.
+        but: Formats that this training exports anew.
+    """
+    for target in sorted((folder / "export").iterdir()):
+        if target.name in but:
+            continue
+        try:
+            made = read(target)
+        except ExportError:  # not an export, or one that cannot be used anyhow
+            continue
+        LOG.info(
+            "%s is an export of %s and stays that when the run goes on. To have one of what it "
+            "becomes, delete that folder, then: weft export %s --format %s",
+            target,
+            made.source.get("checkpoint"),
+            folder,
+            made.graph,
+        )
 
 
 def export_trained(folder: Path, names: Iterable[str], session: Session) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import logging
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,8 @@ from weft.recipes.same_run import (
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.files import clean_leftovers
-from weft.runtime.lock import Lock
-from weft.runtime.logging import log_to_folder
+from weft.runtime.lock import LOCK_FILE, Lock
+from weft.runtime.logging import LOG_FILE, log_to_folder
 from weft.runtime.seeds import fold, seed_all
 from weft.training.loop import Trainer
 
@@ -107,13 +107,19 @@ def train(
         changes = allowed_changes(planned, before)
     if is_finished(folder, planned):
         return _done(folder, planned)
+    fresh = not folder.path.exists()
     _make(folder.path)
     with Lock(folder.path), log_to_folder(folder.path):
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder, planned)
         _enter(folder)
         record_changes(folder, changes)
-        return _fit(planned, folder, device=device, overrides=tuple(overrides))
+        try:
+            return _fit(planned, folder, device=device, overrides=tuple(overrides))
+        except WeftError:
+            if fresh:
+                _unmake(folder.path)
+            raise
 
 
 def _look_at(planned: Planned) -> None:
@@ -141,6 +147,16 @@ def _make(folder: Path) -> None:
             f"the run folder {folder} cannot be made: {error.strerror}. "
             "Choose another one with --run-dir."
         ) from error
+
+
+def _unmake(folder: Path) -> None:
+    """Removes a folder that holds nothing of a run: it was refused before anything was written."""
+    ours = {LOG_FILE, LOCK_FILE}
+    if {path.name for path in folder.iterdir()} <= ours:
+        with suppress(OSError):  # such as that another process has just begun in it
+            for name in ours:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def _done(folder: RunFolder, planned: Planned) -> Run:
@@ -208,6 +224,10 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
             from weft.recipes.export import refuse_exports
 
             refuse_exports(exports, session)
+        if (folder.path / "export").is_dir():
+            from weft.recipes.export import tell_older_exports
+
+            tell_older_exports(folder.path, but=exports)
         if need is not None:
             need.tell(trainer)
         trainer.fit()

@@ -11,7 +11,10 @@ from types import TracebackType
 from weft.errors import InUseError, StorageError
 from weft.runtime.disk import operations, storing, write_all
 
-__all__ = ["Lock"]
+__all__ = ["LOCK_FILE", "Lock"]
+
+LOCK_FILE = "lock"
+"""Its name in the run folder."""
 
 
 class Lock:
@@ -34,7 +37,7 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = folder / "lock"
+        self.path = folder / LOCK_FILE
         self._descriptor = -1
 
     def __enter__(self) -> "Lock":

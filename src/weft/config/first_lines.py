@@ -18,8 +18,8 @@ def first_lines(registry: Registry[Any]) -> dict[str, str]:
 
     Example:
         >>> from weft.config import registries
-        >>> first_lines(registries.experiments)["classification/docnn"]
-        'A convolutional network over words (Kim 2014).'
+        >>> first_lines(registries.schedules)["constant"]
+        'The peak rate throughout.'
     """
     return {name: _line(registry, name) for name in registry.names()}
 

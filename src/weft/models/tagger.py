@@ -61,7 +61,7 @@ class Tagger(Component, nn.Module):
 
         embedding: WordEmbedding.Config = WordEmbedding.Config()
         """The words' vectors."""
-        characters: CharacterCnn.Config = CharacterCnn.Config()
+        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
         """The vectors made of their characters, in a recipe that has an ingredient
         ``characters``."""
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
@@ -103,7 +103,7 @@ class Tagger(Component, nn.Module):
         dim = config.embedding.dim
         self.characters: CharacterCnn | None = None
         if characters is not None:
-            self.characters = config.characters.build(
+            self.characters = config.character_cnn.build(
                 size=characters.size, pad_idx=characters.pad_idx
             )
             dim += self.characters.out_dim

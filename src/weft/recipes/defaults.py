@@ -13,6 +13,7 @@ from weft.metrics.reporters.jsonl import JsonLines
 from weft.metrics.reporters.predictions import Predictions
 from weft.runtime.experiment import Experiment
 from weft.tasks.translation import Translation
+from weft.text.characters import Characters
 from weft.text.columns.number import Numbers
 from weft.training.callbacks import Callback
 from weft.training.loop import Trainer
@@ -28,6 +29,11 @@ trainer = Trainer.Config()
 
 def dense() -> Numbers | None:
     """Numbers beside a text: none. ``dense.type=fitted`` takes those of the column ``dense``."""
+    return None
+
+
+def characters() -> Characters | None:
+    """Characters of words: none. ``characters.type=fitted`` takes those of the column ``words``."""
     return None
 
 

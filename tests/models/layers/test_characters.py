@@ -40,10 +40,10 @@ def test_no_word_at_all_is_zeros_and_every_parameter_learns():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"dim": 0}, "characters.dim must be at least 1, but is 0"),
-        ({"widths": (3, 0)}, r"characters.widths must be one .* at least 1, but is \[3, 0\]"),
-        ({"widths": ()}, "characters.widths must be one width at least"),
-        ({"dropout": 1.0}, "characters.dropout must be from 0 to below 1, but is 1.0"),
+        ({"dim": 0}, "character_cnn.dim must be at least 1, but is 0"),
+        ({"widths": (3, 0)}, r"character_cnn.widths must be one .* at least 1, but is \[3, 0\]"),
+        ({"widths": ()}, "character_cnn.widths must be one width at least"),
+        ({"dropout": 1.0}, "character_cnn.dropout must be from 0 to below 1, but is 1.0"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, text):

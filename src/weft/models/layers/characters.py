@@ -46,15 +46,15 @@ class CharacterCnn(Component, nn.Module):
             """Refuses what is no size and no probability."""
             for name in ("dim", "filters"):
                 if (value := getattr(self, name)) < 1:
-                    raise UserError(f"characters.{name} must be at least 1, but is {value}.")
+                    raise UserError(f"character_cnn.{name} must be at least 1, but is {value}.")
             if not self.widths or min(self.widths) < 1:
                 raise UserError(
-                    "characters.widths must be one width at least, each at least 1, "
+                    "character_cnn.widths must be one width at least, each at least 1, "
                     f"but is {list(self.widths)}."
                 )
             if not 0 <= self.dropout < 1:
                 raise UserError(
-                    f"characters.dropout must be from 0 to below 1, but is {self.dropout}."
+                    f"character_cnn.dropout must be from 0 to below 1, but is {self.dropout}."
                 )
 
     config: Config

@@ -12,21 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "language.py"
 
 def test_the_losses_are_those_of_a_plain_loop(tmp_path):
     chance = random.Random(1)
-    words = [
-        "to",
-        "be",
-        "or",
-        "not",
-        "that",
-        "is",
-        "the",
-        "question",
-        "whether",
-        "it",
-        "nobler",
-        "in",
-        "mind",
-    ]
+    words = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "it", "nobler"]
     lines = [" ".join(chance.choices(words, k=chance.randint(0, 12))) for _ in range(300)]
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
     sizes = ["--steps", "60", "--batch", "4", "--block", "7", "--lines", "1000"]

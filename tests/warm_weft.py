@@ -26,9 +26,12 @@ code = int(server.recv(16) or b"-9")
 sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 """
 
-# A keeper for each command tells the program how it ended. The server ends when its input does.
+# A keeper for each command tells the program how it ended, and kills it with all it started where
+# the program is gone. The server ends when its input does. PYTHONWARNINGS is read where Python
+# starts, and names single modules: so the filter is set here, and weft's use of what others have
+# deprecated fails a page. The two cold pages do without.
 SERVER = """
-import atexit, gc, io, marshal, os, select, socket, sys, threading, traceback
+import atexit, gc, io, marshal, os, select, signal, socket, sys, threading, traceback, warnings
 import sacrebleu, sentencepiece, tokenizers, torch
 import weft.recipes.check, weft.recipes.report, weft.recipes.run
 import weft.inference, weft.recipes.corpus.data, weft.recipes.experiments.translation
@@ -52,19 +55,28 @@ def jobs(address):
             return program
     sys.exit()
 
+def kill_when_gone(program, command):
+    if not program.recv(1):  # it sends nothing: it was killed
+        os.killpg(command, signal.SIGKILL)
+
 def take(program):
     size, files, _, _ = socket.recv_fds(program, 8, 3)
     job = b""
     while len(job) < int.from_bytes(size, "little"):
         job += program.recv(1 << 20)
     command = os.fork()
+    os.setpgid(command, command)  # of both, as either may be first
     if command:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the program, and that all
+        threading.Thread(target=kill_when_gone, args=(program, command), daemon=True).start()
         os.closerange(0, 3)
         for file in files:
             os.close(file)
         status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-        program.sendall(str(status).encode())
-        os._exit(0)
+        try:
+            program.sendall(str(status).encode())
+        finally:
+            os._exit(0)
     program.close()
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -83,6 +95,7 @@ def take(program):
     sys.path[0] = os.path.dirname(sys.executable)  # as for any program there
 
 children = set()
+warnings.filterwarnings("error", category=DeprecationWarning, module=r"weft(\\.|$)")
 gc.freeze()  # a collection of garbage would copy all that is shared
 take(jobs(sys.argv[1]))
 code = 1

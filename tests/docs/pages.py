@@ -18,6 +18,7 @@ import doctest
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -164,7 +165,7 @@ class Runner:
         path.write_text(f"{path.read_text()}\n\n{content}" if append else content, encoding="utf-8")
 
     def run_command(self, command: Command, place: str) -> None:
-        done = subprocess.run(
+        with subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", command.line],
             cwd=self.folder,
             env=self.env,
@@ -172,9 +173,14 @@ class Runner:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+            start_new_session=True,
+        ) as bash:
+            try:
+                output, _ = bash.communicate(timeout=TIMEOUT)
+            except BaseException:  # bash alone would leave what it started
+                os.killpg(bash.pid, signal.SIGKILL)
+                raise
+        done = subprocess.CompletedProcess(bash.args, bash.returncode, output)
         printed = f"It printed:\n{done.stdout or '(nothing)'}"
         said = f"{place}: $ {command.line}\n"
         if done.returncode != command.code:

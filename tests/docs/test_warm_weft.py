@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,37 @@ def test_two_run_at_once_and_a_reader_may_leave(run) -> None:
 def test_a_killed_command_is_told_as_bash_tells_it(run, tmp_path: Path) -> None:
     (tmp_path / "dies.py").write_text('"""D."""\nimport os\nos.kill(os.getpid(), 15)\n')
     assert run("weft help dies.py").returncode == 128 + 15
+
+
+def test_a_command_whose_program_is_killed_ends_with_all_it_started(tmp_path: Path, run) -> None:
+    (tmp_path / "waits.py").write_text(
+        '"""W."""\nimport os, time\nos.fork()\n'
+        'open(f"{os.getpid()}.pid", "w").close()\ntime.sleep(60)\n'
+    )
+    done = run(
+        "weft help waits.py > out 2>&1 &\n"
+        "until [ $(ls | grep -c pid) = 2 ]; do sleep 0.02; done\nkill -KILL $!"
+    )
+    assert done.returncode == 0
+    numbers = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    assert len(numbers) == 2
+    for _ in range(100):
+        if not any(alive(number) for number in numbers):
+            break
+        time.sleep(0.1)
+    assert [alive(number) for number in numbers] == [False, False]
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that ended may wait to be taken note of."""
+    done = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+    )
+    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+
+
+@pytest.mark.parametrize(("module", "code"), [("weft.text", 2), ("weftless", 0), ("torch", 0)])
+def test_what_weft_uses_must_not_be_deprecated(run, tmp_path: Path, module: str, code: int) -> None:
+    warn = f'warnings.warn_explicit("old", DeprecationWarning, "a.py", 1, module="{module}")\n'
+    (tmp_path / "warns.py").write_text(f'"""W."""\nimport warnings\n{warn}')
+    assert run("weft help warns.py").returncode == code

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
@@ -93,6 +94,7 @@ class FittedCharacters(Component):
                 raise UserError(f"characters.min_count must be 1 or more, but is {self.min_count}.")
             Characters((), length=self.length)
 
+        @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Characters:

@@ -86,7 +86,8 @@ class CharacterCnn(Component, nn.Module):
         ids, own = characters[words], real[words]
         x = self.dropout(self.characters(ids)).transpose(1, 2)
         if not len(ids):
-            return x.new_zeros(*words.shape, self.out_dim)
+            nothing: Tensor = x.new_zeros(*words.shape, self.out_dim)
+            return nothing
         found = []
         for width, conv in zip(self.config.widths, self.filters, strict=True):
             before = width // 2

@@ -81,8 +81,11 @@ class TagsColumn(Column):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TagsColumn":
-        kinds = {"name": str, "names": list, "separator": (str, type(None))}
-        settings_of(folder / DESCRIPTION, settings, kinds)
+        settings_of(
+            folder / DESCRIPTION,
+            settings,
+            {"name": str, "names": list, "separator": (str, type(None))},
+        )
         own = {"column": settings["name"], "separator": settings["separator"] or None}
         try:
             return cls(Labels(settings["names"], multiple=True, **own))

@@ -187,20 +187,10 @@ def bare_budget(args: argparse.Namespace, meter: Meter) -> None:
     by_hand(counted(budget_batches(encoded(args.data, args.cache), args.cells), meter), meter)
 
 
-def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
-    """Seq2SeqTrainer with its defaults, saving and reporting off."""
-    from datasets import Dataset
-    from transformers import (
-        MarianConfig,
-        MarianMTModel,
-        Seq2SeqTrainer,
-        Seq2SeqTrainingArguments,
-        TrainerCallback,
-    )
+def marian() -> Any:
+    """The same model by its classes."""
+    from transformers import MarianConfig, MarianMTModel
 
-    rows = encoded(args.data, args.cache)
-    columns = {"input_ids": [s for s, _ in rows], "labels": [t for _, t in rows]}
-    data = Dataset.from_dict({**columns, "length": [len(s) for s, _ in rows]})
     config = MarianConfig(
         vocab_size=VOCABULARY,
         d_model=DIM,
@@ -221,6 +211,17 @@ def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
         decoder_start_token_id=BOS,
         forced_eos_token_id=None,
     )
+    return MarianMTModel(config)
+
+
+def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
+    """Seq2SeqTrainer with its defaults, saving and reporting off."""
+    from datasets import Dataset
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+
+    rows = encoded(args.data, args.cache)
+    columns = {"input_ids": [s for s, _ in rows], "labels": [t for _, t in rows]}
+    data = Dataset.from_dict({**columns, "length": [len(s) for s, _ in rows]})
 
     def collate(rows: list[Any]) -> dict[str, torch.Tensor]:
         pairs = [(row["input_ids"], row["labels"]) for row in rows]
@@ -253,7 +254,7 @@ def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
             **extra,
         )
         Seq2SeqTrainer(
-            model=MarianMTModel(config),
+            model=marian(),
             args=settings,
             train_dataset=data,
             data_collator=collate,

@@ -233,14 +233,15 @@ def test_a_fault_is_found_and_listed(recipe, name):
 
 def test_the_room_that_checkpoints_take_is_said_and_looked_for(recipe, capsys, monkeypatch):
     sizes = []
-    for keep in (2, 5):
-        assert main(["check", recipe(), f"trainer.keep={keep}"]) == 0
+    for keep, policy in ((2, "stop"), (5, "rollback")):
+        words = [f"trainer.keep={keep}", f"trainer.on_nonfinite={policy}"]
+        assert main(["check", recipe(), *words]) == 0
         said = re.search(
             r"checkpoint: ([\d.]+) MB, (\d+) at a time: ([\d.,]+) MB, of [\d.,]+ MB free",
             capsys.readouterr().out,
         )
         size, count, needed = (float(said[i].replace(",", "")) for i in (1, 2, 3))
-        assert count == keep + 2
+        assert count == keep + 2 + (policy == "rollback")
         assert needed == pytest.approx(count * size, abs=0.05 * (count + 1))
         sizes.append(size)
     assert sizes[0] == sizes[1]
@@ -331,6 +332,15 @@ def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):
     ] or found.notes == [
         "trainer.max_time follows the clock: two runs agree only in the steps they have in common."
     ]
+
+
+def test_a_compiled_step_says_what_it_cannot_promise(recipe):
+    compiled = (
+        "trainer.compile makes its kernels for the first batches that a process meets: a run that "
+        "is resumed agrees with the undisturbed one to the rounding, and not bitwise."
+    )
+    assert compiled in check(recipe(), ["trainer.compile=true"], device="cpu").notes
+    assert compiled not in check(recipe(), device="cpu").notes
 
 
 def test_saves_by_the_clock_leave_a_rollback_what_it_is(recipe):

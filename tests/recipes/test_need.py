@@ -70,6 +70,11 @@ def test_a_full_disk_and_little_memory_are_warned_of(train):
         "written): make room, or lower trainer.keep." in lines
     )
     assert needs.SHORT in lines
+    _, lines = train("trainer.keep=8", "trainer.on_nonfinite=rollback", free=2_000_000)
+    assert (
+        "The disk has no room for 11 checkpoints (trainer.keep=8, the best, the one that a "
+        "rollback goes to, and the one being written): make room, or lower trainer.keep." in lines
+    )
 
 
 def test_a_disk_without_room_for_one_checkpoint_is_refused_before_step_1(train, tmp_path):

@@ -135,17 +135,23 @@ def check(
 
 
 def _promises(planned: Planned) -> list[str]:
-    """What a run by the clock cannot promise."""
+    """What a run by the clock, or with a compiled step, cannot promise."""
     trainer = planned.plan.settings.get("trainer", {})
     every = trainer.get("evaluate_every")
     timed = ["evaluate_every"] if every is not None and Every.parse(every).timed else []
     timed += ["max_time"] if trainer.get("max_time") is not None else []
-    if not timed:
-        return []
-    return [
-        f"trainer.{' and trainer.'.join(timed)} follow{'s' if len(timed) == 1 else ''} the clock: "
-        "two runs agree only in the steps they have in common.",
-    ]
+    notes = []
+    if timed:
+        notes.append(
+            f"trainer.{' and trainer.'.join(timed)} follow{'s' if len(timed) == 1 else ''} the "
+            "clock: two runs agree only in the steps they have in common."
+        )
+    if trainer.get("compile"):
+        notes.append(
+            "trainer.compile makes its kernels for the first batches that a process meets: a run "
+            "that is resumed agrees with the undisturbed one to the rounding, and not bitwise."
+        )
+    return notes
 
 
 class _Walk:
@@ -330,7 +336,8 @@ class _Steps:
         if store.restore(parts) != 1:
             raise WeftError("what was saved could not be loaded again.")
         size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
-        return f"{size / 1e6:.1f} MB{room_for(size, trainer.get('keep'))}"
+        rollback = trainer.get("on_nonfinite") == "rollback"
+        return f"{size / 1e6:.1f} MB{room_for(size, trainer.get('keep'), rollback=rollback)}"
 
     def predict(self) -> str:
         """From a row's text to an answer."""

@@ -59,7 +59,8 @@ class Need:
         Raises:
             StorageError: Not even the next checkpoint fits on the disk.
         """
-        folder, count = trainer.checkpoints.folder.parent, trainer.config.keep + 2
+        folder, config = trainer.checkpoints.folder.parent, trainer.config
+        count, which = _at_a_time(config.keep, rollback=config.on_nonfinite == "rollback")
         free, there = operations.free(folder), _size_of(trainer.checkpoints.folder)
         if free < self.checkpoint:
             raise StorageError(
@@ -70,10 +71,9 @@ class Need:
         LOG.info("Needed: %s; %s.", disk_line(self.checkpoint, count, free + there), words)
         if free + there < count * self.checkpoint:
             LOG.warning(
-                "The disk has no room for %d checkpoints (trainer.keep=%d, the best, and the one "
-                "being written): make room, or lower trainer.keep.",
+                "The disk has no room for %d checkpoints (%s): make room, or lower trainer.keep.",
                 count,
-                trainer.config.keep,
+                which,
             )
         if short:
             LOG.warning(short)
@@ -110,26 +110,34 @@ def as_size(count: int) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 999_950_000 else f"{count / 1e6:,.1f} MB"
 
 
-def room_for(size: int, keep: int | None) -> str:
+def _at_a_time(keep: int, *, rollback: bool) -> tuple[int, str]:
+    """How many checkpoints a run has at most, and which these are."""
+    goal = "the one that a rollback goes to, " if rollback else ""
+    which = f"trainer.keep={keep}, the best, {goal}and the one being written"
+    return keep + 2 + rollback, which
+
+
+def room_for(size: int, keep: int | None, *, rollback: bool = False) -> str:
     """What the checkpoints of a run take here, where its trainer says how many it keeps.
 
     Args:
         size: Bytes of one.
         keep: How many are kept besides the best; None: not known.
+        rollback: Whether one more is kept, to go back to.
 
     Raises:
         StorageError: The disk has not so much room.
     """
     if keep is None:
         return ""
-    count = keep + 2  # the best, and the one that is being written
+    count, which = _at_a_time(keep, rollback=rollback)
     free = operations.free(Path.cwd())
     needed = count * size
     if free < needed:
         raise StorageError(
-            f"{count} checkpoints of {size / 1e6:,.1f} MB (trainer.keep={keep}, the best, and the "
-            f"one being written) need {needed / 1e6:,.1f} MB, but {Path.cwd()} has "
-            f"{free / 1e6:,.1f} MB free. Make room, lower trainer.keep, or run on another disk."
+            f"{count} checkpoints of {size / 1e6:,.1f} MB ({which}) need {needed / 1e6:,.1f} MB, "
+            f"but {Path.cwd()} has {free / 1e6:,.1f} MB free. Make room, lower trainer.keep, or "
+            "run on another disk."
         )
     return f", {count} at a time: {needed / 1e6:,.1f} MB, of {free / 1e6:,.1f} MB free"
 

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from weft.cli.main import main
+from weft.config import registries
 
 SCRIPT = '''
 """A translator of five words."""
@@ -82,7 +83,7 @@ WRONG = {
     "help translation/tatoba": (
         "error: command line: no recipe is called 'translation/tatoba'. Did you mean "
         "'translation/tatoeba'? Wanted a script.py, a file.yaml, or an experiment: "
-        "classification/bilstm, classification/docnn, translation/demo, translation/tatoeba.\n"
+        f"{', '.join(registries.experiments.names())}.\n"
     ),
     "help broken.py": "error: broken.py:1:5: not Python: invalid syntax.\n",
     "check doc.py": (
@@ -198,7 +199,9 @@ def test_yaml_names_a_recipe_and_runs_are_listed(use):
     assert use("check", "mine.yaml")[0] == 0
     code, out, _ = use("runs", "list", ".")
     assert code == 0
-    assert out.splitlines()[0].split() == ["run", "state", "best"]
+    assert out.splitlines()[0].split() == [
+        *("run", "recipe", "state", "steps", "last", "written", "MB", "best"),
+    ]
     assert any(line.startswith("run ") and "finished" in line for line in out.splitlines())
     assert use("runs", "list", "empty") == (0, "No runs in empty.\n", "")
     code, out, _ = use("runs", "verify", "run")

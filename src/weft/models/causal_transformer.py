@@ -11,13 +11,14 @@ from weft.config.component import Config as BaseConfig
 from weft.config.component import config_fields, setting
 from weft.errors import UserError
 from weft.models.decoders.causal import CausalDecoder, CausalState
-from weft.models.language_model import HasVocabInfo, LanguageModel
+from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
 from weft.models.layers.residual import NormOrder
 from weft.models.layers.rotary import RotaryPositions
 from weft.models.memory import Memory
+from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["CausalTransformer"]
 

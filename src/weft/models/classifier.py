@@ -17,20 +17,9 @@ from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import Pooling
+from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
 __all__ = ["Classifier", "Regressor", "TextScores", "TextVector", "score_layers"]
-
-
-class _VocabInfo(Protocol):
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad_idx(self) -> int: ...
-
-
-class _HasVocabInfo(Protocol):
-    @property
-    def vocab_info(self) -> _VocabInfo: ...
 
 
 class _HasDim(Protocol):
@@ -54,7 +43,7 @@ class TextVector(nn.Module):
         encoder: SequenceEncoder.Config,
         pooling: Pooling.Config | None,
         *,
-        vocab_info: _VocabInfo,
+        vocab_info: VocabInfo,
     ) -> None:
         super().__init__()
         self.embedding: WordEmbedding = embedding.build(
@@ -123,7 +112,7 @@ class TextScores(Component, nn.Module):
 
     config: Config
 
-    def __init__(self, config: Config, *, vocab_info: _VocabInfo, beside: int, out: int) -> None:
+    def __init__(self, config: Config, *, vocab_info: VocabInfo, beside: int, out: int) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.text = TextVector(
@@ -176,7 +165,7 @@ class Classifier(TextScores):
         self,
         config: Config,
         *,
-        tokenizer: _HasVocabInfo,
+        tokenizer: HasVocabInfo,
         labels: Sized,
         dense: _HasDim | None = None,
     ) -> None:
@@ -202,7 +191,7 @@ class Regressor(TextScores):
         """Settings of the regressor."""
 
     def __init__(
-        self, config: Config, *, tokenizer: _HasVocabInfo, dense: _HasDim | None = None
+        self, config: Config, *, tokenizer: HasVocabInfo, dense: _HasDim | None = None
     ) -> None:
         beside = 0 if dense is None else dense.dim
         super().__init__(config, vocab_info=tokenizer.vocab_info, beside=beside, out=1)

@@ -18,20 +18,9 @@ from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import MaxPooling, Pooling
+from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["IntentSlotModel"]
-
-
-class _VocabInfo(Protocol):
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad_idx(self) -> int: ...
-
-
-class _HasVocabInfo(Protocol):
-    @property
-    def vocab_info(self) -> _VocabInfo: ...
 
 
 class _Characters(Protocol):
@@ -96,7 +85,7 @@ class IntentSlotModel(Component, nn.Module):
         self,
         config: Config,
         *,
-        tokenizer: _HasVocabInfo,
+        tokenizer: HasVocabInfo,
         labels: Sized,
         slots: Sequence[str],
         characters: _Characters | None = None,

@@ -1,7 +1,7 @@
 """What a language model is, and the recurrent one: a long short-term memory."""
 
 from abc import abstractmethod
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -15,24 +15,9 @@ from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
 from weft.models.layers.linear import Linear, linear
 from weft.models.memory import Memory
+from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["LanguageModel", "LstmLanguageModel", "LstmState"]
-
-
-class _VocabInfo(Protocol):
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad_idx(self) -> int: ...
-
-
-class HasVocabInfo(Protocol):
-    """A tokenizer: its ``vocab_info`` is read, nothing else."""
-
-    @property
-    def vocab_info(self) -> _VocabInfo:
-        """Facts about its vocabulary."""
-        ...
 
 
 class LanguageModel(Component, nn.Module):

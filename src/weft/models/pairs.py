@@ -1,7 +1,6 @@
 """Models of pairs of texts: both through one encoder, then compared."""
 
 from collections.abc import Sized
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,20 +13,9 @@ from weft.errors import UserError
 from weft.models.classifier import TextScores, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
 __all__ = ["PairClassifier", "PairRegressor", "PairScores", "Ranker", "ranking_hinge"]
-
-
-class _VocabInfo(Protocol):
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad_idx(self) -> int: ...
-
-
-class _HasVocabInfo(Protocol):
-    @property
-    def vocab_info(self) -> _VocabInfo: ...
 
 
 class PairScores(Component, nn.Module):
@@ -55,7 +43,7 @@ class PairScores(Component, nn.Module):
 
     config: Config
 
-    def __init__(self, config: Config, *, vocab_info: _VocabInfo, out: int) -> None:
+    def __init__(self, config: Config, *, vocab_info: VocabInfo, out: int) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.text = TextVector(
@@ -100,7 +88,7 @@ class PairClassifier(PairScores):
     class Config(PairScores.Config):
         """Settings of the classifier."""
 
-    def __init__(self, config: Config, *, tokenizer: _HasVocabInfo, labels: Sized) -> None:
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo, labels: Sized) -> None:
         super().__init__(config, vocab_info=tokenizer.vocab_info, out=len(labels))
 
 
@@ -120,7 +108,7 @@ class PairRegressor(PairScores):
     class Config(PairScores.Config):
         """Settings of the regressor."""
 
-    def __init__(self, config: Config, *, tokenizer: _HasVocabInfo) -> None:
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         super().__init__(config, vocab_info=tokenizer.vocab_info, out=1)
 
 
@@ -159,7 +147,7 @@ class Ranker(Component, nn.Module):
 
     config: Config
 
-    def __init__(self, config: Config, *, tokenizer: _HasVocabInfo) -> None:
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.text = TextVector(

@@ -1,7 +1,7 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
 
 import dataclasses
-from typing import Literal, Protocol, cast, final
+from typing import Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -20,31 +20,9 @@ from weft.models.layers.linear import linear
 from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
 from weft.models.layers.rotary import RotaryPositions
 from weft.models.memory import Memory, State
+from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
-__all__ = ["HasVocabInfo", "Transformer", "VocabInfo"]
-
-
-class VocabInfo(Protocol):
-    """What a model needs to know of a vocabulary."""
-
-    @property
-    def size(self) -> int:
-        """Number of token ids."""
-        ...
-
-    @property
-    def pad_idx(self) -> int:
-        """Id of the padding token."""
-        ...
-
-
-class HasVocabInfo(Protocol):
-    """Anything with a ``vocab_info``: a tokenizer."""
-
-    @property
-    def vocab_info(self) -> VocabInfo:
-        """Facts about its vocabulary."""
-        ...
+__all__ = ["Transformer"]
 
 
 @registries.models.register("transformer")

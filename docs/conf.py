@@ -27,6 +27,9 @@ autodoc_typehints_format = "short"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
+# Each page has the whole tree of contents in its margin. With every class and function in it the
+# build took six minutes, nearly all of them for copies of that tree.
+toc_object_entries = False
 
 # What cannot be linked to: other projects' names (the pages are built without a network, so no
 # inventory of theirs can be read), type variables, and private names. Links to all else must hold.

@@ -72,6 +72,10 @@ def test_focal_is_the_papers_formula_and_stays_finite():
     sure = torch.tensor([[90.0, 0.0, 0.0]], requires_grad=True)
     loss(sure, torch.tensor([0]))[0].backward()
     assert torch.isfinite(sure.grad).all()
+    half = FocalLoss.Config(gamma=0.5).build(names=NAMES, multiple=False)
+    sure = torch.tensor([[30.0, 0.0, 0.0]], requires_grad=True)
+    half(sure, torch.tensor([0]))[0].backward()
+    assert torch.isfinite(sure.grad).all()
 
 
 def test_hinge_is_that_of_torch():

@@ -165,6 +165,16 @@ def test_ready_batches_are_taken(task):
     assert all(isinstance(batch, ColumnBatch) for batch in ready)
     again = list(task.batches(ready, train=True, seed=1))
     assert [len(batch) for batch in again] == [3, 2]
+    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).values
+    found = evaluate(task, task.batches(ready, train=False, seed=1)).values
+    assert found == pytest.approx(rows, nan_ok=True)
+
+
+def test_batches_do_not_know_how_many_labels_a_row_has():
+    rows = [{"text": "a b c", "topics": " ,".join("wxyz"[: i % 4])} for i in range(16)]
+    task = make(rows[::-1], multiple=True)
+    batches = list(task.batches(Data(rows, batch_size=4), train=True, seed=1))
+    assert [batch.rows.tolist() for batch in batches] == [[*range(i, i + 4)] for i in (0, 4, 8, 12)]
 
 
 def test_a_text_path_of_another_task_is_refused(task):

@@ -115,3 +115,10 @@ def test_a_saved_span_that_cannot_be_is_refused(tmp_path, low, high, error):
     file.write_text(changed.replace('"high": 5.0', f'"high": {high}'))
     with pytest.raises(SavedTextError, match=error):
         load_text_path(tmp_path)
+
+
+def test_ready_batches_are_evaluated_as_their_rows_are(task):
+    ready = list(task.batches(Data(), train=True, seed=1))
+    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).values
+    found = evaluate(task, task.batches(ready, train=False, seed=1)).values
+    assert found == pytest.approx(rows, rel=1e-5, nan_ok=True)

@@ -192,7 +192,9 @@ class FocalLoss(LabelLoss):
         else:
             losses = F.cross_entropy(scores, targets, reduction="none")
         missed = -torch.expm1(-losses)  # 1 - p, exact where p is near 1
-        out: Tensor = missed.clamp(min=0) ** self.config.gamma * losses
+        # Not 0, where the gradient of a root is infinite.
+        missed = missed.clamp(min=torch.finfo(missed.dtype).tiny)
+        out: Tensor = missed**self.config.gamma * losses
         return out
 
     @override

@@ -112,6 +112,17 @@ class LabelTask(ColumnsTask):
             metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in found])
 
     @override
+    def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        """The labels of a ready batch; its texts are not read back."""
+        if not isinstance(batch, ColumnBatch) or "label" not in batch:
+            return super()._read_batch(batch)
+        column = self.text.label
+        names, found = column.labels.names, batch["label"].tolist()
+        if isinstance(column, LabelsColumn):
+            return [{column.name: [names[i] for i in row if i >= 0]} for row in found]
+        return [{column.name: names[number]} for number in found]
+
+    @override
     def answer_row(self, answer: Classified) -> dict[str, Any]:
         """An answer as plain data: the label with its probability, and those of all labels."""
         scores = {name: round(score, 6) for name, score in answer.scores.items()}

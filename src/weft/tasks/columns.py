@@ -107,7 +107,7 @@ class ColumnsTask(Task):
         if _is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)
         check_batch(self, first, ColumnBatch, train=train)
-        return ready_batches(data, self._read_batch)
+        return ready_batches(data, self._read_batch, seed=seed)
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)
@@ -213,8 +213,8 @@ class ColumnsTask(Task):
 
 
 def _varies(kind: Column) -> bool:
-    """Whether the lengths of a column say something; what stands beside words is as they are."""
-    return not kind.single and kind.width == 1
+    """Whether batches are of rows of like length in a column, and of which it is counted."""
+    return kind.sorted and not kind.single and kind.width == 1
 
 
 def _is_row(item: Any, columns: Sequence[str]) -> bool:

@@ -78,6 +78,14 @@ class NumberTask(ColumnsTask):
         metrics["numbers"].update(gold, [answer.number for answer in outputs.answers.values()])
 
     @override
+    def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        """The numbers of a ready batch; its texts are not read back."""
+        if not isinstance(batch, ColumnBatch) or "number" not in batch:
+            return super()._read_batch(batch)
+        column = self.text.number
+        return [{column.name: column.restored(n)} for n in batch["number"].tolist()]
+
+    @override
     def answer_row(self, answer: Estimated) -> dict[str, Any]:
         """An answer as plain data: the number, in a prediction's place."""
         return {"prediction": round(answer.number, 6)}

@@ -72,6 +72,7 @@ class LabelsColumn(Column):
     """
 
     kind = "labels"
+    sorted = False
 
     def __init__(self, labels: Labels) -> None:
         super().__init__(labels.column)

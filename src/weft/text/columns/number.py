@@ -141,6 +141,7 @@ class NumbersColumn(Column):
     """
 
     kind = "numbers"
+    sorted = False
     dtype = np.float32
 
     def __init__(self, name: str, numbers: Numbers) -> None:

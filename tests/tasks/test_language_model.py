@@ -218,9 +218,33 @@ def test_unknown_tokens_are_told():
     data = Data([{"text": "set what"}])
     found = evaluate(task, task.batches(data, train=False, seed=1))
     assert found.details == {
-        "bits_per_byte": "1 of 3 tokens are unknown: their bytes are not scored."
+        "bits_per_byte": "1 of 3 tokens are unknown: their bytes are not scored. The tokenizer "
+        "changes the text of 1 of the first 1 rows (case, spaces, unknown words): the bytes are "
+        "those of the text as given."
     }
     assert evaluated(task).details == {}
+
+
+def test_a_text_that_the_tokenizer_changes_is_told():
+    task = make()
+    rows = [{"text": "set  an   alarm"}, {"text": "set an alarm"}]
+    found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
+    assert found.details == {
+        "bits_per_byte": "The tokenizer changes the text of 1 of the first 2 rows (case, spaces, "
+        "unknown words): the bytes are those of the text as given."
+    }
+    many = task.batches(Data(rows * 150), train=False, seed=1).details["bits_per_byte"]
+    assert "of 100 of the first 200 rows" in many
+
+
+def test_a_measured_text_is_never_shuffled(task):
+    wanted = evaluated(task).values
+    for seed in (1, 2, 3):
+        batches = task.batches(Data(shuffle=True), train=False, seed=seed)
+        assert evaluate(task, batches).values == wanted
+    data = Data(shuffle=True)
+    first = [next(iter(task.batches(data, train=True, seed=seed))) for seed in (1, 2, 3)]
+    assert len({str(batch.targets.tolist()) for batch in first}) > 1
 
 
 def test_the_sizes_of_batches():

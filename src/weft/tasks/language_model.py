@@ -27,12 +27,16 @@ from weft.tasks.carried import Carried, RowSums
 from weft.tasks.row_batches import is_row, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.language import Continued, LanguageText, MeasuredText
+from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["LanguageModeling"]
 
 LABELS = 256
 """Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
+
+LOOKED_AT = 200
+"""Rows of an evaluation that are decoded again: enough to see a tokenizer that loses text."""
 
 
 @registries.tasks.register("language_modeling")
@@ -134,18 +138,32 @@ class LanguageModeling(Task):
             )
         rows, batching = rows_of(data, train=train)
         ids = self.text.encode(rows, with_targets=False)["text"]
-        unknown = int((ids.values == self.text.unk_idx).sum())
-        note = f"{unknown:,} of {len(ids.values):,} tokens are unknown: their bytes are not scored."
         blocking = Blocking(
             length=self.config.block,
             batch_size=self._width(batching),
             streams=self.stateful,
             stride=None if train else self.config.stride,
-            shuffle=batching.shuffle,
+            shuffle=train and batching.shuffle,  # a measured text is read from its beginning
             seed=seed,
         )
-        details = {"bits_per_byte": note} if unknown else {}
+        details = {} if train else self._said_of_bits(rows, ids)
         return TextBlocks(ids, rows, blocking, before=self.text.eos_idx, details=details)
+
+    def _said_of_bits(self, rows: Sequence[Row], ids: Ragged) -> dict[str, str]:
+        """What to know of the bits a byte where the tokens do not hold all of the text."""
+        said = []
+        if unknown := int((ids.values == self.text.unk_idx).sum()):
+            total = f"{len(ids.values):,}"
+            said.append(f"{unknown:,} of {total} tokens are unknown: their bytes are not scored.")
+        looked = min(len(rows), LOOKED_AT)
+        again = self.text.decode(ids[row][:-1] for row in range(looked))  # without the row's end
+        given = [rows[row][self.config.column] for row in range(looked)]
+        if changed := sum(a != b for a, b in zip(again, given, strict=True)):
+            said.append(
+                f"The tokenizer changes the text of {changed:,} of the first {looked:,} rows "
+                "(case, spaces, unknown words): the bytes are those of the text as given."
+            )
+        return {"bits_per_byte": " ".join(said)} if said else {}
 
     def _width(self, batching: Batching) -> int:
         """Places of the text that a step reads."""

@@ -27,6 +27,7 @@ def test_they_are_those_of_the_training_rows_that_occur_often_enough():
         (lambda: Characters(["ab"]), UserError, "must be one character, but one is 'ab'"),
         (lambda: Characters("aba"), UserError, "'a' is there twice"),
         (lambda: Characters("a", length=3), UserError, "must be 4 or more.*it is 3"),
+        (lambda: Characters("a", length=1001), UserError, "must be 1000 or less.*it is 1001"),
         (lambda: FittedCharacters.Config(length=2), UserError, "must be 4 or more"),
         (lambda: FittedCharacters.Config(min_count=0), UserError, "characters.min_count must be 1"),
         (

@@ -19,6 +19,9 @@ __all__ = ["Characters", "FittedCharacters"]
 PAD, UNK, BEGIN, END, FIRST = 0, 1, 2, 3, 4
 LEAST = 4
 """Places of a word: its two marks and two characters."""
+MOST = 1_000
+"""Places of a word: ten times the longest word of a language, and 4 kB for each word that differs;
+a saved file that says more would take the memory."""
 
 
 class Characters:
@@ -31,7 +34,8 @@ class Characters:
         column: The column of the rows that the words are in.
 
     Raises:
-        UserError: One is not one character, or is there twice, or there are too few places.
+        UserError: One is not one character, or is there twice, or there are too few places, or too
+            many.
 
     Example:
         >>> Characters("dogs", length=6).table(["dog", "ghosts"]).tolist()
@@ -50,6 +54,11 @@ class Characters:
         if length < LEAST:
             raise UserError(
                 f"characters.length must be {LEAST} or more: a word has two marks; it is {length}."
+            )
+        if length > MOST:
+            raise UserError(
+                f"characters.length must be {MOST} or less, for every word has as many places; it "
+                f"is {length}. A longer word keeps its first and its last characters."
             )
 
     @property

@@ -127,6 +127,17 @@ def test_a_normalization_that_cannot_be_is_refused(fitted, tmp_path):
         load_column(tmp_path)
 
 
+@pytest.mark.parametrize(("length", "error"), [(3, "4 or more"), (10**12, "1000 or less")])
+def test_places_of_characters_that_cannot_be_are_refused(length, error, tmp_path):
+    CASES["characters"].column.save(tmp_path)
+    path = tmp_path / "column.json"
+    content = json.loads(path.read_text())
+    content["settings"]["length"] = length
+    path.write_text(json.dumps(content))
+    with pytest.raises(SavedTextError, match=rf"column.json: characters.length must be {error}"):
+        load_column(tmp_path)
+
+
 @pytest.mark.parametrize("names", [[], ["a", "a"]])
 def test_labels_that_cannot_be_are_refused(names, tmp_path):
     CASES["label"].column.save(tmp_path)

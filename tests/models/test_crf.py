@@ -177,6 +177,26 @@ def test_schemes_are_told_by_the_names(names, scheme):
     assert allowed_transitions(names).all().item() == (scheme is None)
 
 
+def allowed_one_by_one(names, before, after):
+    """The rule for two neighbours, as a sentence has it; None stands before and behind it."""
+    mark, _, kind = ("O" if before is None else before).partition("-")
+    next_mark, _, next_kind = ("O" if after is None else after).partition("-")
+    opened = mark in ("B", "I")
+    if next_mark in ("I", "L"):
+        return opened and kind == next_kind
+    return not (opened and tag_scheme(names) == "bilou")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [BIO, BILOU, ["B", "I", "O"], ["I-x", "B-y", "I", "U", "L-y", "B", "O"], ["B-a-b", "I-a-b"]],
+)
+def test_the_table_of_transitions_is_the_rule_for_each_two(names):
+    every = [*names, None, None]
+    rule = [[allowed_one_by_one(names, a, b) for b in every] for a in every]
+    assert allowed_transitions(names).tolist() == rule
+
+
 def test_bilou_opens_and_closes_every_span():
     allowed = allowed_transitions(BILOU)
     at = {name: number for number, name in enumerate([*BILOU, "start", "end"])}

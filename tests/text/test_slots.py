@@ -106,6 +106,7 @@ def test_the_slots_of_the_training_data_in_the_order_of_their_rows():
     [
         ([], "one slot at least"),
         (["a", "a"], "'a' is there twice"),
+        ([*map(str, range(50_000)), "7"], "'7' is there twice"),  # and at once
         (["a b"], "without white space and commas, but is 'a b'"),
         (["a,b"], "without white space and commas"),
         ([""], "without white space and commas, but is ''"),

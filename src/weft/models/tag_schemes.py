@@ -45,21 +45,17 @@ def allowed_transitions(names: Sequence[str]) -> Tensor:
         [True, True, False, True, True]
     """
     size, scheme = len(names), tag_scheme(names)
-    allowed = torch.ones(size + 2, size + 2, dtype=torch.bool)
     if scheme is None:
-        return allowed
+        return torch.ones(size + 2, size + 2, dtype=torch.bool)
     marks = [*map(_mark, names), OUTSIDE, OUTSIDE]  # a sentence has nothing before and behind it
     kinds = [*(name.partition("-")[2] for name in names), "", ""]
-    for i, before in enumerate(marks):
-        opened = before in ("B", "I")
-        for j, after in enumerate(marks):
-            goes_on = after in ("I", "L")
-            same = kinds[i] == kinds[j]
-            if goes_on:
-                allowed[i, j] = opened and same
-            elif scheme == "bilou" and opened:
-                allowed[i, j] = False  # a span that was opened is closed by L
-    return allowed
+    numbers: dict[str, int] = {}
+    kind = torch.tensor([numbers.setdefault(name, len(numbers)) for name in kinds])
+    opened = torch.tensor([mark in ("B", "I") for mark in marks])[:, None]
+    goes_on = torch.tensor([mark in ("I", "L") for mark in marks])
+    within = opened & (kind[:, None] == kind)
+    # In bilou a span that was opened is closed by L, so nothing else comes behind it.
+    return torch.where(goes_on, within, ~opened if scheme == "bilou" else True)
 
 
 def _mark(name: str) -> str | None:

@@ -57,13 +57,15 @@ class Slots(Sequence[str]):
         self.names, self.column, self.format = tuple(names), column, format
         if not self.names:
             raise UserError("There must be one slot at least, but there is none.")
-        for i, name in enumerate(self.names):
+        seen: set[str] = set()
+        for name in self.names:
             if name.split() != [name] or "," in name:
                 raise UserError(
                     f"A slot's name must be text without white space and commas, but is {name!r}."
                 )
-            if name in self.names[:i]:
+            if name in seen:
                 raise UserError(f"Slots must differ, but {name!r} is there twice.")
+            seen.add(name)
         marks = (f"{mark}-{name}" for name in self.names for mark in "BI")
         self._tags = (OUTSIDE, *marks)
 

@@ -43,11 +43,13 @@ class Data:
         return iter(self._rows)
 
 
-def make(rows=ROWS, *, model=None, characters=False, **settings):
+def make(rows=ROWS, *, model=None, characters=False, separator=None, **settings):
     torch.manual_seed(0)
     given = {
         "tokenizer": FittedWords.Config(columns=("words",)).build(train_data=rows),
-        "labels": FittedLabels.Config(column="tags", multiple=True).build(train_data=rows),
+        "labels": FittedLabels.Config(column="tags", multiple=True, separator=separator).build(
+            train_data=rows
+        ),
     }
     if characters:
         given["characters"] = FittedCharacters.Config(min_count=1).build(train_data=rows)
@@ -147,6 +149,17 @@ def test_ready_batches_are_taken_and_read_back(task):
     assert {row["words"] for row in again.rows} == {
         "ann met bob ray", "nobody", "rome fell", "ann in rome", ""
     }  # fmt: skip
+
+
+def test_labels_of_ready_batches_are_read_back_whatever_divides_them():
+    rows = [{"words": "a b c", "tags": "first name|last name|O"}, {"words": "d", "tags": "O"}]
+    task = make(rows, separator="|")
+    ready = list(task.batches(Data(rows), train=True, seed=1))
+    again = evaluate(task, task.batches(ready, train=False, seed=1))
+    assert sorted(row["tags"] for row in again.rows) == [["O"], ["first name", "last name", "O"]]
+    assert again.values == pytest.approx(
+        evaluate(task, task.batches(Data(rows), train=False, seed=1)).values, nan_ok=True
+    )
 
 
 def test_no_word_has_no_label():

@@ -207,7 +207,8 @@ class WordTagging(ColumnsTask):
         rows: list[dict[str, Any]] = [{self.config.column: text} for text in words]
         if "tags" in batch:
             for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
-                row[self.text.tags.name] = " ".join(names[number] for number in tags[:n])
+                # A list: what divides the labels of a text is the recipe's to say.
+                row[self.text.tags.name] = [names[number] for number in tags[:n]]
         return rows
 
 

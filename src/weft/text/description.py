@@ -15,8 +15,9 @@ from weft.runtime.files import write_file
 __all__ = ["SavedTextError", "read_bytes", "read_description", "settings_of", "write_description"]
 
 FORMAT = 1
-LARGEST_DESCRIPTION = 1 << 20
-"""Bytes. Real descriptions have some hundred; a larger one is refused before it is parsed."""
+LARGEST_DESCRIPTION = 16 << 20
+"""Bytes. Most descriptions have some hundred, one of 400,000 labels 16 MB; a larger one is not
+written, and refused before it is parsed."""
 
 
 class SavedTextError(UserError):
@@ -24,9 +25,20 @@ class SavedTextError(UserError):
 
 
 def write_description(path: Path, kind: str, settings: Mapping[str, Any]) -> None:
-    """Writes the description of an object of a registered ``kind``."""
+    """Writes the description of an object of a registered ``kind``.
+
+    Raises:
+        UserError: It is larger than what is read again; nothing is written.
+    """
     content = {"format": FORMAT, "type": kind, "settings": dict(settings)}
-    write_file(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    if (size := len(text.encode())) > LARGEST_DESCRIPTION:
+        raise UserError(
+            f"The settings of '{kind}' take {size:,} bytes in {path.name}, but at most "
+            f"{LARGEST_DESCRIPTION:,} are read again: nothing is saved. Use fewer or shorter "
+            "labels or words."
+        )
+    write_file(path, text)
 
 
 def read_description(path: Path) -> tuple[str, dict[str, Any]]:

@@ -140,6 +140,15 @@ def test_a_task_as_training_starts_with_it(recipe):
         assert torch.equal(one, other)  # no rate: what training starts with
 
 
+def test_a_task_begins_with_the_vectors_of_the_file(recipe, caplog):
+    Path("vectors.txt").write_text("cash 1 2 3 4 5 6 7 8\n")
+    with caplog.at_level("INFO", logger="weft"):
+        task = weft.create_task(recipe, ["model.embedding.vectors=vectors.txt"])
+    table = task.module.text.embedding.tokens.weight.detach()
+    assert table.tolist().count([1, 2, 3, 4, 5, 6, 7, 8]) == 1
+    assert any(line.startswith("Word vectors of vectors.txt: 1 of ") for line in caplog.messages)
+
+
 def test_what_is_wrong_with_a_recipe_is_said_before_anything_runs(recipe):
     for call in (weft.run_experiment, weft.train_model, weft.create_task):
         with pytest.raises(PlanError, match="max_len"):

@@ -1,5 +1,6 @@
 """Experiments from Python: by their names or as Recipes, over the same graph as the commands."""
 
+import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from weft.tasks.evaluate import evaluate as evaluate_task
 from weft.tasks.task import Task
 
 __all__ = ["ExperimentRun", "Mode", "create_task", "run_experiment", "train_model"]
+
+LOG = logging.getLogger("weft")
 
 Mode = Literal["train", "evaluate", "train_and_evaluate"]
 
@@ -135,8 +138,9 @@ def create_task(
         device: ``auto``, or a device as torch names it.
 
     Returns:
-        The task; its ``module`` has the weights of the run's seed, its ``text`` encodes and
-        decodes. Nothing is kept on the disk.
+        The task; its ``module`` has the weights of the run's seed, and what the task reads at a
+        fresh start, such as ``embedding.vectors``; ``trainer.initialize_from`` is not applied. Its
+        ``text`` encodes and decodes. Nothing is kept on the disk.
 
     Example:
         >>> task = create_task("classification/docnn/local")  # doctest: +SKIP
@@ -150,7 +154,9 @@ def create_task(
         read_all(session, planned.plan.order, Path(folder))
         seed_everything(fold(seed, "weights"))
         task: Task = session.get("task")
-    task.module.to(session.get("env").device)
+        task.module.to(session.get("env").device)
+        for line in task.initialize():
+            LOG.info(line)
     return task
 
 

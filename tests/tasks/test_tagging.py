@@ -162,6 +162,48 @@ def test_labels_of_ready_batches_are_read_back_whatever_divides_them():
     )
 
 
+IOB1 = [
+    *ROWS[:2],
+    {"words": "", "tags": ""},
+    {"words": "Ann met Bob Ray", "tags": "I-per O I-per B-per"},
+    {"words": "met Rome", "tags": "O B-loc"},
+]
+
+
+def test_labels_that_no_answer_can_have_are_counted_and_named(caplog):
+    task = make(IOB1, model={"crf": True})
+    batches = task.batches(Data(IOB1), train=True, seed=1)
+    note = (
+        "2 steps from a label of 'tags' to the next break the labels' scheme, the first from the "
+        "beginning to I-per in row 3. They are trained on, but no answer can have one. If they are "
+        "right, as in IOB1, set model.constrained=false."
+    )
+    assert task.notes == caplog.messages == [note]
+    assert batches.details == {"forbidden": note}
+    bilou = [{"words": "a b", "tags": "O U-x"}, {"words": "a b", "tags": "O B-x"}]
+    task = make(bilou, model={"crf": True})
+    task.batches(Data(bilou), train=True, seed=1)
+    assert "1 steps" in task.notes[0]
+    assert "from B-x to the end in row 1" in task.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "model", "train"),
+    [
+        (ROWS, {"crf": True}, True),
+        (IOB1, {"crf": True}, False),
+        (IOB1, {"crf": True, "constrained": False}, True),
+        (IOB1, {}, True),
+        ([{"words": "a b", "tags": "X Y"}], {"crf": True}, True),
+    ],
+    ids=["of the scheme", "evaluation", "free", "no field", "plain labels"],
+)
+def test_labels_that_an_answer_can_have_are_not_noted(rows, model, train, caplog):
+    task = make(rows, model=model)
+    task.batches(Data(rows), train=train, seed=1)
+    assert task.notes == caplog.messages == []
+
+
 def test_no_word_has_no_label():
     for variant in VARIANTS.values():
         task = make(**variant)

@@ -1,9 +1,11 @@
 """Word tagging and named entities: a label for each word, and the spans that labels mark."""
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import override
@@ -19,7 +21,8 @@ from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import CrossEntropyLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.task import Loss, Outputs
+from weft.tasks.row_batches import RowBatches
+from weft.tasks.task import Loss, Outputs, Row
 from weft.text.characters import Characters
 from weft.text.labels import Labels
 from weft.text.tagging import Tagged, TaggedSpan, TaggingText
@@ -27,6 +30,8 @@ from weft.text.tokenizer import Tokenizer
 from weft.text.words_in import words_in
 
 __all__ = ["WordTagging"]
+
+LOG = logging.getLogger("weft")
 
 
 @registries.tasks.register("word_tagging")
@@ -87,6 +92,36 @@ class WordTagging(ColumnsTask):
     def crf(self) -> LinearChainCrf | None:
         """The module's random field; a module of the recipe's own need not have the attribute."""
         return getattr(self.module, "crf", None)
+
+    @override
+    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
+        batches = super()._encoded(data, train=train, seed=seed)
+        note = self._forbidden(batches.rows) if train else ""
+        if note:
+            batches.details["forbidden"] = note
+            self.notes.append(note)
+            LOG.warning(note)
+        return batches
+
+    def _forbidden(self, rows: Sequence[Row]) -> str:
+        """What rows have that no answer of the random field can; empty where there is nothing."""
+        if not isinstance(self.crf, LinearChainCrf) or not self.crf.penalty.any():
+            return ""
+        column, size = self.text.tags, self.crf.num_labels
+        # Each row between the numbers of start and end; nothing forbids the step to the next row.
+        tags = column.encode([row[column.name] for row in rows]).wrapped([size], [size + 1])
+        before, after = tags.values[:-1], tags.values[1:]
+        wrong = np.flatnonzero(self.crf.penalty.cpu().numpy()[before, after])
+        if not len(wrong):
+            return ""
+        first = int(np.searchsorted(tags.offsets, wrong[0], side="right")) - 1
+        names = [*column.labels.names, "the beginning", "the end"]
+        return (
+            f"{len(wrong)} steps from a label of '{column.name}' to the next break the labels' "
+            f"scheme, the first from {names[before[wrong[0]]]} to {names[after[wrong[0]]]} in row "
+            f"{first}. They are trained on, but no answer can have one. If they are right, as in "
+            "IOB1, set model.constrained=false."
+        )
 
     @override
     def scores(self, batch: ColumnBatch) -> Tensor:

@@ -6,11 +6,16 @@ import random
 import pytest
 import torch
 
-from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome
 from weft.checkpoint import Checkpoints
 from weft.errors import DataError, NonFiniteError, UserError
+from weft.models.language_model import LstmLanguageModel
+from weft.runtime.devices import Env
+from weft.runtime.experiment import Experiment
 from weft.tasks import Loss, Translation
-from weft.training import Callback, Every, Trainer
+from weft.tasks.language_model import LanguageModeling
+from weft.text.words import FittedWords
+from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
 from weft.training.nonfinite import NonFinite, broken_step
 
 STEPS = 12
@@ -233,6 +238,46 @@ def test_too_many_in_a_row_end_the_run_and_so_does_the_resumed_one(bench, monkey
     assert last is not None
     saved = Checkpoints.load_part(last, "model")
     assert all(torch.isfinite(value).all() for value in saved.values())
+
+
+class PoisonedText(LanguageModeling):
+    """The loss of the sixth batch that is read is no number."""
+
+    def __init__(self, config, **given):
+        super().__init__(config, **given)
+        self.before = []
+
+    def training_step(self, batch):
+        state = self.carried.state_dict()["state"]
+        self.before.append((batch.begins, state is not None))
+        found = super().training_step(batch)
+        return Loss(found.total * math.nan, found.count) if len(self.before) == 6 else found
+
+
+def test_a_roll_back_forgets_the_state_of_the_text_before(tmp_path):
+    rows = [{"text": "the cat sees the dog and the dog sees the cat"}] * 6
+    torch.manual_seed(0)
+    tokenizer = FittedWords.Config(marks=True).build(train_data=rows)
+    module = LstmLanguageModel.Config(dim=4, num_layers=1, dropout=0.0).build(tokenizer=tokenizer)
+    task = PoisonedText.Config(block=4).build(module=module, tokenizer=tokenizer)
+    trainer = Trainer.Config(on_nonfinite="rollback", max_steps=6, evaluate_every=Every(3)).build(
+        task=task,
+        optimizer=AdamW.Config().build(module=module, task=task),
+        lr_scheduler=InverseSquareRoot.Config(warmup_steps=4).build(),
+        train_data=Rows(rows, batch_size=2),
+        reporters=[],
+        callbacks=[],
+        env=Env(),
+        xp=Experiment(folder=tmp_path, recipe="tiny"),
+    )
+    trainer.fit()
+    # Back from the sixth step to the third: the saved state is of another place of the text.
+    assert task.before == [
+        (True, False),
+        *[(False, True)] * 5,
+        (False, False),
+        *[(False, True)] * 2,
+    ]
 
 
 def test_only_steps_in_a_row_count():

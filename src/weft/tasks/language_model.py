@@ -123,6 +123,11 @@ class LanguageModeling(Task):
         """The state that training carries on, if it does."""
         return {"carried": self.carried} if self.stateful else {}
 
+    @override
+    def rolled_back(self) -> None:
+        """Forgets the state: it is of a text that ends elsewhere than the next one begins."""
+        self.carried.keep(None)
+
     # -- batches
 
     @override

@@ -89,6 +89,10 @@ class Task(Component):
         """
         return {}
 
+    def rolled_back(self) -> None:
+        """Called after a rollback: the parts are those of before, but the data goes on after."""
+        return
+
     def initialize(self) -> list[str]:
         """Called once, on a fresh start only; returns lines that say what it did."""
         return []

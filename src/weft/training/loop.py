@@ -256,6 +256,7 @@ class Trainer(Component):
         going_on = dict.fromkeys(("data", "nonfinite", "random"), Untouched())
         seconds, target = self.clock.seconds, self.nonfinite.target
         step = self.checkpoints.restore({**self.parts, **going_on}, step=target)
+        self.task.rolled_back()
         self.clock.spent(seconds)
         self.come_back_here()  # another step than before where that checkpoint was damaged
         best = self.selection is not None and self.selection.is_best(self.clock.now.steps)

@@ -81,6 +81,7 @@ def test_a_compiled_run_goes_on_from_a_plain_one(bench, graphs):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's compiler's own
 def test_the_kernels_of_torchs_compiler_give_the_same_loss_and_gradients(bench):
     here = bench.but(dropout=0.0, valid_data=None, test_data=None)
     trainer = here.make(compile=True)

@@ -3,6 +3,7 @@
 import resource
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["host_room", "peak_resident", "resident", "room"]
@@ -26,7 +27,14 @@ def resident() -> int:
 
 
 def peak_resident() -> int:
-    """The most bytes that this process has held so far."""
+    """The most bytes that this process has held so far.
+
+    Linux gives a process that another one started the peak of its parent before it, in ``rusage``:
+    there it is read from the kernel's page on this process.
+    """
+    with suppress(OSError, ValueError, IndexError):
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

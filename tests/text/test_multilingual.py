@@ -239,7 +239,7 @@ def changed(settings=None, **content):
         (b"{", "is not JSON: Expecting property name enclosed in double quotes: line 1"),
         (b"\xff\xfe\xfd", "is not JSON: "),
         (b"[" * 500_000, "is not JSON: "),
-        (b" " * (2 << 20), "is larger than 1,048,576 bytes, the most that is read from it."),
+        (b" " * (17 << 20), "is larger than 16,777,216 bytes, the most that is read from it."),
         (b"[1]", "must hold exactly the keys format, type, settings. Save the text path again."),
         (changed(extra=1), "must hold exactly the keys format, type, settings."),
         (changed(format=2), "has format 2, but this weft reads format 1."),

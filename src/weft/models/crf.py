@@ -135,6 +135,18 @@ class LinearChainCrf(nn.Module):
         together = together + torch.stack(backward[::-1], dim=1)
         return together.softmax(dim=-1) * real[..., None]
 
+    def decode_with_chances(self, scores: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """The best sequences, and the probability that each of their labels is right.
+
+        The probabilities are over all sequences, those that decoding leaves out among them.
+
+        Returns:
+            What :meth:`decode` gives, and :meth:`marginals` at it. *Shape:* :math:`(B,T)` each.
+        """
+        labels = self.decode(scores, real)
+        chances = self.marginals(scores, real).gather(2, labels.clamp(min=0)[..., None])
+        return labels, chances[..., 0]
+
     def _path_score(self, scores: Tensor, labels: Tensor, real: Tensor) -> Tensor:
         """The score of given sequences. *Shape:* :math:`(B)`."""
         size, moves = self.num_labels, self.transitions.float()

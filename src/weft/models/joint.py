@@ -1,7 +1,6 @@
 """A model of intents and slots: one encoder for what a text wants and for what is marked in it."""
 
 from collections.abc import Sequence, Sized
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,16 +17,9 @@ from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import MaxPooling, Pooling
-from weft.models.vocabulary import HasVocabInfo
+from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
 __all__ = ["IntentSlotModel"]
-
-
-class _Characters(Protocol):
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad_idx(self) -> int: ...
 
 
 @registries.models.register("intent_slot_model")
@@ -88,7 +80,7 @@ class IntentSlotModel(Component, nn.Module):
         tokenizer: HasVocabInfo,
         labels: Sized,
         slots: Sequence[str],
-        characters: _Characters | None = None,
+        characters: VocabInfo | None = None,
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info

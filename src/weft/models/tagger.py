@@ -17,6 +17,7 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
+from weft.models.vocabulary import VocabInfo
 
 __all__ = ["Tagger"]
 
@@ -92,7 +93,7 @@ class Tagger(Component, nn.Module):
         *,
         tokenizer: _HasVocabInfo,
         labels: Sequence[str],
-        characters: "_Characters | None" = None,
+        characters: VocabInfo | None = None,
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
@@ -141,10 +142,3 @@ class Tagger(Component, nn.Module):
             return words
         dropped = torch.rand(words.shape, device=words.device) < share
         return words.masked_fill(dropped & (words != self.pad_idx), self.unk_idx)
-
-
-class _Characters(Protocol):
-    @property
-    def size(self) -> int: ...
-    @property
-    def pad_idx(self) -> int: ...

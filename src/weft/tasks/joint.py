@@ -141,9 +141,7 @@ class IntentSlots(ColumnsTask):
         if self.crf is None:
             chances, numbers = tags.softmax(dim=-1).max(dim=-1)
         else:
-            numbers = self.crf.decode(tags, real)
-            marginals = self.crf.marginals(tags, real)
-            chances = marginals.gather(2, numbers.clamp(min=0)[..., None])[..., 0]
+            numbers, chances = self.crf.decode_with_chances(tags, real)
         lengths = batch.lengths["words"].tolist()
         wants = intents.softmax(dim=-1).cpu().numpy()
         rows = zip(lengths, wants, numbers.cpu().numpy(), chances.cpu().numpy(), strict=True)

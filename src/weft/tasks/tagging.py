@@ -1,7 +1,6 @@
 """Word tagging and named entities: a label for each word, and the spans that labels mark."""
 
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -25,6 +24,7 @@ from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
 from weft.text.characters import Characters
 from weft.text.labels import Labels
+from weft.text.slots import places_of
 from weft.text.tagging import Tagged, TaggedSpan, TaggingText
 from weft.text.tokenizer import Tokenizer
 from weft.text.words_in import words_in
@@ -149,9 +149,7 @@ class WordTagging(ColumnsTask):
         if self.crf is None:
             chances, numbers = self.criterion.probabilities(scores).max(dim=-1)
         else:
-            numbers = self.crf.decode(scores, real)
-            marginals = self.crf.marginals(scores, real)
-            chances = marginals.gather(2, numbers.clamp(min=0)[..., None])[..., 0]
+            numbers, chances = self.crf.decode_with_chances(scores, real)
         lengths = batch.lengths["words"].tolist()
         rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
         return self.text.decode([(row[:n], scored[:n]) for n, row, scored in rows])
@@ -161,7 +159,7 @@ class WordTagging(ColumnsTask):
         """The answer with its row's words, and with the spans that its labels mark."""
         given = row[self.config.column]
         text = given if isinstance(given, str) else " ".join(words_in(given, self.config.column, 0))
-        places = [match.span() for match in re.finditer(r"\S+", text)][: len(answer.tags)]
+        places = places_of(text)[: len(answer.tags)]
         words = tuple(text[start:end] for start, end in places)
         spans = []
         for kind, first, after in [] if not self.scheme else read_spans(answer.tags, self.scheme):

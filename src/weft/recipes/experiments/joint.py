@@ -5,17 +5,15 @@ characters, as ``16:24:time``, set ``slots.format=spans``, and ``train_data.colu
 of the file.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_rows import TextRows
-from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.joint import IntentSlotModel
 from weft.models.layers.characters import CharacterCnn
-from weft.models.layers.words import WordEmbedding
+from weft.recipes.experiments.tagging import LSTM, SMALL_ATTENTION, SMALL_LSTM, local
 from weft.tasks.joint import IntentSlots
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
@@ -35,13 +33,8 @@ __all__ = [
     "joint_transformer_local",
 ]
 
-LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
     num_layers=2, num_heads=4, ffn_dim=256
-)
-SMALL_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=8)
-SMALL_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
-    num_layers=1, num_heads=2, ffn_dim=32
 )
 
 
@@ -68,20 +61,6 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
         lr_scheduler=Linear.Config(warmup_steps=100),
         trainer=Trainer.Config(max_epochs=8, selection=Selection.Config(metric="frame_accuracy")),
     )
-
-
-def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
-    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
-    made = dict(recipe.ingredients)
-    made["model"] = replace(
-        made["model"],
-        embedding=WordEmbedding.Config(dim=12),
-        character_cnn=CharacterCnn.Config(dim=4, filters=4),
-        encoder=encoder,
-    )
-    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20)
-    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
 
 
 @register_experiment("joint/bilstm")

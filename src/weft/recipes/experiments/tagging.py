@@ -88,7 +88,7 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
         encoder=encoder,
     )
     made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_steps=20)
+    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20)
     return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
 
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from weft.errors import UserError
 from weft.text.characters import Characters
 from weft.text.columns.label import LabelColumn
-from weft.text.columns.path import ColumnsText, cut_rows
+from weft.text.columns.path import ColumnsText
 from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
 from weft.text.labels import Labels
@@ -90,6 +90,7 @@ class IntentSlotText(ColumnsText):
     """
 
     kind = "intent_slot"
+    leading = "words"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "words": (WordsColumn,),
         "characters": (CharactersColumn,),
@@ -165,17 +166,6 @@ class IntentSlotText(ColumnsText):
         text = text_of(row[self.column], self.column, number)
         spans = self.slots.read(row[self.slots.column], text, row=number)
         return {**row, self.slots.column: self.slots.tags(spans, places_of(text))}
-
-    @override
-    def cut(self, encoded: Encoded) -> Encoded:
-        """The same with all that belongs to words over the limit left out."""
-        limit, kinds = self.inputs["words"].limit, self.all
-        if limit is None:
-            return encoded
-        cut = {
-            role: cut_rows(column, limit * kinds[role].width) for role, column in encoded.items()
-        }
-        return Encoded(cut, np.zeros(0, np.int64))
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> list[Frame]:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from weft.errors import DataError, UserError
 from weft.text.characters import Characters
-from weft.text.columns.path import ColumnsText, cut_rows
+from weft.text.columns.path import ColumnsText
 from weft.text.columns.tags import TagsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
 from weft.text.labels import Labels
@@ -81,6 +81,7 @@ class TaggingText(ColumnsText):
     """
 
     kind = "tagging"
+    leading = "words"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "words": (WordsColumn,),
         "characters": (CharactersColumn,),
@@ -128,17 +129,6 @@ class TaggingText(ColumnsText):
                     f"{tags[row]} tags in '{self.tags.name}': wanted one for each word."
                 )
         return self.cut(found) if truncate else found
-
-    @override
-    def cut(self, encoded: Encoded) -> Encoded:
-        """The same with all that belongs to words over the limit left out."""
-        limit, kinds = self.inputs["words"].limit, self.all
-        if limit is None:
-            return encoded
-        cut = {
-            role: cut_rows(column, limit * kinds[role].width) for role, column in encoded.items()
-        }
-        return Encoded(cut, np.zeros(0, np.int64))
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Tagged]:

@@ -13,7 +13,7 @@ from weft.text.description import SavedTextError, write_description
 from weft.text.paths import DESCRIPTION, Encoded, TextPath
 from weft.text.ragged import Ragged
 
-__all__ = ["ColumnsText", "cut_rows"]
+__all__ = ["ColumnsText"]
 
 
 class ColumnsText(TextPath):
@@ -34,6 +34,8 @@ class ColumnsText(TextPath):
     """What a column of each role can be."""
     optional: ClassVar[frozenset[str]] = frozenset()
     """The roles that may be left out."""
+    leading: ClassVar[str | None] = None
+    """The role whose limit is that of all: what belongs to words over it is cut with them."""
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         self.inputs, self.targets = dict(inputs), dict(targets)
@@ -87,11 +89,11 @@ class ColumnsText(TextPath):
 
     def cut(self, encoded: Encoded) -> Encoded:
         """The same with rows cut to the limits; each keeps its first numbers."""
-        kinds = self.all
-        cut = {
-            role: column if (limit := kinds[role].limit) is None else cut_rows(column, limit)
-            for role, column in encoded.items()
-        }
+        kinds, cut = self.all, dict(encoded)
+        for role, column in encoded.items():
+            limit = kinds[self.leading or role].limit
+            if limit is not None:
+                cut[role] = _cut(column, limit * kinds[role].width)
         return Encoded(cut, np.zeros(0, np.int64))
 
     @override
@@ -145,10 +147,10 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
         raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.") from None
 
 
-def cut_rows(rows: Ragged, limit: int) -> Ragged:
+def _cut(rows: Ragged, limit: int) -> Ragged:
     """The first ``limit`` numbers of each row.
 
-    >>> cut_rows(Ragged.from_lists([[5, 6, 7], [8]]), 2).values.tolist()
+    >>> _cut(Ragged.from_lists([[5, 6, 7], [8]]), 2).values.tolist()
     [5, 6, 8]
     """
     lengths = rows.lengths

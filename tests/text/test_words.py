@@ -2,9 +2,12 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from weft.errors import DataError, UserError
 from weft.text.columns.ids import TextColumn
+from weft.text.columns.words import WordsColumn
 from weft.text.description import SavedTextError
 from weft.text.tokenizer import VocabInfo, load_tokenizer
 from weft.text.words import FittedWords, WordTokenizer
@@ -81,6 +84,29 @@ def test_an_empty_text_is_one_unknown_word():
         TextColumn("text", column.tokenizer, limit=0)
 
 
+def test_marks_of_punctuation_can_be_words_of_their_own(tmp_path):
+    rows = [{"text": "The U.S. won (twice)!"}, {"text": "it won, twice"}]
+    tokenizer = FittedWords.Config(split="punctuation").build(train_data=rows)
+    wanted = ("the", "u", ".", "s", "won", "(", "twice", ")", "!", "it", ",")
+    assert tokenizer.config.words == wanted
+    assert tokenizer.create_encoder()("Won, it?").tolist() == [6, 12, 11, 1]
+    tokenizer.save(tmp_path)
+    loaded = load_tokenizer(tmp_path)
+    assert isinstance(loaded, WordTokenizer)
+    assert loaded.config == tokenizer.config
+    with pytest.raises(UserError, match=r"column 'words' .* Set tokenizer.split=space"):
+        WordsColumn("words", tokenizer)
+
+
+@pytest.mark.parametrize("split", ["space", "punctuation"])
+@given(text=st.text("aÉ1_\u0130.,-'\u2014 \n\u2028\x1f\u3000", max_size=12))
+def test_places_are_those_of_the_words(split, text):
+    tokenizer = WordTokenizer.Config(words=(), split=split).build()
+    found = [text[start:end] for start, end in tokenizer.places(text)]
+    assert [word.lower() for word in found] == tokenizer.words(text)
+    assert "".join(found) == "".join(text.split())
+
+
 def test_marks_begin_targets_and_end_every_text(tmp_path):
     tokenizer = FittedWords.Config(marks=True).build(train_data=ROWS)
     assert tokenizer.vocab_info == VocabInfo(size=8, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0)
@@ -99,7 +125,9 @@ def test_marks_begin_targets_and_end_every_text(tmp_path):
         FittedWords.Config(marks=True, vocab_size=4)
 
 
-@pytest.mark.parametrize("changed", [{"marks": "maybe"}, {"lowercase": ""}, {"more": "yes"}])
+@pytest.mark.parametrize(
+    "changed", [{"marks": "maybe"}, {"lowercase": ""}, {"split": "commas"}, {"more": "yes"}]
+)
 def test_changed_settings_of_words_are_refused(changed, tmp_path):
     WordTokenizer.Config(words=("a",)).build().save(tmp_path)
     content = json.loads((tmp_path / "tokenizer.json").read_text())

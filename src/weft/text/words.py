@@ -2,13 +2,15 @@
 
 Ids are pad 0, unk 1, then the words. A text is neither begun nor ended by a mark, which suits what
 reads texts (classifiers, taggers). For what writes them (language models) there are ``marks``: ids
-2 and 3 begin and end a text, and the words follow.
+2 and 3 begin and end a text, and the words follow. With ``split=punctuation`` a mark of punctuation
+is a word of its own.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from typing_extensions import override
@@ -31,8 +33,14 @@ from weft.text.tokenizer import (
     not_text,
 )
 
-__all__ = ["FittedWords", "WordTokenizer"]
+__all__ = ["FittedWords", "Split", "WordTokenizer"]
 
+Split = Literal["space", "punctuation"]
+"""What divides words: white space; or each mark of punctuation, a word of its own, too."""
+_WORD: dict[Split, re.Pattern[str]] = {
+    "space": re.compile(r"\S+"),
+    "punctuation": re.compile(r"\w+|[^\w\s]"),
+}
 PAD, UNK, BOS, EOS = range(4)
 NONE = -1
 """In place of the ids of marks, where there are none."""
@@ -65,6 +73,8 @@ class WordTokenizer(Component, Tokenizer):
         """Whether texts are written small first."""
         marks: bool = False
         """Whether there are marks of a text's beginning and end, and encoded texts end with it."""
+        split: Split = "space"
+        """What divides words: white space; or punctuation too, each mark a word of its own."""
 
     def __init__(self, config: "WordTokenizer.Config") -> None:
         self.config = config
@@ -92,13 +102,26 @@ class WordTokenizer(Component, Tokenizer):
             pad_idx=PAD,
         )
 
+    def words(self, text: str) -> list[str]:
+        """The words of a text, as the vocabulary has them."""
+        return _words(text, self.config.split, lowercase=self.config.lowercase)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where each word of a text begins, and ends.
+
+        Example:
+            >>> WordTokenizer.Config(words=(), split="punctuation").build().places("In 1066, ok")
+            [(0, 2), (3, 7), (7, 8), (9, 11)]
+        """
+        return [match.span() for match in _WORD[self.config.split].finditer(text)]
+
     @override
     def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
         marks = self.config.marks
         before = [BOS] if marks and mode == "target" else []
         return _WordEncoder(
             self.numbers,
-            lowercase=self.config.lowercase,
+            self.words,
             before=before,
             after=[EOS] if marks else [],
         )
@@ -115,23 +138,42 @@ class WordTokenizer(Component, Tokenizer):
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
         write_file(folder / WORDS, "".join(f"{word}\n" for word in self.config.words))
-        marks = {"marks": "yes"} if self.config.marks else {}  # older files have none
-        return {"lowercase": "yes" if self.config.lowercase else "no", **marks}
+        split = self.config.split
+        # Older files have none of these two.
+        more = {"marks": "yes"} if self.config.marks else {}
+        more |= {"split": split} if split != "space" else {}
+        return {"lowercase": "yes" if self.config.lowercase else "no", **more}
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordTokenizer":
-        settings = {"marks": "no", **settings}
-        settings_of(folder / DESCRIPTION, settings, {"lowercase": str, "marks": str})
+        settings = {"marks": "no", "split": "space", **settings}
+        path = folder / DESCRIPTION
+        settings_of(path, settings, {"lowercase": str, "marks": str, "split": str})
+        split: Any = settings.pop("split")
+        if split not in get_args(Split):
+            raise SavedTextError(f"{path}: 'split' must be {' or '.join(get_args(Split))}.")
         for name, value in settings.items():
             if value not in ("yes", "no"):
-                raise SavedTextError(f"{folder / DESCRIPTION}: '{name}' must be yes or no.")
+                raise SavedTextError(f"{path}: '{name}' must be yes or no.")
         switches = {name: value == "yes" for name, value in settings.items()}
         try:
             words = read_bytes(folder / WORDS, largest=LARGEST).decode().split("\n")[:-1]
-            return cls(cls.Config(words=tuple(words), **switches))
+            return cls(cls.Config(words=tuple(words), split=split, **switches))
         except (UnicodeDecodeError, UserError) as error:
             raise SavedTextError(f"{folder / WORDS}: {error} Save the text path again.") from None
+
+
+def _words(text: str, split: Split, *, lowercase: bool) -> list[str]:
+    """The words of a text.
+
+    >>> _words("The U.S. won!", "punctuation", lowercase=True)
+    ['the', 'u', '.', 's', '.', 'won', '!']
+    """
+    if split == "space":
+        return (text.lower() if lowercase else text).split()
+    found: list[str] = _WORD[split].findall(text)
+    return [word.lower() for word in found] if lowercase else found
 
 
 def _first(*, marks: bool) -> int:
@@ -143,12 +185,12 @@ class _WordEncoder(Encoder):
     def __init__(
         self,
         numbers: Mapping[str, int],
+        words: Callable[[str], list[str]],
         *,
-        lowercase: bool,
         before: Sequence[int],
         after: Sequence[int],
     ) -> None:
-        self._numbers, self._lowercase = numbers, lowercase
+        self._numbers, self._words = numbers, words
         self._before, self._after = before, after
 
     @override
@@ -156,10 +198,8 @@ class _WordEncoder(Encoder):
         error = not_text(texts)
         if error is not None:
             raise error
-        get, small = self._numbers.get, self._lowercase
-        rows = Ragged.from_lists(
-            [[get(word, UNK) for word in (t.lower() if small else t).split()] for t in texts]
-        )
+        get, words = self._numbers.get, self._words
+        rows = Ragged.from_lists([[get(word, UNK) for word in words(text)] for text in texts])
         return rows.wrapped(self._before, self._after) if self._after else rows
 
 
@@ -198,6 +238,8 @@ class FittedWords(Component):
         """Whether texts are written small first."""
         marks: bool = False
         """Whether there are marks of a text's beginning and end: a language model needs them."""
+        split: Split = "space"
+        """What divides words: white space; or punctuation too, each mark a word of its own."""
 
         def __post_init__(self) -> None:
             """Refuses what leaves no word."""
@@ -224,7 +266,7 @@ class FittedWords(Component):
             for row, values in enumerate(train_data):
                 for name in self.columns:
                     text = _text(values, name, row)
-                    counts.update((text.lower() if self.lowercase else text).split())
+                    counts.update(_words(text, self.split, lowercase=self.lowercase))
             kept = [word for word, count in counts.items() if count >= self.min_count]
             first = _first(marks=self.marks)
             if self.vocab_size is not None and len(kept) > self.vocab_size - first:
@@ -235,7 +277,12 @@ class FittedWords(Component):
                     f"that occurs {self.min_count} times. Lower tokenizer.min_count."
                 )
             return WordTokenizer(
-                WordTokenizer.Config(words=tuple(kept), lowercase=self.lowercase, marks=self.marks)
+                WordTokenizer.Config(
+                    words=tuple(kept),
+                    lowercase=self.lowercase,
+                    marks=self.marks,
+                    split=self.split,
+                )
             )
 
     def __init__(self, config: Config) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -13,7 +13,7 @@ from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer, load_tokenizer
-from weft.text.words import WordTokenizer
+from weft.text.words import Split, WordTokenizer
 from weft.text.words_in import words_in
 
 __all__ = ["CharactersColumn", "WordsColumn"]
@@ -38,6 +38,8 @@ class WordsColumn(Column):
     """
 
     kind = "words"
+    splits: ClassVar[tuple[Split, ...]] = ("space",)
+    """What may divide the words."""
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         super().__init__(name)
@@ -46,6 +48,11 @@ class WordsColumn(Column):
             raise UserError(
                 f"The column '{name}' needs a tokenizer with one id for each word and no other: "
                 f"tokenizer.type=fitted_words. Found a {type(tokenizer).__name__}{with_marks}."
+            )
+        if tokenizer.config.split not in self.splits:
+            raise UserError(
+                f"The words of the column '{name}' are those that white space divides, but "
+                f"tokenizer.split is {tokenizer.config.split}. Set tokenizer.split=space."
             )
         if limit is not None and limit < 1:
             raise UserError(f"A row keeps at least 1 word, but the limit of '{name}' is {limit}.")
@@ -98,6 +105,7 @@ class CharactersColumn(Column):
 
     Args:
         characters: The known ones, and the column.
+        name: The column, where it is another.
 
     Example:
         >>> column = CharactersColumn(Characters("dogs", length=5))
@@ -108,8 +116,8 @@ class CharactersColumn(Column):
     kind = "characters"
     shares = True
 
-    def __init__(self, characters: Characters) -> None:
-        super().__init__(characters.column)
+    def __init__(self, characters: Characters, *, name: str | None = None) -> None:
+        super().__init__(characters.column if name is None else name)
         self.characters = characters
 
     @property

@@ -85,8 +85,8 @@ def test_probabilities_of_all_sequences_sum_to_one():
 @pytest.mark.parametrize("names", [BIO, BILOU])
 def test_constrained_decoding_is_the_best_of_the_allowed_sequences(names):
     crf, scores, real = made(names, constrained=True, scale=3.0)
-    allowed, size = allowed_transitions(names), len(names)
-    found = crf.decode(scores, real)
+    allowed, size = allowed_transitions(names, tag_scheme(names)), len(names)
+    found, chances = crf.decode_with_chances(scores, real)
     free = LinearChainCrf(names, constrained=False)
     free.load_state_dict(crf.state_dict())
     assert not torch.equal(found, free.decode(scores, real))
@@ -98,6 +98,44 @@ def test_constrained_decoding_is_the_best_of_the_allowed_sequences(names):
         ]
         best, _ = max(paths, key=lambda pair: pair[1].item())
         assert found[row, :length].tolist() == list(best)
+        # The probability of each label is over the same sequences that can be answers.
+        weights = torch.stack([score for _, score in paths]).softmax(0)
+        for t, label in enumerate(best):
+            of_label = [w for (path, _), w in zip(paths, weights, strict=True) if path[t] == label]
+            assert chances[row, t].item() == pytest.approx(sum(of_label).item(), abs=1e-5)
+
+
+def test_no_score_makes_an_answer_break_the_scheme():
+    crf = LinearChainCrf(BIO[:3])
+    scores = torch.tensor([[[0.0, 0.0, 1e20], [0.0, -1e20, 1e20]]])
+    real = torch.ones(1, 2, dtype=torch.bool)
+    assert crf.decode(scores, real).tolist() == [[1, 2]]
+    assert crf.marginals(scores, real).tolist() == [[[0, 1, 0], [0, 0, 1]]]
+
+
+def test_the_scheme_can_be_another_than_the_names_tell():
+    crf, scores, real = made(BIO[:3], constrained=True, scale=3.0)
+    by_names = crf.decode(scores, real)
+    crf.keep_to("bilou")  # of which only the label O can be where none ends a span
+    assert crf.decode(scores, real)[real].unique().tolist() == [0]
+    crf.keep_to(None)
+    free = LinearChainCrf(BIO[:3], constrained=False)
+    free.load_state_dict(crf.state_dict())
+    assert torch.equal(crf.decode(scores, real), free.decode(scores, real))
+    assert torch.equal(crf.marginals(scores, real), free.marginals(scores, real))
+    free.keep_to("bio")
+    assert free.allowed.all()
+    crf.keep_to("bio")
+    assert torch.equal(crf.decode(scores, real), by_names)
+
+
+def test_labels_of_which_no_sequence_is_right_give_one_all_the_same():
+    crf = LinearChainCrf(["B-x", "I-x"])
+    crf.keep_to("bilou")
+    scores, real = torch.tensor([[[0.0, 2.0], [1.0, 0.0]]]), torch.ones(1, 2, dtype=torch.bool)
+    labels, chances = crf.decode_with_chances(scores, real)
+    assert labels.min() >= 0
+    assert chances.isfinite().all()
 
 
 def test_strong_scores_are_decoded_as_they_are():
@@ -174,7 +212,7 @@ def test_sentences_without_a_word_are_certain():
 )
 def test_schemes_are_told_by_the_names(names, scheme):
     assert tag_scheme(names) == scheme
-    assert allowed_transitions(names).all().item() == (scheme is None)
+    assert allowed_transitions(names, scheme).all().item() == (scheme is None)
 
 
 def allowed_one_by_one(names, before, after):
@@ -194,11 +232,11 @@ def allowed_one_by_one(names, before, after):
 def test_the_table_of_transitions_is_the_rule_for_each_two(names):
     every = [*names, None, None]
     rule = [[allowed_one_by_one(names, a, b) for b in every] for a in every]
-    assert allowed_transitions(names).tolist() == rule
+    assert allowed_transitions(names, tag_scheme(names)).tolist() == rule
 
 
 def test_bilou_opens_and_closes_every_span():
-    allowed = allowed_transitions(BILOU)
+    allowed = allowed_transitions(BILOU, "bilou")
     at = {name: number for number, name in enumerate([*BILOU, "start", "end"])}
     right = {
         "start": "O B-x U-x U-y end",

@@ -214,6 +214,8 @@ def test_long_texts_are_cut_left_out_or_refused():
         refused.batches(Data(), train=True, seed=1)
     with pytest.raises(DataError, match="more tokens than the model takes"):
         refused.check({"text": "see you at home"})
+    with pytest.raises(DataError, match=r"1 of 2 rows have more than 3 tokens .* rows 1 "):
+        refused.predict([{"text": "a"}, {"text": "see you at home"}])
 
 
 def test_dense_features_that_are_missing_are_said_in_prediction():

@@ -187,6 +187,18 @@ def test_labels_that_no_answer_can_have_are_counted_and_named(caplog):
     assert "from B-x to the end in row 1" in task.notes[0]
 
 
+def test_the_scheme_of_the_task_is_that_of_the_answers():
+    free = make(IOB1, model={"crf": True}, scheme="none")
+    assert free.crf.allowed.all()
+    free.batches(Data(IOB1), train=True, seed=1)
+    assert free.notes == []
+    assert make(IOB1, model={"crf": True}, scheme="io").crf.allowed.all()
+    assert not make(model={"crf": True}, scheme="bio").crf.allowed.all()
+    bilou = make(model={"crf": True}, scheme="bilou")
+    answers = bilou.predict([{"words": row["words"]} for row in ROWS])
+    assert {tag for answer in answers for tag in answer.tags} == {"O"}  # no label ends a span
+
+
 @pytest.mark.parametrize(
     ("rows", "model", "train"),
     [
@@ -265,6 +277,8 @@ def test_long_texts_are_refused_cut_or_left_out():
         refused.batches(Data(), train=True, seed=1)
     with pytest.raises(DataError, match="more tokens than the model takes"):
         refused.check({"words": "a b c"})
+    with pytest.raises(DataError, match=r"1 of 2 rows have more than 2 tokens .* rows 1 "):
+        refused.predict([{"words": "a"}, {"words": "a b c"}])
     cut = make(max_length=2, over_length="truncate", characters=True)
     batches = cut.batches(Data(batch_size=9), train=False, seed=1)
     assert evaluate(cut, batches).details["over_length"].startswith("2 of 5 rows cut")

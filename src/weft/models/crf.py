@@ -6,13 +6,13 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from weft.models.tag_schemes import allowed_transitions
+from weft.models.tag_schemes import TagScheme, allowed_transitions, tag_scheme
 
 __all__ = ["LinearChainCrf"]
 
-FORBIDDEN = -1e4
-"""Added to a transition that decoding must not take. It is finite, so that labels of which no
-sequence can be right still give one; float32 keeps a thousandth beside it."""
+FORBIDDEN = -1e30
+"""The score of a transition that no answer has. No score of a network outweighs it; and it is finite
+in float32, over any length, so that labels of which no sequence can be right still give one."""
 
 
 @final
@@ -33,13 +33,15 @@ class LinearChainCrf(nn.Module):
 
     Args:
         names: The labels, :math:`L`.
-        constrained: Whether decoding, and it alone, keeps to the scheme of the labels where they
-            mark spans (``bio``, ``bilou``). Training data that breaks it can still be trained on.
+        constrained: Whether answers keep to the scheme of the labels where they mark spans (see
+            :meth:`keep_to`): other sequences have probability 0. The likelihood does not look at
+            it, so training data that breaks the scheme can still be trained on.
 
     Attributes:
         transitions: Scores :math:`T` from a row to a column; the last but one is the start, the
             last the end. Those to the start and from the end stay unused. *Shape:*
             :math:`(L+2,L+2)`.
+        allowed: The transitions that an answer can have. *Shape:* :math:`(L+2,L+2)`.
 
     Example:
         >>> crf = LinearChainCrf(["O", "B-x", "I-x"])
@@ -53,13 +55,21 @@ class LinearChainCrf(nn.Module):
 
     def __init__(self, names: Sequence[str], *, constrained: bool = True) -> None:
         super().__init__()
-        self.num_labels = len(names)
+        self.names, self.num_labels, self.constrained = tuple(names), len(names), constrained
         self.transitions = nn.Parameter(torch.zeros(self.num_labels + 2, self.num_labels + 2))
-        penalty = torch.zeros(self.num_labels + 2, self.num_labels + 2)
-        if constrained:
-            penalty.masked_fill_(~allowed_transitions(names), FORBIDDEN)
-        self.register_buffer("penalty", penalty, persistent=False)
-        self.penalty: Tensor
+        allowed = allowed_transitions(names, tag_scheme(names) if constrained else None)
+        self.register_buffer("allowed", allowed, persistent=False)
+        self.allowed: Tensor
+
+    def keep_to(self, scheme: TagScheme | None) -> None:
+        """Answers by this scheme, where the names of the labels would tell another.
+
+        Args:
+            scheme: How the labels mark spans; None: they do not, and any may follow any. Where the
+                field was made to be unconstrained it stays so.
+        """
+        found = allowed_transitions(self.names, scheme if self.constrained else None)
+        self.allowed = found.to(self.allowed.device)
 
     def log_likelihood(self, scores: Tensor, labels: Tensor, real: Tensor) -> Tensor:
         """Log probability of each sentence's labels.
@@ -92,7 +102,7 @@ class LinearChainCrf(nn.Module):
         size, length = self.num_labels, real.shape[1]
         if not length:
             return torch.zeros_like(real, dtype=torch.int64)
-        moves = (self.transitions + self.penalty).float()
+        moves = self._answering()
         inner = moves[:size, :size]
         best = moves[size, :size] + scores[:, 0].float()
         stay = torch.arange(size, device=scores.device).expand(len(scores), size)
@@ -111,7 +121,9 @@ class LinearChainCrf(nn.Module):
         return torch.stack(path[::-1], dim=1).masked_fill(~real, -1)
 
     def marginals(self, scores: Tensor, real: Tensor) -> Tensor:
-        """Probability of each label at each word, over all sequences (forward-backward).
+        """Probability of each label at each word, over the sequences that an answer can be.
+
+        By the forward-backward algorithm.
 
         Args:
             scores: *Shape:* :math:`(B,T,L)`.
@@ -123,7 +135,7 @@ class LinearChainCrf(nn.Module):
         scores, size, length = scores.float(), self.num_labels, real.shape[1]
         if not length:
             return scores
-        moves = self.transitions.float()
+        moves = self._answering()
         inner, ending = moves[:size, :size], moves[:size, size + 1]
         after = ending.expand(len(scores), size)
         backward = [after]
@@ -131,14 +143,12 @@ class LinearChainCrf(nn.Module):
             reached = (inner + (after + scores[:, t])[:, None]).logsumexp(dim=2)
             after = torch.where(real[:, t, None], reached, after)
             backward.append(after)
-        together = torch.stack(self._forward(scores, real), dim=1)
+        together = torch.stack(self._forward(scores, real, moves), dim=1)
         together = together + torch.stack(backward[::-1], dim=1)
         return together.softmax(dim=-1) * real[..., None]
 
     def decode_with_chances(self, scores: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The best sequences, and the probability that each of their labels is right.
-
-        The probabilities are over all sequences, those that decoding leaves out among them.
 
         Returns:
             What :meth:`decode` gives, and :meth:`marginals` at it. *Shape:* :math:`(B,T)` each.
@@ -158,15 +168,20 @@ class LinearChainCrf(nn.Module):
 
     def _log_partition(self, scores: Tensor, real: Tensor) -> Tensor:
         """The log of the sum over all sequences. *Shape:* :math:`(B)`."""
-        ending = self.transitions.float()[: self.num_labels, self.num_labels + 1]
-        return (self._forward(scores, real)[-1] + ending).logsumexp(dim=1)
+        moves = self.transitions.float()
+        ending = moves[: self.num_labels, self.num_labels + 1]
+        return (self._forward(scores, real, moves)[-1] + ending).logsumexp(dim=1)
 
-    def _forward(self, scores: Tensor, real: Tensor) -> list[Tensor]:
+    def _answering(self) -> Tensor:
+        """The transitions' scores for answers, which take allowed ones alone."""
+        return self.transitions.float().masked_fill(~self.allowed, FORBIDDEN)
+
+    def _forward(self, scores: Tensor, real: Tensor, moves: Tensor) -> list[Tensor]:
         """Log sums over the sequences up to each word that end in each label, as they are there.
 
         From the last real word on they stay. *Shape:* T of :math:`(B,L)`.
         """
-        size, moves = self.num_labels, self.transitions.float()
+        size = self.num_labels
         inner = moves[:size, :size]
         sums = [moves[size, :size] + scores[:, 0]]
         for t in range(1, real.shape[1]):

@@ -6,12 +6,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["allowed_transitions", "tag_scheme"]
+__all__ = ["TagScheme", "allowed_transitions", "tag_scheme"]
+
+TagScheme = Literal["bio", "bilou"]
+"""``B-`` begins a span and ``I-`` goes on; in ``bilou``, ``L-`` ends one and ``U-`` is one."""
 
 OUTSIDE = "O"
 
 
-def tag_scheme(names: Sequence[str]) -> Literal["bio", "bilou"] | None:
+def tag_scheme(names: Sequence[str]) -> TagScheme | None:
     """The scheme that labels are of; None where they are plain, as parts of speech are.
 
     Labels are of a scheme where each is ``O``, or a mark (``B``, ``I``; in ``bilou`` also ``L`` and
@@ -29,22 +32,23 @@ def tag_scheme(names: Sequence[str]) -> Literal["bio", "bilou"] | None:
     return "bilou" if marks & {"L", "U"} else "bio"
 
 
-def allowed_transitions(names: Sequence[str]) -> Tensor:
+def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tensor:
     """Which label may follow which, so that every span has a beginning, and in ``bilou`` an end.
 
     Args:
         names: The labels, :math:`L`.
+        scheme: That they are of; None where they are plain.
 
     Returns:
         Bool, from a row to a column; the last but one is the start of a sentence, the last its end.
         True everywhere where the labels are plain. *Shape:* :math:`(L+2,L+2)`.
 
     Example:
-        >>> allowed = allowed_transitions(["O", "B-x", "I-x"])
+        >>> allowed = allowed_transitions(["O", "B-x", "I-x"], "bio")
         >>> allowed[0].tolist()  # a span does not begin in its middle
         [True, True, False, True, True]
     """
-    size, scheme = len(names), tag_scheme(names)
+    size = len(names)
     if scheme is None:
         return torch.ones(size + 2, size + 2, dtype=torch.bool)
     marks = [*map(_mark, names), OUTSIDE, OUTSIDE]  # a sentence has nothing before and behind it

@@ -124,22 +124,30 @@ class ColumnsTask(Task):
 
     def _over_length(self, over: NDArray[np.int64], count: int) -> str:
         """Says what becomes of the rows that are too long, or refuses them."""
-        limits = " or ".join(
-            f"{limit} tokens of '{self.text.all[role].name}'"
-            for role, limit in self.text.limits.items()
-        )
         if self.config.over_length == "error":
-            listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
-            raise DataError(
-                f"{len(over)} of {count} rows have more than {limits}: rows {listed} (from 0). "
-                "Raise task.max_length (and the model's), or let them be cut or left out: "
-                "task.over_length=truncate, task.over_length=skip."
-            )
+            raise DataError(self._too_long(over, count))
         done = "left out" if self.config.over_length == "skip" else "cut"
-        note = f"{len(over)} of {count} rows {done}: more than {limits}."
+        note = f"{len(over)} of {count} rows {done}: more than {self._limits}."
         self.notes.append(note)
         LOG.warning(note)
         return note
+
+    @property
+    def _limits(self) -> str:
+        """How many tokens a row may have, of which columns."""
+        return " or ".join(
+            f"{limit} tokens of '{self.text.all[role].name}'"
+            for role, limit in self.text.limits.items()
+        )
+
+    def _too_long(self, over: NDArray[np.int64], count: int) -> str:
+        """Names the rows that are too long, and what to do."""
+        listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+        return (
+            f"{len(over)} of {count} rows have more than {self._limits}: rows {listed} (from 0). "
+            "Raise task.max_length (and the model's), or let them be cut or left out: "
+            "task.over_length=truncate, task.over_length=skip."
+        )
 
     def _epochs(
         self,
@@ -182,11 +190,17 @@ class ColumnsTask(Task):
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Any]:
-        """Answers to rows without targets, in order; batches are sorted by length inside."""
+        """Answers to rows without targets, in order; batches are sorted by length inside.
+
+        Raises:
+            DataError: Rows have more tokens than the model takes, and ``over_length`` is error.
+        """
         if not rows:
             return []
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
+            if self.config.over_length == "error":
+                raise DataError(self._too_long(encoded.over_length, len(rows)))
             encoded = self.text.cut(encoded)
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
         answers: dict[int, Any] = {}

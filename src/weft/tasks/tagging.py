@@ -56,7 +56,8 @@ class WordTagging(ColumnsTask):
         value."""
         scheme: Literal["auto", "bio", "bilou", "io", "none"] = "auto"
         """How labels mark spans. auto: bio or bilou, where all labels are such, else none; io:
-        neighbouring words with one label are a span, but for the label O."""
+        neighbouring words with one label are a span, but for the label O. The answers of a random
+        field keep to bio and bilou."""
         loss: LabelLoss.Config | None = None
         """The loss of a word, for a model without a random field; null is cross_entropy."""
 
@@ -86,6 +87,8 @@ class WordTagging(ColumnsTask):
             characters=characters,
         )
         self.scheme = _scheme(config.scheme, labels)
+        if isinstance(self.crf, LinearChainCrf):
+            self.crf.keep_to(None if self.scheme == "io" else self.scheme)
         self.criterion = _criterion(config.loss, labels, self.crf)
 
     @property
@@ -105,13 +108,13 @@ class WordTagging(ColumnsTask):
 
     def _forbidden(self, rows: Sequence[Row]) -> str:
         """What rows have that no answer of the random field can; empty where there is nothing."""
-        if not isinstance(self.crf, LinearChainCrf) or not self.crf.penalty.any():
+        if not isinstance(self.crf, LinearChainCrf) or self.crf.allowed.all():
             return ""
         column, size = self.text.tags, self.crf.num_labels
         # Each row between the numbers of start and end; nothing forbids the step to the next row.
         tags = column.encode([row[column.name] for row in rows]).wrapped([size], [size + 1])
         before, after = tags.values[:-1], tags.values[1:]
-        wrong = np.flatnonzero(self.crf.penalty.cpu().numpy()[before, after])
+        wrong = np.flatnonzero(~self.crf.allowed.cpu().numpy()[before, after])
         if not len(wrong):
             return ""
         first = int(np.searchsorted(tags.offsets, wrong[0], side="right")) - 1

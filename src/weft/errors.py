@@ -5,7 +5,7 @@ The command line turns an error into its exit code and prints no traceback (``--
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -24,10 +24,13 @@ __all__ = [
     "Problem",
     "RunError",
     "RunStoppedError",
+    "SeveralError",
     "StorageError",
     "UserError",
     "WeftError",
     "raised_at",
+    "refuse_all",
+    "try_all",
 ]
 
 
@@ -85,6 +88,14 @@ class PlanError(UserError):
         super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
 
 
+class SeveralError(UserError):
+    """Several things that were refused; the text of each is as it would be alone."""
+
+    def __init__(self, errors: Sequence[WeftError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(map(str, errors)))
+
+
 class DataError(UserError):
     """Rows that cannot be read, or more bad rows than allowed."""
 
@@ -129,6 +140,44 @@ class RunStoppedError(RunError):
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number  # type: ignore[misc]  # one code per signal
+
+
+def refuse_all(errors: Sequence[WeftError]) -> None:
+    """Raises what was found wrong: nothing of none, a single error as it is.
+
+    Example:
+        >>> refuse_all([])
+        >>> refuse_all([UserError("steps is 0."), UserError("keep is 0.")])
+        Traceback (most recent call last):
+        weft.errors.SeveralError: steps is 0.
+        keep is 0.
+    """
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise SeveralError(errors)
+
+
+def try_all(*checks: Callable[[], object]) -> None:
+    """Makes all checks, whatever one of them refuses, and raises all that they refuse.
+
+    Example:
+        >>> def refuse() -> None:
+        ...     raise UserError("no.")
+        >>> try_all(refuse, dict, refuse)
+        Traceback (most recent call last):
+        weft.errors.SeveralError: no.
+        no.
+    """
+    errors: list[WeftError] = []
+    for check in checks:
+        try:
+            check()
+        except SeveralError as error:
+            errors += error.errors
+        except WeftError as error:
+            errors.append(error)
+    refuse_all(errors)
 
 
 def raised_at(error: BaseException) -> str:

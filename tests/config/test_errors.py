@@ -104,6 +104,13 @@ def test_the_error_counts_and_lists(kitchen):
             "    class Config(Config):\n        n: int | None = 1\na = A.Config(n=1.5)\n",
             "recipe.py:5:1: a.n: wanted int, found 1.5.",
         ),
+        (
+            "from weft.config import Component, Config\ndef b(): ...\nclass A(Component):\n"
+            "    class Config(Config):\n        b: int = 1\n"
+            "    def __init__(self, config, *, b): ...\na = A.Config()\n",
+            "recipe.py:7:1: 'b' is a setting of a and also an ingredient that A is built from: a "
+            "run with it could be trained, but not loaded. Rename the field of A.Config.",
+        ),
         ("", "no 'a' is specified. Define a in the recipe."),
         (
             "def model(): ...\ndef a(module): ...\n",

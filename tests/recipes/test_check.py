@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import weft
 from weft.cli.main import main
+from weft.errors import UserError
 from weft.recipes.check import check
 from weft.recipes.trial import try_ingredient
 from weft.runtime import memory
@@ -265,6 +267,45 @@ def test_faults_do_not_hide_each_other(recipe, capsys):
     assert main(["check", recipe(added), "trainer.selection.metric=blue"]) == 2
     problems = re.findall(r"^  ([a-z ]+): ", capsys.readouterr().err, flags=re.MULTILINE)
     assert problems == ["loss and backward", "checkpoint", "trainer"]
+
+
+def test_everything_that_the_trainer_cannot_have_is_listed(recipe):
+    words = [
+        "trainer.selection.metric=blue",
+        "trainer.initialize=nowhere",
+        "trainer.save_modules=[encodr, decodr]",
+        "lr_scheduler.type=linear",
+    ]
+    timed = "trainer = Trainer.Config(max_time=timedelta(minutes=1))"
+    script = recipe(f"\nfrom datetime import timedelta\n\n{timed}\n")
+    found = check(script, words, device="cpu")
+    starts = [
+        "trainer: The linear schedule needs the length of the run in steps",
+        "trainer: trainer.selection.metric is 'blue'",
+        "trainer: trainer.save_modules names 'encodr'",
+        "trainer: trainer.save_modules names 'decodr'",
+        "trainer: trainer.initialize is 'nowhere'",
+    ]
+    assert len(found.problems) == len(starts), found.problems
+    for problem, start in zip(found.problems, starts, strict=True):
+        assert problem.startswith(start)
+    with pytest.raises(UserError) as error:
+        weft.train(script, words, run_dir="run")
+    for line, start in zip(str(error.value).splitlines(), starts, strict=True):
+        assert line.startswith(start.removeprefix("trainer: "))
+    assert not Path("run").exists()
+
+
+def test_numbers_that_no_trainer_can_have_are_all_named_in_the_plan(recipe):
+    words = ["trainer.max_steps=0", "trainer.ema=1", 'trainer.initialize_from={"encoder": "a"}']
+    problems = check(recipe(), words).problems
+    ends = [
+        "trainer.max_steps must be at least 1, but is 0.",
+        "trainer.ema must be above 0 and below 1 or null, but is 1.0.",
+        "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
+        "Name a run folder or a checkpoint.",
+    ]
+    assert [p.endswith(end) for p, end in zip(problems, ends, strict=True)] == [True] * 3
 
 
 def test_one_fault_in_several_steps_is_one_problem(recipe):

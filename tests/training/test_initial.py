@@ -16,7 +16,7 @@ from weft.models.transformer import Transformer
 from weft.tasks import Translation
 from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import train_sentencepiece
-from weft.training import Callback, Every
+from weft.training import Callback, Every, initial
 from weft.training.initial import Initial
 from weft.training.saved_modules import check_modules
 
@@ -156,6 +156,11 @@ def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, tm
     assert text.endswith("does not have. Did you mean 'encoder'?")
     text = refused(initialize=folder, initialize_from={"encoder.layers": "decoder"})
     assert text.startswith(f"trainer.initialize: nothing in {folder}/checkpoints/step-")
+    text = refused(initialize=folder, initialize_from={"a": "encoder", "encoder": "b"})
+    assert [line[:44] for line in text.splitlines()] == [
+        "trainer.initialize_from names 'a', which the",
+        f"trainer.initialize_from names 'b', which {folder}"[:44],
+    ]
     assert refused(initialize_from={"encoder": "encoder"}) == (
         "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
         "Name a run folder or a checkpoint."
@@ -218,3 +223,13 @@ def test_a_name_no_saved_part_can_have_is_refused_before_the_run(name):
         "letters, digits, '_', '.' and '-' after a first small letter, 64 at most, and not "
         "'model', which is the whole module."
     )
+
+
+def test_a_source_is_read_once(bench, source, monkeypatch):
+    read = []
+    real = initial.load_part
+    monkeypatch.setattr(initial, "load_part", lambda *args: read.append(args) or real(*args))
+    trainer = bench.make(initialize=str(source.xp.folder))
+    trainer.start()
+    assert len(read) == 1
+    assert differences(state(source), state(trainer)) == []

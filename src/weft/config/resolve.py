@@ -22,7 +22,7 @@ from weft.config.registry import Registry
 from weft.config.tree import Settings, leaves, near, without_type
 from weft.config.values import INVALID
 from weft.config.words import Names
-from weft.errors import Place, Problem, UserError
+from weft.errors import Place, Problem, SeveralError, UserError
 
 __all__ = ["Resolver"]
 
@@ -227,8 +227,10 @@ class Resolver:
         try:
             return node.kind(**found)
         except (ValueError, TypeError, UserError) as error:
-            text = str(error) if str(error).startswith(f"{node.name}.") else f"{node.name}: {error}"
-            self.problems.append(Problem(text, place))
+            for each in error.errors if isinstance(error, SeveralError) else (error,):
+                text = str(each)
+                named = text.startswith(f"{node.name}.")
+                self.problems.append(Problem(text if named else f"{node.name}: {text}", place))
             return None
 
     def refuse_dependencies(self, node: Node, layers: list[Entries]) -> None:

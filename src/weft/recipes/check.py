@@ -16,7 +16,7 @@ from weft.checkpoint.store import Checkpoints
 from weft.config.key import local_modules
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
-from weft.errors import PlanError, UserError, WeftError, raised_at
+from weft.errors import PlanError, SeveralError, UserError, WeftError, raised_at
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
 from weft.recipes.export import refuse_exports
@@ -173,10 +173,10 @@ class _Walk:
         try:
             line = step()
         except Exception as error:
-            text = _told(error)
-            if text not in self.told:
-                self.found.problems.append(f"{what}: {text}")
-            self.told.add(text)
+            for text in _told(error):
+                if text not in self.told:
+                    self.found.problems.append(f"{what}: {text}")
+                self.told.add(text)
             self.say(f"{what}: failed")
             return False
         self.say(f"{what}: {line or 'ok'} ({time.perf_counter() - start:.1f} s)")
@@ -380,10 +380,12 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _told(error: Exception) -> str:
-    """The error with its notes; of one that is not weft's own also its type and line."""
+def _told(error: Exception) -> list[str]:
+    """Each error with the notes; of one that is not weft's own also its type and line."""
     notes = [str(note) for note in getattr(error, "__notes__", ())]
+    if isinstance(error, SeveralError):
+        return ["\n".join([str(each), *notes]) for each in error.errors]
     if isinstance(error, WeftError):
-        return "\n".join([str(error), *notes])
+        return ["\n".join([str(error), *notes])]
     head = f"{type(error).__name__}: {error}".rstrip(": ")
-    return "\n".join([head, *notes, f"raised at {raised_at(error)}"])
+    return ["\n".join([head, *notes, f"raised at {raised_at(error)}"])]

@@ -12,7 +12,7 @@ from torch import Tensor
 from weft.checkpoint.manifest import MANIFEST, Manifest
 from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
-from weft.errors import UserError
+from weft.errors import UserError, WeftError, refuse_all
 from weft.runtime.files import sha256
 from weft.tasks.task import Task
 
@@ -22,6 +22,8 @@ SHOWN = 8
 """Names in a line of the report; a foreign model differs in all of them."""
 WHOLE = "model"
 """The part of a checkpoint that is the module."""
+
+_Found = tuple[Path, dict[str, str], dict[str, Tensor]]
 
 
 class Initial:
@@ -39,28 +41,27 @@ class Initial:
     """
 
     def __init__(self, source: str | None, names: Mapping[str, str], *, task: Task) -> None:
-        if names and source is None:
-            raise UserError(
-                f"trainer.initialize_from names {_few(names)}, but trainer.initialize no run to "
-                "take it from. Name a run folder or a checkpoint."
-            )
         self.source, self.names, self.task = source, names, task
+        self.found: _Found | None = None
 
     def check(self) -> None:
         """Refuses a source that cannot be read or has nothing that fits, before the run starts.
+
+        What was read is kept for :meth:`load`, so that a source is read once.
 
         Raises:
             UserError: It is not there, or nothing of it fits, or a name is of nothing.
             CheckpointError: It is damaged.
         """
         if self.source is not None:
-            self._matched()
+            self.found = self._matched()
 
     def load(self) -> list[str]:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:
             return []
-        place, pairs, found = self._matched()
+        place, pairs, found = self.found or self._matched()
+        self.found = None
         wanted = self.task.module.state_dict(keep_vars=True)
         fits = {here: there for here, there in pairs.items() if _fit(wanted, found, here, there)}
         with torch.no_grad():
@@ -79,11 +80,12 @@ class Initial:
             lines.append(f"Not used of it: {_few(unused)}.")
         return [*lines, *self._other_text(place)]
 
-    def _matched(self) -> tuple[Path, dict[str, str], dict[str, Tensor]]:
+    def _matched(self) -> _Found:
         """Where the weights are, the name there of each name here, and the tensors."""
         place, found = _read(Path(str(self.source)))
         wanted = self.task.module.state_dict()
         pairs = {name: name for name in wanted} if not self.names else {}
+        unknown: list[WeftError] = []
         for here, there in self.names.items():
             inside, outside = _below(wanted, here), _below(found, there)
             for name, keys, among, whose in (
@@ -91,11 +93,10 @@ class Initial:
                 (there, outside, found, str(place)),
             ):
                 if not keys:
-                    raise UserError(
-                        f"trainer.initialize_from names '{name}', which {whose} does not have. "
-                        f"{_nearest(name, among)}"
-                    )
+                    text = f"trainer.initialize_from names '{name}', which {whose} does not have."
+                    unknown.append(UserError(f"{text} {_nearest(name, among)}"))
             pairs |= {key: _moved(key, here, there) for key in inside}
+        refuse_all(unknown)
         if not any(_fit(wanted, found, here, there) for here, there in pairs.items()):
             raise UserError(
                 f"trainer.initialize: nothing in {place} has the name and shape of a tensor here. "

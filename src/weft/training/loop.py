@@ -14,7 +14,7 @@ import torch
 from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
-from weft.errors import CheckpointError, RunStoppedError
+from weft.errors import CheckpointError, RunStoppedError, try_all
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
@@ -24,7 +24,7 @@ from weft.runtime.signals import StopSignals
 from weft.tasks.evaluate import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
 from weft.training.callbacks import Callback
-from weft.training.compiled import check_compiler, compiled, eager
+from weft.training.compiled import compiled, eager
 from weft.training.ema import Weights
 from weft.training.evaluating import StopAsked, apart
 from weft.training.groups import Group, Groups
@@ -32,10 +32,16 @@ from weft.training.initial import Initial
 from weft.training.layer_rates import present_rate
 from weft.training.loss_scale import LossScale
 from weft.training.nonfinite import NonFinite, Untouched, broken_step
-from weft.training.outset import directions_of, fast_paths, selection_for, total_steps
+from weft.training.outset import (
+    checks_of,
+    directions_of,
+    fast_paths,
+    selection_for,
+    total_steps,
+)
 from weft.training.precision import autocast
 from weft.training.progress import Progress
-from weft.training.saved_modules import check_modules, save_modules
+from weft.training.saved_modules import save_modules
 from weft.training.schedules import Schedule
 from weft.training.settings import TrainerConfig
 from weft.training.state import Clock, TrainSums, norm_of
@@ -93,19 +99,15 @@ class Trainer(Component):
         train = task.batches(train_data, train=True, seed=config.seed)
         self.data = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
-        if isinstance(lr_scheduler, Schedule):
-            lr_scheduler.check(self.total, measured=valid_data is not None)
         held_out = partial(task.batches, train=False, seed=config.seed)
         self.valid = None if valid_data is None else held_out(valid_data)
         self.test = None if test_data is None else held_out(test_data)
-        self.selection = None if self.valid is None else selection_for(config, task)
         self.checkpoints = Checkpoints(xp.folder / "checkpoints", keep=config.keep)
         self.initial = Initial(config.initialize, config.initialize_from, task=task)
-        if not self.checkpoints.folder.is_dir():
-            self.initial.check()
-        check_modules(task.module, config.save_modules)
-        if config.compile:
-            check_compiler(env.device)
+        checks = checks_of(config, task, lr_scheduler, train, measured=self.valid is not None)
+        fresh = not self.checkpoints.folder.is_dir()
+        try_all(*checks, *([self.initial.check] if fresh else []))
+        self.selection = None if self.valid is None else selection_for(config, task)
         self.zero = torch.zeros((), device=self.task.device)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.rates = [group["lr"] for group in optimizer.param_groups]

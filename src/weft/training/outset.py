@@ -1,17 +1,21 @@
-"""What is known of a run, and set for it, before its first step."""
+"""What is known of a run, looked at and set for it, before its first step."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.models.fast import Fast
 from weft.runtime.allocator import keep_memory
 from weft.tasks.task import Batches, Task
+from weft.training.compiled import check_compiler
+from weft.training.saved_modules import check_modules
+from weft.training.schedules import Schedule
 from weft.training.selection import Selection
 from weft.training.settings import TrainerConfig
 
-__all__ = ["directions_of", "fast_paths", "selection_for", "total_steps"]
+__all__ = ["checks_of", "directions_of", "fast_paths", "selection_for", "total_steps"]
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
@@ -30,6 +34,27 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
     selection: Selection = config.selection.build(directions=directions_of(task))
     return selection
+
+
+def checks_of(
+    config: TrainerConfig, task: Task, schedule: object, train: Batches, *, measured: bool
+) -> Iterator[Callable[[], object]]:
+    """What is looked at before training; each raises what this run cannot have.
+
+    Args:
+        config: The trainer's settings.
+        task: What is trained.
+        schedule: The schedule; one of the recipe's own need not be a :class:`Schedule`.
+        train: The batches of ``train_data``.
+        measured: Whether there is ``valid_data``.
+    """
+    if isinstance(schedule, Schedule):
+        yield partial(schedule.check, total_steps(config, train), measured=measured)
+    if measured:
+        yield partial(selection_for, config, task)
+    yield partial(check_modules, task.module, config.save_modules)
+    if config.compile:
+        yield partial(check_compiler, str(task.device))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from weft.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
-from weft.errors import UserError
+from weft.errors import UserError, refuse_all
 from weft.tasks.task import Task
 
 __all__ = ["check_modules", "save_modules"]
@@ -24,20 +24,22 @@ def check_modules(module: nn.Module, names: Sequence[str]) -> None:
         weft.errors.UserError: trainer.save_modules names 'encodr', which ... 'encoder'?
     """
     known = [name for name, inner in module.named_modules() if name and inner.state_dict()]
-    for name in names:
-        if name == "model" or not PART_NAME.fullmatch(name):
-            raise UserError(
-                f"trainer.save_modules names '{name}', which cannot be the name of a saved part: "
-                "small letters, digits, '_', '.' and '-' after a first small letter, 64 at most, "
-                "and not 'model', which is the whole module."
-            )
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            tops = [each for each in known if "." not in each]
-            hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(tops)}."
-            raise UserError(
-                f"trainer.save_modules names '{name}', which the module does not have. {hint}"
-            )
+    refuse_all([UserError(text) for name in names if (text := _refusal(name, known))])
+
+
+def _refusal(name: str, known: Sequence[str]) -> str | None:
+    if name == "model" or not PART_NAME.fullmatch(name):
+        return (
+            f"trainer.save_modules names '{name}', which cannot be the name of a saved part: "
+            "small letters, digits, '_', '.' and '-' after a first small letter, 64 at most, "
+            "and not 'model', which is the whole module."
+        )
+    if name in known:
+        return None
+    near = get_close_matches(name, known, n=1)
+    tops = [each for each in known if "." not in each]
+    hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(tops)}."
+    return f"trainer.save_modules names '{name}', which the module does not have. {hint}"
 
 
 def save_modules(folder: Path, names: Sequence[str], *, step: int, task: Task) -> None:

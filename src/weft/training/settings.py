@@ -1,10 +1,10 @@
 """The settings of the trainer: how long, how often, how carefully."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from weft.config.component import Config, setting
-from weft.errors import UserError
+from weft.errors import UserError, refuse_all
 from weft.exported.formats import Format
 from weft.models.fast import Fast
 from weft.training.nonfinite import Policy
@@ -73,25 +73,31 @@ class TrainerConfig(Config):
     """Seed of all randomness: initial weights, order of the data, dropout."""
 
     def __post_init__(self) -> None:
-        """Refuses numbers no run can have."""
+        """Refuses what no run can have, all of it at once."""
+        refuse_all([UserError(text) for text in self._refused()])
+
+    def _refused(self) -> Iterator[str]:
         for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise UserError(f"trainer.{name} must be at least 1, but is {value}.")
+                yield f"trainer.{name} must be at least 1, but is {value}."
         if self.max_time is not None and not self.max_time > timedelta(0):
-            raise UserError(
-                f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
-            )
+            yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
         if self.clip_norm is not None and not self.clip_norm > 0:
-            raise UserError(f"trainer.clip_norm must be positive or null, but is {self.clip_norm}.")
+            yield f"trainer.clip_norm must be positive or null, but is {self.clip_norm}."
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
-            raise UserError(
+            yield (
                 f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "
                 "ends the run with the first. Leave it out, or set on_nonfinite to skip or "
                 "rollback."
             )
         if self.ema is not None and not 0 < self.ema < 1:
-            raise UserError(f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}.")
+            yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
+        if self.initialize_from and self.initialize is None:
+            yield (
+                f"trainer.initialize_from names {', '.join(self.initialize_from)}, but "
+                "trainer.initialize no run to take it from. Name a run folder or a checkpoint."
+            )
 
     @property
     def until(self) -> Until:

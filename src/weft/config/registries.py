@@ -33,6 +33,11 @@ experiments: Registry[Any] = Registry(
         **dict.fromkeys(
             ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
         ),
+        **{
+            f"parsing/{name}{size}": "weft.recipes.experiments.parsing"
+            for name in ("cogs", "top")
+            for size in ("", "/local")
+        },
         **dict.fromkeys(
             (
                 f"tagging/{name}{size}"
@@ -60,6 +65,7 @@ tasks: Registry[Any] = Registry(
         "word_tagging": "weft.tasks.tagging",
     },
 )
+        "semantic_parsing": "weft.tasks.parsing",
 models: Registry[Any] = Registry(
     "model",
     {

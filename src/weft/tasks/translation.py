@@ -3,23 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import torch
 from typing_extensions import override
 
 from weft.config import registries
-from weft.data.seq2seq import Seq2SeqBatch
 from weft.metrics.metric import Metric
 from weft.metrics.translation import Bleu, ChrF
-from weft.tasks.modules import generator_of
 from weft.tasks.row_batches import RowBatches
-from weft.tasks.seq2seq import Seq2Seq
-from weft.tasks.task import Batches, Outputs, Row
+from weft.tasks.scored_text import ScoredText
+from weft.tasks.task import Batches, Row
 
 __all__ = ["Translation"]
 
 
 @registries.tasks.register("translation")
-class Translation(Seq2Seq):
+class Translation(ScoredText):
     """Translates text; evaluated by its loss, and by sacreBLEU and chrF of generated text.
 
     A source that stands on several rows with different targets is translated once and scored
@@ -27,68 +24,42 @@ class Translation(Seq2Seq):
     target alone.
     """
 
-    class Config(Seq2Seq.Config):
+    class Config(ScoredText.Config):
         """Settings of the task."""
-
-        generate: bool = True
-        """Whether evaluation generates text for BLEU and chrF; else only the loss is measured."""
 
     config: Config
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Batches; those for evaluation know all references of each source.
-
-        Raises:
-            UserError: The evaluation is to generate text, and the module cannot.
-        """
-        if not train and self.config.generate:
-            generator_of(self.module)
+        """Batches; those for evaluation know all references of each source."""
         batches = super().batches(data, train=train, seed=seed)
         if not train and isinstance(batches, RowBatches):
             batches.rows = with_references(batches.rows)
         return batches
 
     @override
-    def validation_step(
-        self, batch: Seq2SeqBatch, examples: Sequence[Mapping[str, Any]]
-    ) -> Outputs:
-        """Loss of a batch, and a translation of each source where it occurs first."""
-        outputs = super().validation_step(batch, examples)
-        first = [i for i, example in enumerate(examples) if example.get("references", True)]
-        if not (self.config.generate and first):
-            return outputs
-        rows = torch.tensor(first, device=batch.source.device)
-        lengths = batch.source_lengths[rows]
-        source = batch.source[rows][:, : int(lengths.max())]
-        return Outputs(outputs.loss, dict(zip(first, self.generate(source, lengths), strict=True)))
+    def is_answered(self, example: Mapping[str, Any]) -> bool:
+        """Each source is translated where it occurs first."""
+        return bool(example.get("references", True))
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Those of sequence to sequence, and BLEU and chrF of generated text."""
-        if not self.config.generate:
-            return super().metrics()
+    def text_metrics(self) -> dict[str, Metric]:
+        """BLEU and chrF."""
         return {
-            **super().metrics(),
             "bleu": Bleu.Config().build(),
             "chrf": ChrF.Config().build(),
             "bleu_single": Bleu.Config(name="bleu_single").build(),
         }
 
     @override
-    def aggregate(
+    def score(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
+        texts: Sequence[str],
         examples: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's sums and its translations."""
-        super().aggregate(metrics, outputs, examples)
-        if not outputs.answers:
-            return
-        texts = [answer.text for answer in outputs.answers.values()]
-        found = [examples[position] for position in outputs.answers]
-        references = [example.get("references") or [example["target"]] for example in found]
+        """Adds translations."""
+        references = [example.get("references") or [example["target"]] for example in examples]
         for name in ("bleu", "chrf"):
             metrics[name].update(texts, references)
         pairs = [(text, [r]) for text, many in zip(texts, references, strict=True) for r in many]

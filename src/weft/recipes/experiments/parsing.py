@@ -1,0 +1,97 @@
+"""Experiments of semantic parsing; set ``train_data.path`` and ``valid_data.path``.
+
+Words of both sides are what white space divides, as they are written, so that an answer is a target
+to the letter.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_pairs import TextPairs
+from weft.models.transformer import Transformer
+from weft.tasks.parsing import SemanticParsing
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import AdamW
+from weft.training.progress import Every
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = ["parsing_cogs", "parsing_cogs_local", "parsing_top", "parsing_top_local"]
+
+
+def local(recipe: Recipe) -> Recipe:
+    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
+    made = dict(recipe.ingredients)
+    made["model"] = replace(
+        made["model"],
+        dim=32,
+        num_heads=2,
+        ffn_dim=64,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+    )
+    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
+    made["trainer"] = replace(made["trainer"], max_steps=20, evaluate_every=Every(20, "steps"))
+    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+
+
+@register_experiment("parsing/cogs")
+def parsing_cogs() -> Recipe:
+    """Sentences to logical forms (COGS, Kim and Linzen 2020): sentence, form, then anything."""
+    return Recipe(
+        doc="Train a Transformer that gives sentences their logical form.",
+        train_data=TextPairs.Config(path=Path("data/cogs/train.tsv"), max_tokens=4096),
+        valid_data=like("train_data", path=Path("data/cogs/dev.tsv"), shuffle=False),
+        tokenizer=FittedWords.Config(columns=("source", "target"), lowercase=False, marks=True),
+        model=Transformer.Config(
+            dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
+        ),
+        task=SemanticParsing.Config(),
+        optimizer=AdamW.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=400),
+        trainer=Trainer.Config(
+            max_steps=4000,  # twelve epochs: a quarter of an hour on one core
+            evaluate_every=Every(1000, "steps"),
+            selection=Selection.Config(metric="exact_match"),
+        ),
+    )
+
+
+@register_experiment("parsing/top")
+def parsing_top() -> Recipe:
+    """Sentences to trees of intents and slots (TOP, Gupta et al. 2018): domain, sentence, tree."""
+    return Recipe(
+        doc="Train a Transformer that gives sentences their tree of intents and slots.",
+        train_data=TextPairs.Config(
+            path=Path("data/top/train.tsv"), columns={"source": 1, "target": 2}, max_tokens=2048
+        ),
+        valid_data=like("train_data", path=Path("data/top/dev.tsv"), shuffle=False),
+        tokenizer=FittedWords.Config(
+            columns=("source", "target"), lowercase=False, marks=True, min_count=2
+        ),
+        model=Transformer.Config(
+            dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
+        ),
+        task=SemanticParsing.Config(trees=True),
+        optimizer=AdamW.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=400),
+        trainer=Trainer.Config(
+            max_steps=3000,
+            evaluate_every=Every(500, "steps"),
+            selection=Selection.Config(metric="exact_match"),
+        ),
+    )
+
+
+@register_experiment("parsing/cogs/local")
+def parsing_cogs_local() -> Recipe:
+    """``parsing/cogs`` in seconds."""
+    return local(parsing_cogs())
+
+
+@register_experiment("parsing/top/local")
+def parsing_top_local() -> Recipe:
+    """``parsing/top`` in seconds."""
+    return local(parsing_top())

@@ -1,0 +1,89 @@
+"""Semantic parsing: sentence to logical form, judged by exact match and as trees."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.errors import DataError
+from weft.metrics.exact_match import ExactMatch
+from weft.metrics.frames import Trees
+from weft.metrics.metric import Metric, MetricError
+from weft.metrics.trees import read_tree
+from weft.models.decoding import Decoding
+from weft.tasks.row_batches import RowBatches
+from weft.tasks.scored_text import ScoredText
+from weft.tasks.task import Batches, Row
+
+__all__ = ["SemanticParsing"]
+
+
+@registries.tasks.register("semantic_parsing")
+class SemanticParsing(ScoredText):
+    """Parses sentences; evaluated by its loss, and by how many parses are wholly right.
+
+    A parse is any text; ``exact_match`` counts those that are the target. Where targets are trees
+    of intents and slots (``trees``), these are scored too: ``frame_accuracy``, ``bracket/..._f1``,
+    ``tree/..._f1``; an answer that is no tree counts as one with the intent ``IN:INVALID_TREE``.
+    """
+
+    class Config(ScoredText.Config):
+        """Settings of the task."""
+
+        label_smoothing: float = 0.0
+        """Share of the target's probability spread over the vocabulary: a sentence has one parse,
+        so nothing."""
+        decoding: Decoding = Decoding(max_length_a=8.0, max_length_b=40)
+        """How answers are searched. Logical forms are many times as long as their sentences."""
+        trees: bool = False
+        """Whether targets are trees, written ``[IN:LABEL words [SL:LABEL words ] ]`` (Gupta et al.
+        2018), whose intents and slots are scored; a target that is none is an error."""
+
+    config: Config
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """As :meth:`ScoredText.batches`.
+
+        Raises:
+            DataError: Targets are to be trees, and one is none.
+        """
+        batches = super().batches(data, train=train, seed=seed)
+        if self.config.trees and isinstance(batches, RowBatches):
+            check_trees(batches.rows)
+        return batches
+
+    @override
+    def text_metrics(self) -> dict[str, Metric]:
+        """Exact match; of trees, the scores of their parts too."""
+        trees = {"trees": Trees()} if self.config.trees else {}
+        return {"exact_match": ExactMatch(), **trees}
+
+    @override
+    def score(
+        self,
+        metrics: Mapping[str, Metric],
+        texts: Sequence[str],
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds parses."""
+        targets = [example["target"] for example in examples]
+        metrics["exact_match"].update(texts, [[target] for target in targets])
+        if self.config.trees:
+            metrics["trees"].update(targets, texts)
+
+
+def check_trees(rows: Sequence[Row]) -> None:
+    """Refuses rows of which a ``target`` is no tree.
+
+    Raises:
+        DataError: Names the first such row and what is wrong with it.
+    """
+    for number, row in enumerate(rows):
+        try:
+            read_tree(row["target"])
+        except MetricError as error:
+            raise DataError(
+                f"Row {number}, column 'target': {error} Correct the row, or set task.trees=false."
+            ) from None

@@ -1,0 +1,89 @@
+"""Sequence to sequence judged by the text that it generates: base of translation, parsing, ..."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from typing_extensions import override
+
+from weft.data.seq2seq import Seq2SeqBatch
+from weft.metrics.metric import Metric
+from weft.tasks.modules import generator_of
+from weft.tasks.seq2seq import Seq2Seq
+from weft.tasks.task import Batches, Outputs
+
+__all__ = ["ScoredText"]
+
+
+class ScoredText(Seq2Seq):
+    """Base of tasks that score generated text; a subclass says by which metrics, and how."""
+
+    class Config(Seq2Seq.Config):
+        """Settings of the task."""
+
+        generate: bool = True
+        """Whether evaluation generates text and scores it; else only the loss is measured."""
+
+    config: Config
+
+    @abstractmethod
+    def text_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of generated text."""
+
+    @abstractmethod
+    def score(
+        self,
+        metrics: Mapping[str, Metric],
+        texts: Sequence[str],
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds generated texts, and the rows they answer, to :meth:`text_metrics`."""
+
+    def is_answered(self, example: Mapping[str, Any]) -> bool:
+        """Whether evaluation generates an answer to this row: all, unless overridden."""
+        return True
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """As :meth:`Seq2Seq.batches`.
+
+        Raises:
+            UserError: The evaluation is to generate text, and the module cannot.
+        """
+        if not train and self.config.generate:
+            generator_of(self.module)
+        return super().batches(data, train=train, seed=seed)
+
+    @override
+    def validation_step(
+        self, batch: Seq2SeqBatch, examples: Sequence[Mapping[str, Any]]
+    ) -> Outputs:
+        """Loss of a batch, and an answer to each row that gets one."""
+        outputs = super().validation_step(batch, examples)
+        answered = [i for i, example in enumerate(examples) if self.is_answered(example)]
+        if not (self.config.generate and answered):
+            return outputs
+        rows = torch.tensor(answered, device=batch.source.device)
+        lengths = batch.source_lengths[rows]
+        source = batch.source[rows][:, : int(lengths.max())]
+        answers = self.generate(source, lengths)
+        return Outputs(outputs.loss, dict(zip(answered, answers, strict=True)))
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Those of sequence to sequence, and of generated text."""
+        return {**super().metrics(), **(self.text_metrics() if self.config.generate else {})}
+
+    @override
+    def aggregate(
+        self,
+        metrics: Mapping[str, Metric],
+        outputs: Outputs,
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds a batch's sums and its answers."""
+        super().aggregate(metrics, outputs, examples)
+        if outputs.answers:
+            texts = [answer.text for answer in outputs.answers.values()]
+            self.score(metrics, texts, [examples[position] for position in outputs.answers])

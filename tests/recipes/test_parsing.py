@@ -1,0 +1,58 @@
+"""Parsing as users train it: small forms, PyText's trees by heart, real forms, and loading."""
+
+import json
+
+import pytest
+
+import weft
+
+QUIET = ("reporters.console=false", "reporters.html=false")
+FORMS = (
+    "Emma ran .\trun . agent ( x _ 1 , Emma )\n"
+    "A dog ran .\tdog ( x _ 1 ) AND run . agent ( x _ 2 , x _ 1 )\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def train(name, path, *settings):
+    words = [f"train_data.path={path}", f"valid_data.path={path}", *QUIET, *settings]
+    return weft.run_experiment(name, "train_and_evaluate", "run", words)
+
+
+def test_forms_are_learned_by_heart_and_answered_to_the_letter(tmp_path):
+    (tmp_path / "forms.tsv").write_text(FORMS, encoding="utf-8")
+    more = ("trainer.max_steps=60", "trainer.evaluate_every=60 steps", "model.dropout=0")
+    run = train("parsing/cogs/local", "forms.tsv", "optimizer.lr=0.01", *more)
+    assert run.evaluations["valid_data"].values["exact_match"] == 1
+    (tmp_path / "forms.tsv").unlink()
+    parse = weft.load("run")
+    for line in FORMS.splitlines():
+        sentence, form = line.split("\t")
+        assert parse(sentence).text == form
+    (file,) = (tmp_path / "run" / "predictions").iterdir()
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [row["prediction"] for row in rows] == [row["target"] for row in rows]
+
+
+def test_the_small_trees_of_pytext_are_learned_by_heart_in_batches(shared_data):
+    path = shared_data / "pytext-tiny" / "compositional_seq2seq_unit.tsv"
+    run = train(
+        "parsing/top/local",
+        path,
+        "train_data.columns=[source,target]",
+        "train_data.batch_size=10",
+        "tokenizer.min_count=1",
+        "model.dropout=0",
+        "optimizer.lr=0.005",
+        "lr_scheduler.type=constant",
+        "trainer.max_steps=150",
+        "trainer.evaluate_every=150 steps",
+    )
+    values = run.evaluations["valid_data"].values
+    assert values["frame_accuracy"] >= 0.7  # what PyText reaches, and an F1 of 0.8
+    assert values["bracket/overall_f1"] >= 0.8
+    assert values["exact_match"] == 1

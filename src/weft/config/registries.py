@@ -10,6 +10,9 @@ __all__ = ["all_registries", "find_name", "for_ingredient"]
 experiments: Registry[Any] = Registry(
     "experiment",
     {
+        **dict.fromkeys(
+            ("bert/pretraining", "bert/pretraining/local"), "weft.recipes.experiments.bert"
+        ),
         **{
             f"classification/{name}{size}": "weft.recipes.experiments.classification"
             for name in ("averaging", "bilstm", "docnn", "transformer")
@@ -30,14 +33,14 @@ experiments: Registry[Any] = Registry(
             for name in ("classification", "ranking", "regression")
             for size in ("", "/local")
         },
-        **dict.fromkeys(
-            ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
-        ),
         **{
             f"parsing/{name}{size}": "weft.recipes.experiments.parsing"
             for name in ("cogs", "top")
             for size in ("", "/local")
         },
+        **dict.fromkeys(
+            ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
+        ),
         **dict.fromkeys(
             (
                 f"tagging/{name}{size}"
@@ -58,20 +61,23 @@ tasks: Registry[Any] = Registry(
         "document_regression": "weft.tasks.regression",
         "intent_slots": "weft.tasks.joint",
         "language_modeling": "weft.tasks.language_model",
+        "masked_language_modeling": "weft.tasks.masked_language_model",
         "pair_classification": "weft.tasks.pairs",
         "pair_regression": "weft.tasks.pairs",
         "query_document_ranking": "weft.tasks.ranking",
+        "semantic_parsing": "weft.tasks.parsing",
         "translation": "weft.tasks.translation",
         "word_tagging": "weft.tasks.tagging",
     },
 )
-        "semantic_parsing": "weft.tasks.parsing",
 models: Registry[Any] = Registry(
     "model",
     {
         "classifier": "weft.models.classifier",
         "intent_slot_model": "weft.models.joint",
         "lstm_language_model": "weft.models.language_model",
+        "masked_language_model": "weft.models.masked_language_model",
+        "lstm_seq2seq": "weft.models.lstm_seq2seq",
         "pair_classifier": "weft.models.pairs",
         "pair_regressor": "weft.models.pairs",
         "ranker": "weft.models.pairs",
@@ -130,6 +136,7 @@ tokenizers: Registry[Any] = Registry(
         "fitted_words": "weft.text.words",
         "huggingface": "weft.text.huggingface",
         "multilingual": "weft.text.multilingual",
+        "of_run": "weft.recipes.run_tokenizer",
         "words": "weft.text.words",
     },
 )
@@ -147,6 +154,10 @@ labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
 dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
 slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.slots"})
 characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
+dictionaries: Registry[Any] = Registry(
+    "dictionary",
+    {"given": "weft.text.dictionary_given", "phrases": "weft.text.dictionary_phrases"},
+)
 optimizers: Registry[Any] = Registry(
     "optimizer",
     {

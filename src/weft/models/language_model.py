@@ -14,6 +14,7 @@ from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
 from weft.models.layers.linear import Linear, linear
+from weft.models.layers.lstm import lstm_layers, run_layers
 from weft.models.memory import Memory
 from weft.models.vocabulary import HasVocabInfo
 
@@ -155,13 +156,7 @@ class LstmLanguageModel(LanguageModel):
         vocab = tokenizer.vocab_info
         size = self.size = config.dim if config.hidden_dim is None else config.hidden_dim
         self.tokens = token_table(vocab.size, config.dim, pad_idx=vocab.pad_idx)
-        # A layer each: torch's own dropout between layers draws masks no recipe can speed up.
-        self.layers = nn.ModuleList(
-            [
-                nn.LSTM(size if number else config.dim, size, batch_first=True)
-                for number in range(config.num_layers)
-            ]
-        )
+        self.layers = lstm_layers(config.dim, size, config.num_layers)
         self.dropout = Dropout(config.dropout)
         projects = config.tie and size != config.dim
         self.projection = Linear(size, config.dim) if projects else nn.Identity()
@@ -176,16 +171,8 @@ class LstmLanguageModel(LanguageModel):
     @override
     def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """As :meth:`LanguageModel.hidden`; the state is :math:`(2,L,B,H)`."""
-        x = self.dropout(self.tokens(ids))
-        carried = []
-        for number, layer in enumerate(self.layers):
-            before = None
-            if state is not None:
-                before = (state[0, number : number + 1], state[1, number : number + 1])
-            x, after = layer(x, before)
-            x = self.dropout(x)
-            carried.append(torch.cat(after))
-        return self.projection(x), torch.stack(carried, dim=1)
+        x, carried = run_layers(self.layers, self.dropout(self.tokens(ids)), state, self.dropout)
+        return self.projection(x), carried
 
     @override
     def start(self, memory: Memory) -> LstmState:

@@ -7,7 +7,9 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-__all__ = ["Memory", "State"]
+from weft.errors import UserError
+
+__all__ = ["Memory", "State", "length_mask"]
 
 FIRST_CAPACITY: Final = 32
 """Positions a cache starts with; it doubles when full."""
@@ -97,3 +99,34 @@ class State:
             self.memory_keys_values = [kv.index_select(1, groups) for kv in self.memory_keys_values]
             if self.memory_mask is not None:
                 self.memory_mask = self.memory_mask.index_select(0, groups)
+
+
+def length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
+    """True at real tokens; None if all are.
+
+    Args:
+        ids: Token ids. *Shape:* :math:`(B,S)`.
+        lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
+
+    Returns:
+        *Shape:* :math:`(B,1,1,S)`.
+
+    Raises:
+        UserError: There is not one length a row.
+
+    Example:
+        >>> length_mask(torch.zeros(2, 3), torch.tensor([3, 1]))[:, 0, 0].tolist()
+        [[True, True, True], [True, False, False]]
+    """
+    if lengths is None:
+        return None
+    if lengths.shape != ids.shape[:1]:
+        raise UserError(
+            "source_lengths must have one length a row of source, "
+            f"but its shape is {tuple(lengths.shape)} and source's {tuple(ids.shape)}."
+        )
+    # Attention without a mask is faster; asking is free on CPU, and would wait for the queue
+    # elsewhere.
+    if lengths.device.type == "cpu" and int(lengths.min()) == ids.shape[1]:
+        return None
+    return (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[:, None, None]

@@ -19,7 +19,7 @@ from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
 from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
 from weft.models.layers.rotary import RotaryPositions
-from weft.models.memory import Memory, State
+from weft.models.memory import Memory, State, length_mask
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
 __all__ = ["Transformer"]
@@ -190,7 +190,7 @@ class Transformer(Component, nn.Module):
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
         """Runs the encoder; shapes as in :meth:`forward`."""
-        mask = _length_mask(source, source_lengths)
+        mask = length_mask(source, source_lengths)
         return Memory(self.encoder(self.source(source), mask), mask)
 
     def start(self, memory: Memory) -> State:
@@ -243,22 +243,6 @@ def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
     return dataclasses.replace(
         config, vocabulary_size=vocab.size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder
     )
-
-
-def _length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """True at real tokens; None if all are. *Shape:* :math:`(B,1,1,S)`."""
-    if lengths is None:
-        return None
-    if lengths.shape != ids.shape[:1]:
-        raise UserError(
-            "source_lengths must have one length a row of source, "
-            f"but its shape is {tuple(lengths.shape)} and source's {tuple(ids.shape)}."
-        )
-    # Attention without a mask is faster; asking is free on CPU, and would wait for the queue
-    # elsewhere.
-    if lengths.device.type == "cpu" and int(lengths.min()) == ids.shape[1]:
-        return None
-    return (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[:, None, None]
 
 
 def _position_encoding(config: Transformer.Config) -> PositionEncoding.Config:

@@ -2,6 +2,7 @@
 
 from typing import final
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
@@ -74,12 +75,23 @@ class LstmEncoder(SequenceEncoder):
 
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        return self.read(x, lengths)[0]
+
+    def read(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """As :meth:`forward`, with the states after the last token.
+
+        Returns:
+            What :meth:`forward` gives, and what each layer ended with, directions side by side.
+            *Shape:* :math:`(2,L,B,H)`.
+        """
         # Packed, so that the way back begins at each text's own last token.
         total = x.shape[1]
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        last = []
         for number, layer in enumerate(self.layers):
             if number:
                 packed = packed._replace(data=self.dropout(packed.data))
-            packed, _ = layer(packed)
+            packed, ended = layer(packed)
+            last.append(torch.stack(ended).transpose(1, 2).flatten(2))
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=total)
-        return states
+        return states, torch.stack(last, dim=1)

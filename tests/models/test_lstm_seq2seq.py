@@ -1,0 +1,157 @@
+"""The recurrent encoder-decoder: its equations, its settings, its searches."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from weft.errors import UserError
+from weft.inference.export.ctranslate2 import refusals
+from weft.models.decoding import Decoding, decode
+from weft.models.decoding.fast import fastest
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.lstm_seq2seq import LstmSeq2Seq
+
+BOS, EOS, SIZE = 1, 2, 30
+KINDS = {
+    "dot": {"attention": "dot"},
+    "general": {"attention": "general"},
+    "fed": {"input_feeding": True, "num_layers": 2},
+    "fed, one way": {"input_feeding": True, "bidirectional": False, "hidden_dim": 9},
+}
+
+
+def made(**settings):
+    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=0))
+    config = LstmSeq2Seq.Config(**{"dim": 8, **settings})
+    return config.build(tokenizer=tokenizer).eval()
+
+
+@pytest.fixture(params=KINDS)
+def model(request):
+    return made(**KINDS[request.param])
+
+
+def by_the_paper(model, source, target):
+    """A row's logits, token by token, as Luong et al. 2015 write them in sections 3.1 and 3.3."""
+    decoder = model.decoder
+    memory, last = model.encoder.read(model.source(source[None]), torch.tensor([len(source)]))
+    states, fed = list(zip(*last.unbind(0), strict=True)), torch.zeros(model.config.dim)
+    logits = []
+    for token in target:
+        x = model.target(token)
+        x = torch.cat([x, fed]) if model.config.input_feeding else x
+        for number, layer in enumerate(decoder.layers):
+            hidden, cell = states[number]
+            cells = nn.LSTMCell(layer.input_size, layer.hidden_size)
+            cells.load_state_dict({k.removesuffix("_l0"): v for k, v in layer.state_dict().items()})
+            states[number] = cells(x[None], (hidden, cell))
+            x = states[number][0][0]
+        scores = memory[0] @ decoder.query(x)
+        context = scores.softmax(0) @ memory[0]
+        fed = torch.tanh(decoder.combine(torch.cat([x, context])))
+        logits.append(model.output_weight @ fed + model.output_bias)
+    return torch.stack(logits)
+
+
+def test_scores_are_those_of_the_paper(model):
+    source, target = torch.randint(3, SIZE, (3, 5)), torch.randint(3, SIZE, (3, 6))
+    found = model(source, None, target)
+    for row in range(3):
+        wanted = by_the_paper(model, source[row], target[row])
+        torch.testing.assert_close(found[row], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_encoder_ends_where_each_text_ends():
+    encoder = LstmEncoder.Config(hidden_dim=3, num_layers=2).build(dim=4)
+    states, last = encoder.read(torch.randn(2, 5, 4), torch.tensor([5, 2]))
+    assert last.shape == (2, 2, 2, 6)
+    for row, end in enumerate((4, 1)):  # the way back ends at the first token
+        wanted = torch.cat([states[row, end, :3], states[row, 0, 3:]])
+        torch.testing.assert_close(last[0, 1, row], wanted)
+
+
+def test_it_has_as_many_weights_as_pytext_s_where_it_is_the_same():
+    """30,515 with tables of 64 and 83 words, of which the last scores, too, with a bias."""
+    same = {"bidirectional": False, "attention": "dot", "input_feeding": True, "tie": "none"}
+    sizes = {name: p.numel() for name, p in made(dim=32, **same).named_parameters()}
+    tables = ("source.weight", "target.weight", "output_weight", "output_bias")
+    assert sum(sizes.pop(name) for name in tables) == SIZE * (3 * 32 + 1)
+    assert sum(sizes.values()) == 30_515 - 64 * 32 - 83 * 32 - 83 * (32 + 1)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"beam_size": 4}, {"beam_size": 3, "n_best": 2}, {"sample": True, "seed": 3}],
+    ids=str,
+)
+@torch.no_grad()
+def test_a_row_is_answered_the_same_in_any_batch(model, settings):
+    for parameter in model.parameters():
+        parameter.mul_(4)  # answers of different lengths
+    model.output_bias[EOS] = 3.0
+    source, lengths = torch.randint(3, SIZE, (12, 6)), torch.randint(1, 7, (12,))
+    decoding = Decoding(max_length_a=0.0, max_length_b=9, **settings)
+
+    def answers(source, lengths):
+        found = decode(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
+        return [[h.ids for h in row] for row in found], [row[0].score for row in found]
+
+    together, scores = answers(source, lengths)
+    assert len({len(row[0]) for row in together}) > 1
+    alone = [answers(source[i : i + 1, : lengths[i]], None) for i in range(12)]
+    assert together == [ids[0] for ids, _ in alone]
+    assert scores == pytest.approx([score[0] for _, score in alone], abs=1e-4)
+
+
+@torch.no_grad()
+def test_wide_beams_find_the_best_of_all(model):
+    model.output_bias[EOS] = 1.0
+    source = torch.randint(3, SIZE, (2, 4))
+    decoding = Decoding(
+        max_length_a=0.0, max_length_b=2, beam_size=SIZE, early_stopping="never", length_penalty=0.0
+    )
+    found = decode(model, source, None, decoding, prefix=[BOS], eos_idx=EOS)
+    for row in range(2):
+        best = -torch.inf
+        for token in range(SIZE):
+            target = torch.tensor([[BOS, token]])
+            first, second = model(source[row : row + 1], None, target)[0].log_softmax(-1)
+            ended = first[EOS] if token == EOS else first[token] + second.max()
+            best = max(best, ended.item())
+        assert found[row][0].score == pytest.approx(best, abs=1e-4)
+
+
+def test_it_decodes_by_its_own_steps_and_is_not_exported(model):
+    assert fastest(model, rows=64) is model
+    assert refusals(model) == ["the model must be a weft.models.Transformer, but is a LstmSeq2Seq"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"dim": 0}, "model.dim must be at least 1, but is 0."),
+        ({"num_layers": 0}, "model.num_layers must be at least 1, but is 0."),
+        ({"dropout": 1.0}, "model.dropout must be from 0 to below 1, but is 1.0."),
+        (
+            {"dim": 7},
+            "model.dim must be even, since each direction of the encoder has half of it, but is 7. "
+            "Change it, or set model.bidirectional=false.",
+        ),
+        (
+            {"hidden_dim": 5},
+            "model.hidden_dim must be even, since each direction of the encoder has half of it, "
+            "but is 5. Change it, or set model.bidirectional=false.",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(settings, text):
+    with pytest.raises(UserError) as caught:
+        LstmSeq2Seq.Config(**settings)
+    assert str(caught.value) == text
+
+
+def test_lengths_must_fit_the_rows(model):
+    with pytest.raises(UserError, match="source_lengths must have one length a row of source"):
+        model.encode(torch.zeros(2, 3, dtype=torch.int64), torch.tensor([3]))

@@ -234,7 +234,7 @@ def test_the_format_can_be_said_and_its_bad_rows_count(tmp_path):
     [
         ("a.jsonl", {"header": True}, "header: a jsonl file names its columns itself; leave "),
         ("a.parquet", {"extra_columns": "error"}, "extra_columns: in a parquet file columns are "),
-        ("a.arrow", {"max_line_bytes": 9}, "max_line_bytes: Parquet and Arrow have no lines; "),
+        ("a.arrow", {"max_line_bytes": 9}, "max_line_bytes: arrow files are not read by lines; "),
     ],
 )
 def test_a_setting_that_does_nothing_is_refused(tmp_path, name, settings, text):

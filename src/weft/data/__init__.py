@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weft.data.formats.comma_separated import csv_format as csv_format
     from weft.data.formats.conll import conll_format as conll_format
     from weft.data.formats.json_lines import json_lines_format as json_lines_format
+    from weft.data.formats.squad import squad_format as squad_format
     from weft.data.huggingface import HuggingFacePairs as HuggingFacePairs
     from weft.data.pipeline import DataPipeline as DataPipeline
     from weft.data.pipeline import PipelineBuilder as PipelineBuilder
@@ -52,6 +53,7 @@ _WHERE = {
     "weft.data.formats.comma_separated": ["csv_format"],
     "weft.data.formats.conll": ["conll_format"],
     "weft.data.formats.json_lines": ["json_lines_format"],
+    "weft.data.formats.squad": ["squad_format"],
     "weft.data.huggingface": ["HuggingFacePairs"],
     "weft.data.pipeline": [
         "DataPipeline",

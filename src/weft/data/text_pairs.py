@@ -61,7 +61,7 @@ class TextPairs(Component, Batched, AccountedRows):
         format."""
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
-        .feather), else TSV."""
+        .feather; .json is SQuAD's), else TSV."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
         """TSV and CSV: names of the first columns in their order; or each name with its position
         (from 0) or its name in the header. CoNLL: likewise, without a header; a position below 0

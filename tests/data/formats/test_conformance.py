@@ -21,6 +21,7 @@ from weft.data.formats.comma_separated import csv_format
 from weft.data.formats.conll import conll_format
 from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.row_format import RowFormat
+from weft.data.formats.squad import squad_format
 from weft.data.readers import read_rows, read_table, tsv_format
 from weft.errors import DataError, UserError
 
@@ -88,6 +89,17 @@ def columnar(kind, raw=BINARY, text=STRING):
 def as_conll(row):
     words, tags = (text.split(" ") for text in row)
     return "\n".join(map("\t".join, zip(words, tags, strict=True))).encode() + b"\n"
+
+
+def as_squad(rows):
+    """A paragraph for each row, of one question where it is none of its own."""
+    paragraphs = [
+        row
+        if isinstance(row, dict)
+        else {"context": row[1], "qas": [{"question": row[0]} if row[0] else {}]}
+        for row in rows
+    ]
+    return json.dumps({"version": "1.1", "data": [{"paragraphs": paragraphs}]}).encode()
 
 
 IN_COLUMNS = {
@@ -172,6 +184,32 @@ CASES = {
         },
         st.text("aé🙂#\"'", min_size=1, max_size=9),
     ),
+    "squad": Case(
+        squad_format({"source": "question", "target": "context"}),
+        as_squad,
+        {
+            "no question": (
+                ("", "b"),
+                "data[0].paragraphs[{}].qas[0]: no key 'question'; "
+                "the keys are 'context', 'impossible'",
+            ),
+            "blank": (("a", " "), "data[0].paragraphs[{}].qas[0]: column 'target' is empty"),
+            "NUL": (("a\0", "b"), "data[0].paragraphs[{}].qas[0]: 'question': NUL at character 1"),
+            "no questions": (
+                {"context": "b"},
+                "data[0].paragraphs[{}]: 'qas': wanted a list, found null",
+            ),
+            "a text": (
+                {"context": "b", "qas": ["a"]},
+                "data[0].paragraphs[{}].qas[0]: wanted an object, found text",
+            ),
+            "answers": (
+                {"context": "b", "qas": [{"question": "a", "answers": [{"text": "b"}]}]},
+                "data[0].paragraphs[{}].qas[0]: 'answers': wanted a list of objects with a 'text' "
+                "and a number 'answer_start'",
+            ),
+        },
+    ),
     "parquet": Case(parquet_format(), columnar("parquet"), IN_COLUMNS),
     "arrow": Case(arrow_format(), columnar("file"), IN_COLUMNS),
     "arrow stream": Case(arrow_format(), columnar("stream"), IN_COLUMNS),
@@ -198,7 +236,7 @@ def test_a_fault_is_one_bad_row_with_its_place_and_reason(name, fault, at):
     data = case.write(rows)
     table = read_table(io.BytesIO(data), case.layout)
     (row,) = table.bad_rows
-    assert row.reason == reason
+    assert row.reason == reason.format(at)
     assert texts(table) == ROWS
     assert (table.count.good, table.count.bad, table.count.total) == (5, 1, 6)
     assert table.sha256 == hashlib.sha256(data).hexdigest()
@@ -237,8 +275,9 @@ def test_what_is_written_comes_back(name, data):
 @pytest.mark.parametrize("name", CASES)
 @given(junk=st.binary(max_size=60))
 def test_junk_is_bad_rows_or_an_error_with_the_name(name, junk):
-    whole = pytest.raises(DataError, match=r"^<stream>: no (parquet|arrow) file that can be read: ")
-    is_lines = name not in COLUMNAR
+    kinds = r"^<stream>: no (parquet|arrow|SQuAD) file that can be read: "
+    whole = pytest.raises(DataError, match=kinds)
+    is_lines = name not in (*COLUMNAR, "squad")
     with contextlib.nullcontext() if is_lines else whole:
         table = read_table(io.BytesIO(junk), CASES[name].layout)
         assert table.count.good + table.count.bad == table.count.total
@@ -487,3 +526,113 @@ def test_real_conll_is_read(shared_data):
         for words, tags in zip(table.columns["words"], table.columns["tags"], strict=True)
     )
     assert len(table.lines) == 1009  # the data set's own number of sentences
+
+
+SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "Normans",
+            "paragraphs": [
+                {
+                    "context": "Rollo led them.",
+                    "qas": [
+                        {
+                            "id": "1",
+                            "question": "Who?",
+                            "answers": [
+                                {"text": "Rollo", "answer_start": 0},
+                                {"text": "Rollo led", "answer_start": 0},
+                            ],
+                        },
+                        {
+                            "id": "2",
+                            "question": "Why?",
+                            "answers": [],
+                            "is_impossible": True,
+                            "plausible_answers": [{"text": "them", "answer_start": 10}],
+                        },
+                        {"id": "3", "question": "When?"},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+def test_questions_of_both_versions_of_squad_are_rows(tmp_path):
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(SQUAD), encoding="utf-8")
+    names = ("id", "title", "context", "answers", "answer_starts", "impossible")
+    layout = squad_format(names, required=("id",))
+    table = read_table(path, layout)
+    about = ("Normans", "Rollo led them.")
+    rows = [
+        ("1", *about, '["Rollo", "Rollo led"]', "[0, 0]", "false"),
+        ("2", *about, "[]", "[]", "true"),
+        ("3", *about, "", "", "false"),
+    ]
+    assert texts(table) == rows
+    assert table.lines == [1, 2, 3]
+    for start in range(3):
+        assert list(layout.between(path, start, None, head=0)) == rows[start:]
+        assert list(layout.between(path, 0, start, head=0)) == rows[:start]
+    strict = read_table(path, squad_format(("question", "answers")))
+    (bad,) = strict.bad_rows
+    assert str(bad) == (
+        f"{path}:3 (byte 0): data[0].paragraphs[0].qas[2]: no key 'answers'; the keys are 'title', "
+        "'context', 'impossible', 'id', 'question'"
+    )
+    assert bad.text_excerpt == "When?"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "Expecting value"),
+        (b"[]", "wanted an object with a list 'data' of articles"),
+        (b'{"data": {}}', "wanted an object with a list 'data' of articles"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"data": "\xe9"}', "'utf-8' codec can't decode byte 0xe9"),
+    ],
+)
+def test_a_file_that_is_no_squad_is_an_error(content, why, tmp_path):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_table(tmp_path / "a.json", squad_format())
+    assert str(error.value).startswith(f"{tmp_path / 'a.json'}: no SQuAD file that can be read: ")
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ({"is_impossible": "no"}, "'is_impossible': wanted true or false, found text"),
+        (
+            {"is_impossible": True, "answers": [{"text": "a", "answer_start": 0}]},
+            "'is_impossible' is true, but there are 1 answers",
+        ),
+        ({"answers": [{"text": "a", "answer_start": True}]}, "'answers': wanted a list of objects"),
+    ],
+)
+def test_a_question_that_contradicts_itself_is_a_bad_row(question, why):
+    article = {"paragraphs": [{"context": "a", "qas": [{"question": "a?", **question}]}]}
+    data = json.dumps({"data": [article, "text", {"paragraphs": 3}]}).encode()
+    table = read_table(io.BytesIO(data), squad_format(("question",)))
+    assert table.bad_rows[0].reason.startswith(f"data[0].paragraphs[0].qas[0]: {why}")
+    assert [row.reason for row in table.bad_rows[1:]] == [
+        "data[1]: wanted an object, found text",
+        "data[2]: 'paragraphs': wanted a list, found a number",
+    ]
+    assert (table.count.good, table.count.total) == (0, 3)
+
+
+def test_other_json_is_not_taken_for_squad():
+    with pytest.raises(UserError) as error:
+        squad_format({"source": "en", "target": "context"})
+    assert str(error.value) == (
+        "columns: a question of a SQuAD file has id, title, question, context, answers, "
+        "answer_starts, impossible; wanted one of these for 'source', found 'en'. A file of "
+        "another kind has another suffix, or is named by format."
+    )

@@ -10,12 +10,13 @@ from weft.data.formats.conll import conll_format
 from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.lines import tsv_format
 from weft.data.formats.row_format import RowFormat, numbered
+from weft.data.formats.squad import squad_format
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
 __all__ = ["FileFormat", "TokenSeparator", "column_format", "format_name"]
 
-FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow"]
+FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
 
 TokenSeparator = Literal["any", "tab", "space"]
 
@@ -26,6 +27,7 @@ SUFFIXES: dict[str, FileFormat] = {
     ".conll": "conll",
     ".csv": "csv",
     ".feather": "arrow",
+    ".json": "squad",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -56,12 +58,12 @@ def column_format(
     Args:
         name: From `format_name`.
         columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
-            first ones where only names are given; keys of `json_lines_format` and names of columns
-            of `parquet_format` and `arrow_format`.
-        header: As for `csv_format`; JSON lines, Parquet and Arrow name their columns always, and
-            CoNLL has none.
+            first ones where only names are given; keys of `json_lines_format` and `squad_format`,
+            and names of columns of `parquet_format` and `arrow_format`.
+        header: As for `csv_format`; JSON lines, Parquet, Arrow and SQuAD name their columns always,
+            and CoNLL has none.
         extra_columns: Likewise.
-        max_line_bytes: The longest line; Parquet and Arrow have none.
+        max_line_bytes: The longest line; Parquet, Arrow and SQuAD have none.
         separator: What stands between a CoNLL token's columns; other formats have their own.
         comment: As for `conll_format`; other formats have no comments.
 
@@ -99,8 +101,10 @@ def column_format(
         return json_lines_format(columns, max_line_bytes=max_line_bytes)
     if max_line_bytes != MAX_LINE_BYTES:
         raise UserError(
-            "max_line_bytes: Parquet and Arrow have no lines; leave max_line_bytes out."
+            f"max_line_bytes: {name} files are not read by lines; leave max_line_bytes out."
         )
+    if name == "squad":
+        return squad_format(columns)
     return parquet_format(columns) if name == "parquet" else arrow_format(columns)
 
 

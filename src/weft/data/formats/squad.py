@@ -1,0 +1,194 @@
+"""SQuAD: one JSON file of articles, their paragraphs, and questions about each."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from typing_extensions import override
+
+from weft.data.bad_rows import BadRow
+from weft.data.formats.json_lines import KINDS, problem_of
+from weft.data.formats.row_format import Row, RowFormat, Scan, numbered
+from weft.data.line_blocks import FileNotes
+from weft.errors import DataError, UserError
+
+__all__ = ["SquadFormat", "squad_format"]
+
+KEYS = ("id", "title", "question", "context", "answers", "answer_starts", "impossible")
+"""What a row can have."""
+BLOCK_BYTES = 1 << 20
+SHOWN = 80  # characters of a bad row
+
+
+@dataclass(frozen=True)
+class SquadFormat(RowFormat):
+    """Questions of SQuAD 1.1 or 2.0; made by `squad_format`.
+
+    A row is a question, its line its number in the file, from 1; a paragraph that cannot be read is
+    one bad row.
+    """
+
+    @override
+    def scan(self, stream: BinaryIO, name: str) -> Scan:
+        return _SquadScan(stream, name, self)
+
+    @override
+    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
+        with path.open("rb") as stream:
+            scan = _SquadScan(stream, str(path), self)
+            for _, row in scan:
+                if stop is not None and scan.place >= stop:
+                    return
+                if scan.place >= start and not isinstance(row, BadRow):
+                    yield row
+
+
+def squad_format(
+    columns: Sequence[str] | Mapping[str, int | str] = ("question", "context", "answers"),
+    *,
+    required: Sequence[str] | None = None,
+) -> SquadFormat:
+    """The JSON of SQuAD (Rajpurkar et al. 2016 and 2018).
+
+    Args:
+        columns: Which of ``id``, ``title``, ``question``, ``context``, ``answers``,
+            ``answer_starts`` and ``impossible`` are columns, or a name for each. Answers are a JSON
+            list of texts, their starts one of the characters they begin at, ``impossible`` is
+            ``true`` or ``false``.
+        required: The columns that a row cannot be without; all by default.
+
+    Raises:
+        UserError: A column is none of these.
+    """
+    places, _ = numbered(columns, None)
+    if not isinstance(columns, Mapping):
+        places = {name: name for name in columns}
+    for name, at in places.items():
+        if at not in KEYS:
+            raise UserError(
+                f"columns: a question of a SQuAD file has {', '.join(KEYS)}; wanted one of these "
+                f"for {name!r}, found {at!r}. A file of another kind has another suffix, or is "
+                "named by format."
+            )
+    return SquadFormat(places, tuple(places if required is None else required))
+
+
+class _SquadScan(Scan):
+    def __init__(self, stream: BinaryIO, name: str, layout: SquadFormat) -> None:
+        self._stream, self.name, self._layout = stream, name, layout
+        self.notes = FileNotes()
+        self._total, self._digest = 0, ""
+
+    @property
+    @override
+    def total(self) -> int:
+        return self._total
+
+    @property
+    @override
+    def sha256(self) -> str:
+        return self._digest
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for number, (where, found) in zip(count(), _questions(self._articles()), strict=False):
+            self.place, self._total = number, number + 1
+            row = found if isinstance(found, str) else self._row(found)
+            if isinstance(row, str):
+                shown = "" if isinstance(found, str) else str(found.get("question", ""))[:SHOWN]
+                bad = BadRow(self.name, number + 1, 0, f"{where}: {row}", shown)
+                yield number + 1, bad
+            else:
+                yield number + 1, row
+
+    def _articles(self) -> list[Any]:
+        """All of the file; it is one JSON object, which cannot be read in parts."""
+        digest, blocks = hashlib.sha256(), []
+        while block := self._stream.read(BLOCK_BYTES):
+            digest.update(block)
+            blocks.append(block)
+        self._digest = digest.hexdigest()
+        try:
+            found = json.loads(b"".join(blocks).decode("utf-8-sig"))
+        except RecursionError:
+            raise self._unreadable("nested too deeply") from None
+        except ValueError as error:  # also of bytes that are no UTF-8
+            raise self._unreadable(str(error)) from None
+        articles = found.get("data") if isinstance(found, dict) else None
+        if not isinstance(articles, list):
+            raise self._unreadable("wanted an object with a list 'data' of articles")
+        return articles
+
+    def _unreadable(self, why: str) -> DataError:
+        return DataError(f"{self.name}: no SQuAD file that can be read: {why[:300]}.")
+
+    def _row(self, found: Mapping[str, Any]) -> Row | str:
+        """The columns of a question, or what is wrong with it."""
+        row = list[str]()
+        for name, key in self._layout.columns.items():
+            value: Any = found.get(str(key))
+            if value is None and name not in self._layout.required:
+                value = ""
+            problem = problem_of(found, str(key), value)
+            if problem is not None:
+                return problem
+            row.append(value)
+        return self._layout.blank(tuple(row)) or tuple(row)
+
+
+def _questions(articles: list[Any]) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Each question with its place in the file: its values by `KEYS`, or what is wrong."""
+    for i, article in enumerate(articles):
+        place, paragraphs = f"data[{i}]", _list_in(article, "paragraphs")
+        if isinstance(paragraphs, str):
+            yield place, paragraphs
+            continue
+        for j, paragraph in enumerate(paragraphs):
+            inner, questions = f"{place}.paragraphs[{j}]", _list_in(paragraph, "qas")
+            if isinstance(questions, str):
+                yield inner, questions
+                continue
+            about = {"title": article.get("title"), "context": paragraph.get("context")}
+            for k, question in enumerate(questions):
+                yield f"{inner}.qas[{k}]", _values(about, question)
+
+
+def _list_in(found: Any, key: str) -> list[Any] | str:
+    if not isinstance(found, dict):
+        return f"wanted an object, found {_kind(found)}"
+    value = found.get(key)
+    return value if isinstance(value, list) else f"{key!r}: wanted a list, found {_kind(value)}"
+
+
+def _values(about: Mapping[str, Any], question: Any) -> dict[str, Any] | str:
+    if not isinstance(question, dict):
+        return f"wanted an object, found {_kind(question)}"
+    impossible = question.get("is_impossible", False)
+    if not isinstance(impossible, bool):
+        return f"'is_impossible': wanted true or false, found {_kind(impossible)}"
+    values: dict[str, Any] = {**about, "impossible": "true" if impossible else "false"}
+    values |= {key: question[key] for key in ("id", "question") if key in question}
+    if "answers" in question:
+        answers = question["answers"]
+        if not isinstance(answers, list) or not all(map(_is_answer, answers)):
+            return "'answers': wanted a list of objects with a 'text' and a number 'answer_start'"
+        if impossible and answers:
+            return f"'is_impossible' is true, but there are {len(answers)} answers"
+        texts, starts = ([answer[key] for answer in answers] for key in ("text", "answer_start"))
+        values["answers"] = json.dumps(texts, ensure_ascii=False)
+        values["answer_starts"] = json.dumps(starts)
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _is_answer(found: Any) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("text"), str):
+        return False
+    return type(found.get("answer_start")) is int
+
+
+def _kind(value: Any) -> str:
+    return KINDS.get(type(value), type(value).__name__)

@@ -98,3 +98,46 @@ def test_settings_of_conll_files_are_refused_for_others(tmp_path, name, setting)
     message = f"^{key}: only conll files have it, and this is {kind}; leave {key} out.$"
     with pytest.raises(UserError, match=message):
         written(tmp_path, name, "", **setting)
+
+
+SUMMARIES = (
+    '{"text": ["One.", "Two.\\n"], "short": ["a", "b \\u00e9"]}\n{"text": "x", "short": "c"}\n'
+)
+FIRST = {"source": "text", "target": "short.0", "references": "short"}
+
+
+def test_a_list_of_several_answers_stays_one_and_its_first_is_had_by_its_place(tmp_path):
+    columns = {"text": "text", "references": "short"}
+    rows = list(written(tmp_path, "a.jsonl", SUMMARIES, columns=columns, lists=("references",)))
+    assert rows == [
+        {"text": "One. Two.\n", "references": '["a", "b é"]'},
+        {"text": "x", "references": '["c"]'},
+    ]
+    lines = SUMMARIES.replace('"c"', '["c"]')
+    rows = list(written(tmp_path, "b.jsonl", lines, columns=FIRST, lists=("references",)))
+    assert [row["target"] for row in rows] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("short", "problem"),
+    [
+        ("[]", "no key 'short.0'"),
+        ("[7]", "'short.0': wanted text, found a number"),
+        ('["a", 7]', "'short': wanted text, found a list"),
+        ('["a", "b\\u0000"]', "'short': NUL at character 3"),
+        ('"a"', "no key 'short.0'"),
+        ('{"0": 1}', "'short.0': wanted text, found a number"),
+    ],
+)
+def test_a_list_that_is_none_of_texts_is_a_bad_row(tmp_path, short, problem):
+    lines = f'{{"text": "x", "short": {short}}}\n'
+    with pytest.raises(DataError, match=problem):
+        written(tmp_path, "a.jsonl", lines, columns=FIRST, lists=("references",)).read()
+
+
+def test_lists_are_columns_of_json_lines(tmp_path):
+    with pytest.raises(UserError, match=r"^lists: wanted names of columns \(label, text\), found"):
+        written(tmp_path, "a.jsonl", "", lists=("a",))
+    message = "^lists: only jsonl files have it, and this is tsv; leave lists out.$"
+    with pytest.raises(UserError, match=message):
+        written(tmp_path, "a.tsv", "", lists=("text",))

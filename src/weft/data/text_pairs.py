@@ -66,7 +66,8 @@ class TextPairs(Component, Batched, AccountedRows):
         """TSV and CSV: names of the first columns in their order; or each name with its position
         (from 0) or its name in the header. CoNLL: likewise, without a header; a position below 0
         is from the end. Other formats: names of keys or columns; or each name
-        with the file's name for it, where a.b is the field b of a."""
+        with the file's name for it, where a.b is the field b of a, and in JSON a.0 the first of
+        the list a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""
         extra_columns: Literal["ignore", "error"] = "ignore"
@@ -77,6 +78,9 @@ class TextPairs(Component, Batched, AccountedRows):
         comment: str | None = None
         """How lines of a CoNLL file begin that are no tokens, before a sentence's first. null:
         with "# ", where they are not columns as the sentence's are; "": there are none."""
+        lists: tuple[str, ...] = ()
+        """Columns of JSON lines that stay lists of texts, as several right answers; any other list
+        becomes one text, with spaces."""
         max_tokens: MaxTokens = 2048
         """Padded source and target cells of one optimizer step, over all ranks; not used where
         batch_size is set. auto: what fits and pays, found when a run starts."""
@@ -107,6 +111,7 @@ class TextPairs(Component, Batched, AccountedRows):
             max_line_bytes=config.max_line_bytes,
             separator=config.separator,
             comment=config.comment,
+            lists=config.lists,
         )
 
     @override

@@ -52,6 +52,7 @@ def column_format(
     max_line_bytes: int = MAX_LINE_BYTES,
     separator: TokenSeparator = "any",
     comment: str | None = None,
+    lists: Sequence[str] = (),
 ) -> RowFormat:
     """The layout of a file of that format.
 
@@ -66,13 +67,13 @@ def column_format(
         max_line_bytes: The longest line; Parquet, Arrow and SQuAD have none.
         separator: What stands between a CoNLL token's columns; other formats have their own.
         comment: As for `conll_format`; other formats have no comments.
+        lists: As for `json_lines_format`; other formats have no lists.
 
     Raises:
         UserError: A setting does not go with the format.
     """
-    if name != "conll" and (separator != "any" or comment is not None):
-        said = "separator" if separator != "any" else "comment"
-        raise UserError(f"{said}: only conll files have it, and this is {name}; leave {said} out.")
+    own = {"separator": separator != "any", "comment": comment is not None, "lists": bool(lists)}
+    _check_own(name, [setting for setting, is_said in own.items() if is_said])
     if name in ("tsv", "csv"):
         make = tsv_format if name == "tsv" else csv_format
         return make(
@@ -98,7 +99,7 @@ def column_format(
             "harm; leave extra_columns out."
         )
     if name == "jsonl":
-        return json_lines_format(columns, max_line_bytes=max_line_bytes)
+        return json_lines_format(columns, max_line_bytes=max_line_bytes, lists=lists)
     if max_line_bytes != MAX_LINE_BYTES:
         raise UserError(
             f"max_line_bytes: {name} files are not read by lines; leave max_line_bytes out."
@@ -106,6 +107,16 @@ def column_format(
     if name == "squad":
         return squad_format(columns)
     return parquet_format(columns) if name == "parquet" else arrow_format(columns)
+
+
+def _check_own(name: FileFormat, said: Sequence[str]) -> None:
+    """Refuses settings that only another format has."""
+    for setting in said:
+        only = "jsonl" if setting == "lists" else "conll"
+        if name != only:
+            raise UserError(
+                f"{setting}: only {only} files have it, and this is {name}; leave {setting} out."
+            )
 
 
 def _positions(columns: Sequence[str] | Mapping[str, int | str]) -> Mapping[str, Any]:

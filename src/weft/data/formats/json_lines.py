@@ -31,9 +31,11 @@ class JsonLinesFormat(RowFormat):
 
     Attributes:
         max_line_bytes: A longer line is a bad row, and is not held in memory.
+        lists: The columns that are lists, written as JSON; other lists become one text.
     """
 
     max_line_bytes: int = MAX_LINE_BYTES
+    lists: tuple[str, ...] = ()
 
     @override
     def scan(self, stream: BinaryIO, name: str) -> Scan:
@@ -45,21 +47,27 @@ def json_lines_format(
     *,
     required: Sequence[str] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
+    lists: Sequence[str] = (),
 ) -> JsonLinesFormat:
     """JSON lines.
 
     Args:
         columns: Names of keys, or a name for each key; ``translation.en`` is the key ``en`` of the
-            object ``translation`` where there is no key of that whole name.
+            object ``translation`` where there is no key of that whole name, and ``summaries.0`` the
+            first of the list ``summaries``.
         required: The columns that a row cannot be without; all by default.
         max_line_bytes: The longest line that is read, in bytes.
+        lists: Columns that stay lists of texts, written as JSON; a text there is a list of one.
 
     Raises:
-        UserError: A column is named by a position.
+        UserError: A column is named by a position, or ``lists`` names one that is none.
     """
     places = named_places(columns, "JSON lines")
+    unknown = next((name for name in lists if name not in places), None)
+    if unknown is not None:
+        raise UserError(f"lists: wanted names of columns ({', '.join(places)}), found {unknown!r}.")
     wanted = tuple(places) if required is None else tuple(required)
-    return JsonLinesFormat(places, wanted, max_line_bytes)
+    return JsonLinesFormat(places, wanted, max_line_bytes, tuple(lists))
 
 
 def named_places(
@@ -115,8 +123,10 @@ class _JsonScan(LineScan):
         return pick_row(found, self._layout)
 
 
-def pick_row(found: Mapping[str, Any], layout: RowFormat) -> Row | str:
+def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
     """The columns of an object, or what is wrong with it; a list of texts is one with spaces.
+
+    Those of ``layout.lists`` are written as JSON instead.
 
     >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
     >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
@@ -131,25 +141,34 @@ def pick_row(found: Mapping[str, Any], layout: RowFormat) -> Row | str:
         value = value_at(found, str(key))
         if value is None and name not in layout.required:
             value = ""
+        texts = value if isinstance(value, list) else [value]
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = " ".join(value)
         problem = problem_of(found, str(key), value)
         if problem is not None:
             return problem
+        if name in layout.lists and value:
+            value = json.dumps(texts, ensure_ascii=False)
         row.append(value)
     return layout.blank(tuple(row)) or tuple(row)
 
 
-def value_at(found: Mapping[str, Any], key: str) -> Any:
-    """What is at the key, or at a path of keys; None where there is nothing."""
+def value_at(found: Any, key: str) -> Any:
+    """What is at the key, or at a path of keys and places in lists; None where there is nothing."""
+    if isinstance(found, list):
+        first, _, rest = key.partition(".")
+        inner = found[int(first)] if first.isdecimal() and int(first) < len(found) else None
+        return value_at(inner, rest) if rest else inner
+    if not isinstance(found, Mapping):
+        return None
     if key in found or "." not in key:
         return found.get(key)
     first, _, rest = key.partition(".")
-    inner = found.get(first)
-    return value_at(inner, rest) if isinstance(inner, Mapping) else None
+    return value_at(found.get(first), rest)
 
 
 def problem_of(found: Mapping[str, Any], key: str, value: Any) -> str | None:
+    """What is wrong with a value that is to be a text; None where nothing is."""
     if value is None and key not in found:
         return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]
     if not isinstance(value, str):

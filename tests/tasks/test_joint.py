@@ -233,7 +233,7 @@ def test_settings_that_cannot_be_are_refused():
 def test_parameters_are_as_many_as_pytext_has(crf, count):
     class Words:
         class vocab_info:  # stands in for an attribute
-            size, pad_idx = 49, 0
+            size, pad_idx, unk_idx = 49, 0, 1
 
     # PyText counts an unknown intent and an unknown slot, and has no tags for beginnings.
     given = {"tokenizer": Words, "labels": range(8), "slots": list("abcdefg")}

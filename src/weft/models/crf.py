@@ -11,8 +11,8 @@ from weft.models.tag_schemes import TagScheme, allowed_transitions, tag_scheme
 __all__ = ["LinearChainCrf"]
 
 FORBIDDEN = -1e30
-"""The score of a transition that no answer has. No score of a network outweighs it; and it is finite
-in float32, over any length, so that labels of which no sequence can be right still give one."""
+"""The score of a transition that no answer has. No score of a network outweighs it; it is finite
+in float32 over any length, so that labels of which no sequence can be right still give one."""
 
 
 @final

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-__all__ = ["HasVocabInfo", "VocabInfo"]
+__all__ = ["HasVocabInfo", "HasWordVocabInfo", "VocabInfo", "WordVocabInfo"]
 
 
 class VocabInfo(Protocol):
@@ -24,5 +24,23 @@ class HasVocabInfo(Protocol):
 
     @property
     def vocab_info(self) -> VocabInfo:
+        """Facts about its vocabulary."""
+        ...
+
+
+class WordVocabInfo(VocabInfo, Protocol):
+    """The same of a vocabulary in which words can be missing."""
+
+    @property
+    def unk_idx(self) -> int:
+        """Id of the words that it has not."""
+        ...
+
+
+class HasWordVocabInfo(Protocol):
+    """Anything with a ``vocab_info`` that has an unknown word: a tokenizer."""
+
+    @property
+    def vocab_info(self) -> WordVocabInfo:
         """Facts about its vocabulary."""
         ...

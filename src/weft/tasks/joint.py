@@ -34,9 +34,8 @@ LOG = logging.getLogger("weft")
 class IntentSlots(ColumnsTask):
     """Gives a text an intent (the ingredient ``labels``) and slots (the ingredient ``slots``).
 
-    The module is called as ``module(words, lengths)``, or ``module(words, lengths, characters)``
-    where the recipe has characters, and gives scores of intents, :math:`(B,I)`, and of the tags of
-    words, :math:`(B,T,L)`. Where it has a conditional random field as its attribute ``crf``, loss
+    The module is called as ``module(words, lengths)``, with ``characters=`` where the recipe has
+    such, and gives scores of intents, :math:`(B,I)`, and of the tags of words, :math:`(B,T,L)`. Where it has a conditional random field as its attribute ``crf``, loss
     and answers are of whole sequences of tags.
 
     The loss of a text is the negative log probability of its frame: that of its intent and those of
@@ -113,10 +112,8 @@ class IntentSlots(ColumnsTask):
     @override
     def scores(self, batch: ColumnBatch) -> tuple[Tensor, Tensor]:
         """Scores of intents :math:`(B,I)` and of tags :math:`(B,T,L)`."""
-        inputs = [batch["words"], batch.lengths["words"]]
-        if "characters" in self.text.inputs:
-            inputs.append(batch["characters"])
-        intents, tags = self.module(*inputs)
+        beside = {role: batch[role] for role in self.text.inputs if role != "words"}
+        intents, tags = self.module(batch["words"], batch.lengths["words"], **beside)
         return intents.float(), tags.float()
 
     @override

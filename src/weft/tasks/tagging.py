@@ -38,9 +38,9 @@ LOG = logging.getLogger("weft")
 class WordTagging(ColumnsTask):
     """Gives each word of a text a label: parts of speech, names, fields.
 
-    The module is called as ``module(words, lengths)``, or ``module(words, lengths, characters)``
-    where the recipe has characters, and gives scores, :math:`(B,T,L)`. Where it has a conditional
-    random field as its attribute ``crf``, loss and answers are of whole sequences.
+    The module is called as ``module(words, lengths)``, with ``characters=`` where the recipe has
+    such, and gives scores, :math:`(B,T,L)`. Where it has a conditional random field as its
+    attribute ``crf``, loss and answers are of whole sequences.
     """
 
     class Config(ColumnsTask.Config):
@@ -129,10 +129,8 @@ class WordTagging(ColumnsTask):
     @override
     def scores(self, batch: ColumnBatch) -> Tensor:
         """Unnormalized scores of each word's labels. *Shape:* :math:`(B,T,L)`."""
-        inputs = [batch["words"], batch.lengths["words"]]
-        if "characters" in self.text.inputs:
-            inputs.append(batch["characters"])
-        out: Tensor = self.module(*inputs)
+        beside = {role: batch[role] for role in self.text.inputs if role != "words"}
+        out: Tensor = self.module(batch["words"], batch.lengths["words"], **beside)
         return out
 
     @override

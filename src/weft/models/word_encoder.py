@@ -1,0 +1,106 @@
+"""What models of words begin with: vectors of words, what is known beside them, an encoder."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.characters import CharacterCnn
+from weft.models.layers.dropout import Dropout
+from weft.models.layers.words import WordEmbedding
+from weft.models.vocabulary import HasWordVocabInfo, VocabInfo
+
+__all__ = ["WordEncoder"]
+
+
+class WordEncoder(Component, nn.Module):
+    """Base of models that say something of each word.
+
+    From words, and from what is known of them beside their ids, it makes a vector of each that
+    knows its text; a subclass scores what it likes with them.
+    """
+
+    class Config(BaseConfig):
+        """Settings that such models have in common."""
+
+        embedding: WordEmbedding.Config = WordEmbedding.Config()
+        """The words' vectors."""
+        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
+        """The vectors made of their characters, in a recipe that has an ingredient
+        ``characters``."""
+        encoder: SequenceEncoder.Config = LstmEncoder.Config()
+        """What makes each word's vector know its text."""
+        dropout: float = 0.4
+        """Probability of dropping a feature before and behind the encoder, in training."""
+        word_dropout: float = 0.0
+        """Probability of taking a word for the unknown one in training: what is left of it are its
+        characters and its neighbours, as of a word that training never saw."""
+        crf: bool = False
+        """Whether a conditional random field scores whole sequences of labels."""
+        constrained: bool = True
+        """Whether the random field's answers keep to the scheme of labels that mark spans: none
+        begins in its middle. Training does not look at it."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no probability."""
+            for name in ("dropout", "word_dropout"):
+                if not 0 <= (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
+
+    config: Any
+
+    def __init__(
+        self, config: Config, *, tokenizer: HasWordVocabInfo, characters: VocabInfo | None
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config, info = config, tokenizer.vocab_info
+        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
+        self.embedding: WordEmbedding = config.embedding.build(
+            vocabulary_size=info.size, pad_idx=self.pad_idx
+        )
+        self.characters: CharacterCnn | None = None
+        if characters is not None:
+            self.characters = config.character_cnn.build(
+                size=characters.size, pad_idx=characters.pad_idx
+            )
+        beside = [layer for layer in (self.characters,) if layer is not None]
+        dim = config.embedding.dim + sum(layer.out_dim for layer in beside)
+        self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
+        self.dropout = Dropout(config.dropout)
+
+    def states(self, words: Tensor, lengths: Tensor, *, characters: Tensor | None = None) -> Tensor:
+        """A vector of each word that knows its text.
+
+        Args:
+            words: Ids. *Shape:* :math:`(B,T)`.
+            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
+            characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
+
+        Returns:
+            Anything at padding. Texts without any word are read as one that is padding.
+            *Shape:* :math:`(B,T,H)`, :math:`(B,1,H)` of such texts.
+        """
+        empty = not words.shape[1]
+        words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
+        x = [self.embedding(self._hidden(words))]
+        if self.characters is not None and characters is not None:
+            pad = self.characters.pad_idx
+            spelled = F.pad(characters, (0, 0, 0, 1), value=pad) if empty else characters
+            x.append(self.characters(spelled))
+        # No encoder takes a text without a word: what it says of one is at padding.
+        states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
+        return states
+
+    def _hidden(self, words: Tensor) -> Tensor:
+        """Ids of which some are the unknown word's, in training. *Shape:* :math:`(B,T)`."""
+        share = self.config.word_dropout
+        if not (self.training and share):
+            return words
+        dropped = torch.rand(words.shape, device=words.device) < share
+        return words.masked_fill(dropped & (words != self.pad_idx), self.unk_idx)

@@ -42,6 +42,10 @@ experiments: Registry[Any] = Registry(
             ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
         ),
         **dict.fromkeys(
+            ("summarization/scitldr", "summarization/scitldr/local"),
+            "weft.recipes.experiments.summarization",
+        ),
+        **dict.fromkeys(
             (
                 f"tagging/{name}{size}"
                 for name in ("bilstm", "bilstm-crf", "ner", "transformer")
@@ -66,6 +70,7 @@ tasks: Registry[Any] = Registry(
         "pair_regression": "weft.tasks.pairs",
         "query_document_ranking": "weft.tasks.ranking",
         "semantic_parsing": "weft.tasks.parsing",
+        "summarization": "weft.tasks.summarization",
         "translation": "weft.tasks.translation",
         "word_tagging": "weft.tasks.tagging",
     },
@@ -154,6 +159,7 @@ labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
 dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
 slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.slots"})
 characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
+affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
 dictionaries: Registry[Any] = Registry(
     "dictionary",
     {"given": "weft.text.dictionary_given", "phrases": "weft.text.dictionary_phrases"},

@@ -95,7 +95,13 @@ def collate_columns(
             columns[role] = torch.from_numpy(np.asarray(values).astype(kind.dtype))
             continue
         if issubclass(kind.dtype, np.floating):
-            columns[role] = torch.from_numpy(_rectangle(column, rows).astype(kind.dtype))
+            box = _rectangle(column, rows).astype(kind.dtype)
+            box = (
+                box
+                if kind.width == 1
+                else box.reshape(len(rows), box.shape[1] // kind.width, kind.width)
+            )
+            columns[role] = torch.from_numpy(box)
         else:
             columns[role] = torch.from_numpy(_several(column.padded(rows, kind.pad), kind))
         lengths[role] = torch.from_numpy(column.bounds(rows)[1] // kind.width)

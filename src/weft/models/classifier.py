@@ -14,10 +14,11 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.layers.dictionary import DictionaryEmbedding
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import Pooling
-from weft.models.vocabulary import HasVocabInfo, VocabInfo
+from weft.models.vocabulary import HasSize, HasVocabInfo, VocabInfo
 
 __all__ = ["Classifier", "Regressor", "TextScores", "TextVector", "score_layers"]
 
@@ -35,6 +36,7 @@ class TextVector(nn.Module):
         encoder: Settings of the encoder.
         pooling: Settings of the pooling; None takes the encoder's own.
         vocab_info: Number of token ids, and the padding's.
+        dictionary: Makes vectors of what is known of words; None: nothing is.
     """
 
     def __init__(
@@ -44,20 +46,26 @@ class TextVector(nn.Module):
         pooling: Pooling.Config | None,
         *,
         vocab_info: VocabInfo,
+        dictionary: DictionaryEmbedding | None = None,
     ) -> None:
         super().__init__()
         self.embedding: WordEmbedding = embedding.build(
             vocabulary_size=vocab_info.size, pad_idx=vocab_info.pad_idx
         )
-        self.encoder: SequenceEncoder = encoder.build(dim=embedding.dim)
+        self.dictionary = dictionary
+        dim = embedding.dim + (0 if dictionary is None else dictionary.out_dim)
+        self.encoder: SequenceEncoder = encoder.build(dim=dim)
         chosen = encoder.default_pooling() if pooling is None else pooling
         self.pooling: Pooling = chosen.build(dim=self.encoder.out_dim)
         self.out_dim = self.pooling.out_dim
 
     @override
-    def forward(self, text: Tensor, lengths: Tensor) -> Tensor:
-        """*Shape:* ids :math:`(B,T)` and lengths :math:`(B)` to :math:`(B,H)`."""
-        states = self.encoder(self.embedding(text), lengths)
+    def forward(self, text: Tensor, lengths: Tensor, dictionary: Tensor | None = None) -> Tensor:
+        """*Shape:* ids :math:`(B,T)`, lengths :math:`(B)`, found :math:`(B,N,3)`: :math:`(B,H)`."""
+        x = self.embedding(text)
+        if self.dictionary is not None and dictionary is not None:
+            x = torch.cat([x, self.dictionary(dictionary, text.shape[1])], dim=-1)
+        states = self.encoder(x, lengths)
         out: Tensor = self.pooling(states, real_tokens(states, lengths))
         return out
 
@@ -82,6 +90,7 @@ class TextScores(Component, nn.Module):
     Args:
         config: The settings.
         vocab_info: Number of token ids, and the padding's.
+        dictionary: Makes vectors of what is known of words; None: nothing is.
         beside: Numbers of each row beside its text.
         out: How many numbers a text is given.
     """
@@ -112,32 +121,60 @@ class TextScores(Component, nn.Module):
 
     config: Config
 
-    def __init__(self, config: Config, *, vocab_info: VocabInfo, beside: int, out: int) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        vocab_info: VocabInfo,
+        dictionary: DictionaryEmbedding | None = None,
+        beside: int,
+        out: int,
+    ) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.text = TextVector(
-            config.embedding, config.encoder, config.pooling, vocab_info=vocab_info
+            config.embedding,
+            config.encoder,
+            config.pooling,
+            vocab_info=vocab_info,
+            dictionary=dictionary,
         )
         size = self.text.out_dim + beside
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
 
     @override
-    def forward(self, text: Tensor, lengths: Tensor, dense: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        text: Tensor,
+        lengths: Tensor,
+        dense: Tensor | None = None,
+        *,
+        dictionary: Tensor | None = None,
+    ) -> Tensor:
         """Scores texts.
 
         Args:
             text: Token ids. *Shape:* :math:`(B,T)`.
             lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
             dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
+            dictionary: What is known of words, as
+                :class:`~weft.models.layers.dictionary.DictionaryEmbedding` takes it, where the
+                model was made for such. *Shape:* :math:`(B,K,3)`.
 
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
-        vector = self.text(text, lengths)
+        vector = self.text(text, lengths, dictionary)
         if dense is not None:
             vector = torch.cat([vector, dense], dim=1)
         out: Tensor = self.scores(vector)
         return out
+
+
+def _kinds(
+    config: DictionaryEmbedding.Config, dictionary: HasSize | None
+) -> DictionaryEmbedding | None:
+    return None if dictionary is None else config.build(size=dictionary.size)
 
 
 @registries.models.register("classifier")
@@ -161,6 +198,11 @@ class Classifier(TextScores):
     class Config(TextScores.Config):
         """Settings of the classifier."""
 
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
+
+    config: Config
+
     def __init__(
         self,
         config: Config,
@@ -168,9 +210,15 @@ class Classifier(TextScores):
         tokenizer: HasVocabInfo,
         labels: Sized,
         dense: _HasDim | None = None,
+        dictionary: HasSize | None = None,
     ) -> None:
-        beside = 0 if dense is None else dense.dim
-        super().__init__(config, vocab_info=tokenizer.vocab_info, beside=beside, out=len(labels))
+        super().__init__(
+            config,
+            vocab_info=tokenizer.vocab_info,
+            dictionary=_kinds(config.dictionary_embedding, dictionary),
+            beside=0 if dense is None else dense.dim,
+            out=len(labels),
+        )
 
 
 @registries.models.register("regressor")
@@ -190,8 +238,23 @@ class Regressor(TextScores):
     class Config(TextScores.Config):
         """Settings of the regressor."""
 
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
+
+    config: Config
+
     def __init__(
-        self, config: Config, *, tokenizer: HasVocabInfo, dense: _HasDim | None = None
+        self,
+        config: Config,
+        *,
+        tokenizer: HasVocabInfo,
+        dense: _HasDim | None = None,
+        dictionary: HasSize | None = None,
     ) -> None:
-        beside = 0 if dense is None else dense.dim
-        super().__init__(config, vocab_info=tokenizer.vocab_info, beside=beside, out=1)
+        super().__init__(
+            config,
+            vocab_info=tokenizer.vocab_info,
+            dictionary=_kinds(config.dictionary_embedding, dictionary),
+            beside=0 if dense is None else dense.dim,
+            out=1,
+        )

@@ -9,7 +9,7 @@ from weft.config import registries
 from weft.models.crf import LinearChainCrf
 from weft.models.encoders.sequence import real_tokens
 from weft.models.poolings import MaxPooling, Pooling
-from weft.models.vocabulary import HasWordVocabInfo, VocabInfo
+from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 from weft.models.word_encoder import WordEncoder
 
 __all__ = ["IntentSlotModel"]
@@ -27,6 +27,7 @@ class IntentSlotModel(WordEncoder):
         crf: What joins the tags' scores to those of sequences; None: each word for itself.
 
     Example:
+        >>> import torch
         >>> from types import SimpleNamespace
         >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
         >>> given = {"tokenizer": tokenizer, "labels": range(8), "slots": list("abcdefg")}
@@ -55,8 +56,9 @@ class IntentSlotModel(WordEncoder):
         labels: Sized,
         slots: Sequence[str],
         characters: VocabInfo | None = None,
+        dictionary: HasSize | None = None,
     ) -> None:
-        super().__init__(config, tokenizer=tokenizer, characters=characters)
+        super().__init__(config, tokenizer=tokenizer, characters=characters, dictionary=dictionary)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
         self.tags = nn.Linear(self.encoder.out_dim, len(slots))
@@ -64,7 +66,12 @@ class IntentSlotModel(WordEncoder):
 
     @override
     def forward(
-        self, words: Tensor, lengths: Tensor, characters: Tensor | None = None
+        self,
+        words: Tensor,
+        lengths: Tensor,
+        characters: Tensor | None = None,
+        *,
+        dictionary: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Scores intents, and the tags of each word by itself; ``crf`` makes sequences of them.
 
@@ -72,12 +79,14 @@ class IntentSlotModel(WordEncoder):
             words: Ids. *Shape:* :math:`(B,T)`.
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
             characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
+            dictionary: What is known of words, where the model was made for such; see
+                :meth:`states`. *Shape:* :math:`(B,N,3)`.
 
         Returns:
             Unnormalized scores of intents :math:`(B,I)` and, anything at padding, of tags
             :math:`(B,T,L)`.
         """
-        states = self.states(words, lengths, characters=characters)
+        states = self.states(words, lengths, characters=characters, dictionary=dictionary)
         pooled = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
         intents: Tensor = self.intents(self.dropout(pooled))
         tags: Tensor = self.tags(self.dropout(states))

@@ -2,7 +2,16 @@
 
 from typing import Protocol
 
-__all__ = ["HasVocabInfo", "HasWordVocabInfo", "VocabInfo", "WordVocabInfo"]
+__all__ = ["HasSize", "HasVocabInfo", "HasWordVocabInfo", "VocabInfo", "WordVocabInfo"]
+
+
+class HasSize(Protocol):
+    """What a model needs to know of a dictionary."""
+
+    @property
+    def size(self) -> int:
+        """Number of its kinds, with that of padding, 0."""
+        ...
 
 
 class VocabInfo(Protocol):

@@ -12,9 +12,10 @@ from weft.errors import UserError
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.characters import CharacterCnn
+from weft.models.layers.dictionary import DictionaryEmbedding
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
-from weft.models.vocabulary import HasWordVocabInfo, VocabInfo
+from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 
 __all__ = ["WordEncoder"]
 
@@ -34,6 +35,8 @@ class WordEncoder(Component, nn.Module):
         character_cnn: CharacterCnn.Config = CharacterCnn.Config()
         """The vectors made of their characters, in a recipe that has an ingredient
         ``characters``."""
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each word's vector know its text."""
         dropout: float = 0.4
@@ -56,7 +59,12 @@ class WordEncoder(Component, nn.Module):
     config: Any
 
     def __init__(
-        self, config: Config, *, tokenizer: HasWordVocabInfo, characters: VocabInfo | None
+        self,
+        config: Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        characters: VocabInfo | None = None,
+        dictionary: HasSize | None = None,
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
@@ -69,18 +77,31 @@ class WordEncoder(Component, nn.Module):
             self.characters = config.character_cnn.build(
                 size=characters.size, pad_idx=characters.pad_idx
             )
-        beside = [layer for layer in (self.characters,) if layer is not None]
+        self.dictionary: DictionaryEmbedding | None = None
+        if dictionary is not None:
+            self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
+        beside = [layer for layer in (self.characters, self.dictionary) if layer is not None]
         dim = config.embedding.dim + sum(layer.out_dim for layer in beside)
         self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
         self.dropout = Dropout(config.dropout)
 
-    def states(self, words: Tensor, lengths: Tensor, *, characters: Tensor | None = None) -> Tensor:
+    def states(
+        self,
+        words: Tensor,
+        lengths: Tensor,
+        *,
+        characters: Tensor | None = None,
+        dictionary: Tensor | None = None,
+    ) -> Tensor:
         """A vector of each word that knows its text.
 
         Args:
             words: Ids. *Shape:* :math:`(B,T)`.
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
             characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
+            dictionary: What is known of words, as
+                :class:`~weft.models.layers.dictionary.DictionaryEmbedding` takes it, where the
+                model was made for such. *Shape:* :math:`(B,N,3)`.
 
         Returns:
             Anything at padding. Texts without any word are read as one that is padding.
@@ -93,6 +114,8 @@ class WordEncoder(Component, nn.Module):
             pad = self.characters.pad_idx
             spelled = F.pad(characters, (0, 0, 0, 1), value=pad) if empty else characters
             x.append(self.characters(spelled))
+        if self.dictionary is not None and dictionary is not None:
+            x.append(self.dictionary(dictionary, words.shape[1]))
         # No encoder takes a text without a word: what it says of one is at padding.
         states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
         return states

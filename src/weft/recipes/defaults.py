@@ -15,6 +15,7 @@ from weft.runtime.experiment import Experiment
 from weft.tasks.translation import Translation
 from weft.text.characters import Characters
 from weft.text.columns.number import Numbers
+from weft.text.dictionary import Dictionary
 from weft.training.callbacks import Callback
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
@@ -34,6 +35,11 @@ def dense() -> Numbers | None:
 
 def characters() -> Characters | None:
     """Characters of words: none. ``characters.type=fitted`` takes those of the column ``words``."""
+    return None
+
+
+def dictionary() -> Dictionary | None:
+    """What is known of words: nothing. ``dictionary.type=phrases`` takes a file of phrases."""
     return None
 
 

@@ -21,6 +21,7 @@ from weft.tasks.task import Loss, Outputs
 from weft.text.classification import ClassificationText, Classified, LabelText
 from weft.text.columns.label import LabelsColumn
 from weft.text.columns.number import Numbers
+from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.tokenizer import Tokenizer
 
@@ -133,8 +134,8 @@ class LabelTask(ColumnsTask):
 class DocumentClassification(LabelTask):
     """Gives texts a label, or with ``labels.multiple`` any number of labels.
 
-    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
-    rows have numbers (an ingredient ``dense``), and gives scores, :math:`(B,L)`.
+    The module is called as ``module(text, lengths)``, with ``dense=`` and ``dictionary=`` where the
+    recipe has such, and gives scores, :math:`(B,L)`.
     """
 
     class Config(LabelTask.Config):
@@ -153,19 +154,23 @@ class DocumentClassification(LabelTask):
         tokenizer: Tokenizer,
         labels: Labels,
         dense: Numbers | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         text = ClassificationText(
-            tokenizer, labels, column=config.column, max_length=config.max_length, dense=dense
+            tokenizer,
+            labels,
+            column=config.column,
+            max_length=config.max_length,
+            dense=dense,
+            dictionary=dictionary,
         )
         super().__init__(config, module=module, text=text, labels=labels)
 
     @override
     def scores(self, batch: ColumnBatch) -> Tensor:
         """Unnormalized scores of the labels. *Shape:* :math:`(B,L)`."""
-        inputs = [batch["text"], batch.lengths["text"]]
-        if "dense" in self.text.inputs:
-            inputs.append(batch["dense"])
-        out: Tensor = self.module(*inputs)
+        beside = {role: batch[role] for role in self.text.inputs if role != "text"}
+        out: Tensor = self.module(batch["text"], batch.lengths["text"], **beside)
         return out
 
 

@@ -20,6 +20,7 @@ from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
 from weft.text.characters import Characters
+from weft.text.dictionary import Dictionary
 from weft.text.intent_slot import Frame, IntentSlotText
 from weft.text.labels import Labels
 from weft.text.slots import Slots
@@ -34,9 +35,10 @@ LOG = logging.getLogger("weft")
 class IntentSlots(ColumnsTask):
     """Gives a text an intent (the ingredient ``labels``) and slots (the ingredient ``slots``).
 
-    The module is called as ``module(words, lengths)``, with ``characters=`` where the recipe has
-    such, and gives scores of intents, :math:`(B,I)`, and of the tags of words, :math:`(B,T,L)`. Where it has a conditional random field as its attribute ``crf``, loss
-    and answers are of whole sequences of tags.
+    The module is called as ``module(words, lengths)``, with ``characters=`` and ``dictionary=``
+    where the recipe has such, and gives scores of intents, :math:`(B,I)`, and of the tags of words,
+    :math:`(B,T,L)`. Where it has a conditional random field as its attribute ``crf``, loss and
+    answers are of whole sequences of tags.
 
     The loss of a text is the negative log probability of its frame: that of its intent and those of
     all its tags.
@@ -75,6 +77,7 @@ class IntentSlots(ColumnsTask):
         labels: Labels,
         slots: Slots,
         characters: Characters | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
         self.text = IntentSlotText(
@@ -84,6 +87,7 @@ class IntentSlots(ColumnsTask):
             column=config.column,
             max_length=config.max_length,
             characters=characters,
+            dictionary=dictionary,
         )
 
     @property

@@ -17,6 +17,7 @@ from weft.metrics.streaming import Mean
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.task import Loss, Outputs
 from weft.text.columns.number import NumberColumn, Numbers
+from weft.text.dictionary import Dictionary
 from weft.text.regression import Estimated, NumberText, RegressionText
 from weft.text.tokenizer import Tokenizer
 
@@ -95,8 +96,8 @@ class NumberTask(ColumnsTask):
 class DocumentRegression(NumberTask):
     """Gives texts a number; answers and metrics are in the units of the training data.
 
-    The module is called as ``module(text, lengths)``, or ``module(text, lengths, dense)`` where
-    rows have numbers (an ingredient ``dense``), and gives one number a row, :math:`(B,1)`.
+    The module is called as ``module(text, lengths)``, with ``dense=`` and ``dictionary=`` where the
+    recipe has such, and gives one number a row, :math:`(B,1)`.
     """
 
     class Config(NumberTask.Config):
@@ -115,6 +116,7 @@ class DocumentRegression(NumberTask):
         module: torch.nn.Module,
         tokenizer: Tokenizer,
         dense: Numbers | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
         self.text = RegressionText(
@@ -123,13 +125,12 @@ class DocumentRegression(NumberTask):
             column=config.column,
             max_length=config.max_length,
             dense=dense,
+            dictionary=dictionary,
         )
 
     @override
     def scores(self, batch: ColumnBatch) -> Tensor:
         """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
-        inputs = [batch["text"], batch.lengths["text"]]
-        if "dense" in self.text.inputs:
-            inputs.append(batch["dense"])
-        out: Tensor = self.module(*inputs)
+        beside = {role: batch[role] for role in self.text.inputs if role != "text"}
+        out: Tensor = self.module(batch["text"], batch.lengths["text"], **beside)
         return out.squeeze(1).float()

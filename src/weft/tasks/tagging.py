@@ -23,6 +23,7 @@ from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
 from weft.text.characters import Characters
+from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.slots import places_of
 from weft.text.tagging import Tagged, TaggedSpan, TaggingText
@@ -38,9 +39,9 @@ LOG = logging.getLogger("weft")
 class WordTagging(ColumnsTask):
     """Gives each word of a text a label: parts of speech, names, fields.
 
-    The module is called as ``module(words, lengths)``, with ``characters=`` where the recipe has
-    such, and gives scores, :math:`(B,T,L)`. Where it has a conditional random field as its
-    attribute ``crf``, loss and answers are of whole sequences.
+    The module is called as ``module(words, lengths)``, with ``characters=`` and ``dictionary=``
+    where the recipe has such, and gives scores, :math:`(B,T,L)`. Where it has a conditional random
+    field as its attribute ``crf``, loss and answers are of whole sequences.
     """
 
     class Config(ColumnsTask.Config):
@@ -77,6 +78,7 @@ class WordTagging(ColumnsTask):
         tokenizer: Tokenizer,
         labels: Labels,
         characters: Characters | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
         self.text = TaggingText(
@@ -85,6 +87,7 @@ class WordTagging(ColumnsTask):
             column=config.column,
             max_length=config.max_length,
             characters=characters,
+            dictionary=dictionary,
         )
         self.scheme = _scheme(config.scheme, labels)
         if isinstance(self.crf, LinearChainCrf):

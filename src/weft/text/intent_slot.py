@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from weft.errors import UserError
 from weft.text.characters import Characters
+from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
 from weft.text.columns.label import LabelColumn
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import Slots, SlotSpan, places_of, text_of
@@ -84,6 +86,7 @@ class IntentSlotText(ColumnsText):
         column: The column of the text.
         max_length: Most words of a text; None is no limit.
         characters: The known characters; None: a word is known by its id alone.
+        dictionary: What is known of words; None: nothing is.
 
     Raises:
         UserError: The intents are several a row, or the characters are those of another column.
@@ -94,10 +97,11 @@ class IntentSlotText(ColumnsText):
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "words": (WordsColumn,),
         "characters": (CharactersColumn,),
+        "dictionary": (DictionaryColumn,),
         "label": (LabelColumn,),
         "slots": (SlotsColumn,),
     }
-    optional = frozenset({"characters"})
+    optional = frozenset({"characters", "dictionary"})
 
     def __init__(
         self,
@@ -108,6 +112,7 @@ class IntentSlotText(ColumnsText):
         column: str = "text",
         max_length: int | None = None,
         characters: Characters | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         inputs: dict[str, Any] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
         if characters is not None:
@@ -117,6 +122,8 @@ class IntentSlotText(ColumnsText):
                     f"The characters must be those of the words in '{column}', but are of "
                     f"'{characters.column}': set characters.column={column}."
                 )
+        if dictionary is not None:
+            inputs["dictionary"] = dictionary_column(dictionary, column=column, text="words")
         if labels.multiple:
             raise UserError("A text has one intent: labels.multiple must be false.")
         self.column, self.labels, self.slots = column, labels, slots
@@ -210,10 +217,12 @@ class IntentSlotText(ColumnsText):
         columns = cls.load_columns(folder, settings)
         words, label, slots = columns["words"], columns["label"], columns["slots"]
         characters = columns.get("characters")
+        dictionary = columns.get("dictionary")
         assert isinstance(words, WordsColumn)
         assert isinstance(label, LabelColumn)
         assert isinstance(slots, SlotsColumn)
         assert characters is None or isinstance(characters, CharactersColumn)
+        assert dictionary is None or isinstance(dictionary, DictionaryColumn)
         return cls(
             words.tokenizer,
             label.labels,
@@ -221,4 +230,5 @@ class IntentSlotText(ColumnsText):
             column=words.name,
             max_length=words.limit,
             characters=None if characters is None else characters.characters,
+            dictionary=None if dictionary is None else dictionary.dictionary,
         )

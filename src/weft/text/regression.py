@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
+from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.path import ColumnsText
+from weft.text.columns.words import WordsColumn
+from weft.text.dictionary import Dictionary
 from weft.text.paths import text_paths
 from weft.text.tokenizer import Tokenizer
 
@@ -64,15 +67,20 @@ class RegressionText(NumberText):
         number: The column of the number.
         max_length: Most tokens of a text; None is no limit.
         dense: Numbers beside the text; None: there are none.
+        dictionary: What is known of words; None: nothing is.
+
+    Raises:
+        UserError: There is a dictionary, but the tokenizer's tokens are no words.
     """
 
     kind = "regression"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "text": (TextColumn,),
         "dense": (NumbersColumn,),
+        "dictionary": (DictionaryColumn,),
         "number": (NumberColumn,),
     }
-    optional = frozenset({"dense"})
+    optional = frozenset({"dense", "dictionary"})
 
     def __init__(
         self,
@@ -82,10 +90,14 @@ class RegressionText(NumberText):
         column: str = "text",
         max_length: int | None = None,
         dense: Numbers | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         inputs: dict[str, Any] = {"text": TextColumn(column, tokenizer, limit=max_length)}
         if dense is not None:
             inputs["dense"] = NumbersColumn(dense.column, dense)
+        if dictionary is not None:
+            WordsColumn(column, tokenizer)  # refuses tokens that are no words
+            inputs["dictionary"] = dictionary_column(dictionary, column=column, text="text")
         super().__init__(inputs, {"number": number})
 
     @classmethod
@@ -93,13 +105,16 @@ class RegressionText(NumberText):
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "RegressionText":
         columns = cls.load_columns(folder, settings)
         text, number, dense = columns["text"], columns["number"], columns.get("dense")
+        dictionary = columns.get("dictionary")
         assert isinstance(text, TextColumn)
         assert isinstance(number, NumberColumn)
         assert dense is None or isinstance(dense, NumbersColumn)
+        assert dictionary is None or isinstance(dictionary, DictionaryColumn)
         return cls(
             text.tokenizer,
             number,
             column=text.name,
             max_length=text.limit,
             dense=None if dense is None else dense.numbers,
+            dictionary=None if dictionary is None else dictionary.dictionary,
         )

@@ -11,9 +11,11 @@ from typing_extensions import override
 
 from weft.errors import DataError, UserError
 from weft.text.characters import Characters
+from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.tags import TagsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.paths import Encoded, text_paths
 from weft.text.tokenizer import Tokenizer
@@ -75,6 +77,7 @@ class TaggingText(ColumnsText):
         column: The column of the words.
         max_length: Most words of a row; None is no limit.
         characters: The known characters; None: a word is known by its id alone.
+        dictionary: What is known of words; None: nothing is.
 
     Raises:
         UserError: The characters are those of another column.
@@ -85,9 +88,10 @@ class TaggingText(ColumnsText):
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "words": (WordsColumn,),
         "characters": (CharactersColumn,),
+        "dictionary": (DictionaryColumn,),
         "tags": (TagsColumn,),
     }
-    optional = frozenset({"characters"})
+    optional = frozenset({"characters", "dictionary"})
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class TaggingText(ColumnsText):
         column: str = "words",
         max_length: int | None = None,
         characters: Characters | None = None,
+        dictionary: Dictionary | None = None,
     ) -> None:
         inputs: dict[str, Any] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
         if characters is not None:
@@ -106,6 +111,8 @@ class TaggingText(ColumnsText):
                     f"The characters must be those of the words in '{column}', but are of "
                     f"'{characters.column}': set characters.column={column}."
                 )
+        if dictionary is not None:
+            inputs["dictionary"] = dictionary_column(dictionary, column=column, text="words")
         self.tags = TagsColumn(labels)
         super().__init__(inputs, {"tags": self.tags})
 
@@ -147,13 +154,16 @@ class TaggingText(ColumnsText):
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggingText":
         columns = cls.load_columns(folder, settings)
         words, tags, characters = columns["words"], columns["tags"], columns.get("characters")
+        dictionary = columns.get("dictionary")
         assert isinstance(words, WordsColumn)
         assert isinstance(tags, TagsColumn)
         assert characters is None or isinstance(characters, CharactersColumn)
+        assert dictionary is None or isinstance(dictionary, DictionaryColumn)
         return cls(
             words.tokenizer,
             tags.labels,
             column=words.name,
             max_length=words.limit,
             characters=None if characters is None else characters.characters,
+            dictionary=None if dictionary is None else dictionary.dictionary,
         )

@@ -10,6 +10,7 @@ import pytest
 from weft.errors import DataError
 from weft.text.characters import Characters
 from weft.text.columns.column import Column, load_column
+from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.label import LabelColumn, LabelsColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
@@ -17,6 +18,8 @@ from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.tags import TagsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
 from weft.text.description import SavedTextError
+from weft.text.dictionary_given import GivenKinds
+from weft.text.dictionary_phrases import Phrases
 from weft.text.labels import Labels
 from weft.text.slots import Slots
 from weft.text.words import WordTokenizer
@@ -58,6 +61,22 @@ CASES = {
         ["O B-time I-time", "", ["B-day"]],
         [[0, 1, 2], [], [3]],
         "O B-eggs O",
+    ),
+    "phrases": Case(
+        PhrasesColumn(Phrases([("city", "New York"), ("song", "new york")], column="c")),
+        ["to New York", "", ["York"]],
+        [[1, 1, 1, 1, 2, 1, 2, 1, 1, 2, 2, 1], [], []],
+        7,
+    ),
+    "given_kinds": Case(
+        GivenKindsColumn(GivenKinds(["drink", "song"], column="c"), text="words"),
+        [
+            '[{"tokenIdx": 3, "features": {"song": 0.5, "x": 1}}]',
+            "",
+            [{"tokenIdx": 0, "features": {"drink": 2}}],
+        ],
+        [[3, 2, 0.5], [], [0, 1, 2]],
+        "[{tokenIdx: 1}]",
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
     "numbers": Case(

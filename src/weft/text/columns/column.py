@@ -17,11 +17,17 @@ __all__ = ["Column", "columns", "load_column", "texts_of"]
 columns: Registry[Any] = Registry(
     "column",
     {
+        "affixes": "weft.text.columns.affixes",
+        "answers": "weft.text.columns.question",
         "characters": "weft.text.columns.words",
+        "given_kinds": "weft.text.columns.dictionary",
         "label": "weft.text.columns.label",
         "labels": "weft.text.columns.label",
+        "matches": "weft.text.columns.question",
         "number": "weft.text.columns.number",
         "numbers": "weft.text.columns.number",
+        "passage": "weft.text.columns.question",
+        "phrases": "weft.text.columns.dictionary",
         "slots": "weft.text.columns.slots",
         "tags": "weft.text.columns.tags",
         "text": "weft.text.columns.ids",
@@ -89,6 +95,31 @@ class Column(ABC):
     @abstractmethod
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Column":
         """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's."""
+
+    def check(  # noqa: B027  # most columns fit any others
+        self, encoded: Mapping[str, Ragged], kinds: Mapping[str, "Column"]
+    ) -> None:
+        """Refuses rows in which this column does not fit another one.
+
+        Args:
+            encoded: All columns by their role, not cut.
+            kinds: What each is.
+
+        Raises:
+            DataError: It does not; names the row (from 0) and the columns.
+        """
+
+    def cut(self, encoded: Ragged, limit: int) -> Ragged:
+        """Encoded rows without what is behind the first ``limit`` places of each.
+
+        Args:
+            encoded: What ``encode`` gave.
+            limit: Places, 1 or more.
+        """
+        lengths, most = encoded.lengths, limit * self.width
+        position = np.arange(len(encoded.values)) - np.repeat(encoded.offsets[:-1], lengths)
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)
+        return Ragged(encoded.values[position < most], offsets)
 
     def save(self, folder: Path) -> None:
         """Writes all that ``load_column`` needs into ``folder``, as data."""

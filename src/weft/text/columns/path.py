@@ -11,7 +11,6 @@ from weft.errors import DataError, UserError
 from weft.text.columns.column import Column, load_column
 from weft.text.description import SavedTextError, write_description
 from weft.text.paths import DESCRIPTION, Encoded, TextPath
-from weft.text.ragged import Ragged
 
 __all__ = ["ColumnsText"]
 
@@ -84,6 +83,8 @@ class ColumnsText(TextPath):
             if column.limit is not None:
                 over |= made.lengths > column.limit
             encoded[role] = made
+        for role in encoded:
+            self.all[role].check(encoded, self.all)
         found = Encoded(encoded, np.flatnonzero(over))
         return self.cut(found) if truncate else found
 
@@ -93,7 +94,7 @@ class ColumnsText(TextPath):
         for role, column in encoded.items():
             limit = kinds[self.leading or role].limit
             if limit is not None:
-                cut[role] = _cut(column, limit * kinds[role].width)
+                cut[role] = kinds[role].cut(column, limit)
         return Encoded(cut, np.zeros(0, np.int64))
 
     @override
@@ -145,15 +146,3 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
         number = next(i for i, row in enumerate(rows) if name not in row)
         has = ", ".join(map(str, rows[number])) or "none"
         raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.") from None
-
-
-def _cut(rows: Ragged, limit: int) -> Ragged:
-    """The first ``limit`` numbers of each row.
-
-    >>> _cut(Ragged.from_lists([[5, 6, 7], [8]]), 2).values.tolist()
-    [5, 6, 8]
-    """
-    lengths = rows.lengths
-    position = np.arange(len(rows.values)) - np.repeat(rows.offsets[:-1], lengths)
-    offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, limit))]).astype(np.int64)
-    return Ragged(rows.values[position < limit], offsets)

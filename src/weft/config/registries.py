@@ -160,6 +160,7 @@ dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
 slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.slots"})
 characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
 affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
+affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
 dictionaries: Registry[Any] = Registry(
     "dictionary",
     {"given": "weft.text.dictionary_given", "phrases": "weft.text.dictionary_phrases"},

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from weft.errors import DataError
+from weft.text.affixes import Affixes
 from weft.text.characters import Characters
+from weft.text.columns.affixes import AffixesColumn
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.ids import TextColumn
@@ -48,6 +50,12 @@ CASES = {
         CharactersColumn(Characters("dog", length=4, column="c")),
         ["dog Go", [], ["x"]],
         [[2, 4, 6, 3, 2, 1, 5, 3], [], [2, 1, 3, 0]],
+        7,
+    ),
+    "affixes": Case(
+        AffixesColumn(Affixes([["g"], ["xx", "Xx"]], prefixes=[], suffixes=[1], column="c")),
+        ["dog Go", [], ["x"]],
+        [[3, 4, 1, 5], [], [1, 2]],
         7,
     ),
     "tags": Case(

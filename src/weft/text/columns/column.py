@@ -18,6 +18,7 @@ columns: Registry[Any] = Registry(
     "column",
     {
         "affixes": "weft.text.columns.affixes",
+        "affixes": "weft.text.columns.affixes",
         "answers": "weft.text.columns.question",
         "characters": "weft.text.columns.words",
         "given_kinds": "weft.text.columns.dictionary",

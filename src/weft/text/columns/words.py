@@ -1,10 +1,11 @@
 """Columns of words: an id for each, and its characters beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
@@ -16,7 +17,7 @@ from weft.text.tokenizer import Tokenizer, load_tokenizer
 from weft.text.words import Split, WordTokenizer
 from weft.text.words_in import words_in
 
-__all__ = ["CharactersColumn", "WordsColumn"]
+__all__ = ["CharactersColumn", "WordsColumn", "table_of_words"]
 
 
 @columns.register("words")
@@ -133,13 +134,7 @@ class CharactersColumn(Column):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
-        # Each different word is spelled once: a corpus has ten times as many words as words differ.
-        places: dict[str, int] = {}
-        at = [places.setdefault(word, len(places)) for row in rows for word in row]
-        table = self.characters.table([*places])
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * self.width
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return Ragged(table[np.array(at, dtype=np.int64)].reshape(-1), offsets)
+        return table_of_words(rows, self.characters.table, width=self.width)
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -155,3 +150,30 @@ class CharactersColumn(Column):
             return cls(Characters(map(str, known), length=length, column=settings["name"]))
         except UserError as error:
             raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+
+
+def table_of_words(
+    rows: Sequence[Sequence[str]],
+    table: Callable[[Sequence[str]], NDArray[np.int32]],
+    *,
+    width: int,
+) -> Ragged:
+    """What a table says of each word, one word behind the other.
+
+    Args:
+        rows: The words of each row.
+        table: From words to their numbers. *Shape:* ``[words, width]``.
+        width: Numbers of a word.
+
+    Example:
+        >>> table_of_words([["a", "bc"], []], lambda ws: np.array([[len(w)] for w in ws]), width=1)[
+        ...     0
+        ... ]
+        array([1, 2])
+    """
+    # Each different word is asked for once: a corpus has ten times as many words as words differ.
+    places: dict[str, int] = {}
+    at = [places.setdefault(word, len(places)) for row in rows for word in row]
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * width
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Ragged(table([*places])[np.array(at, dtype=np.int64)].reshape(-1), offsets)

@@ -1,4 +1,5 @@
 import random
+from typing import Any
 
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
@@ -28,16 +29,38 @@ def test_the_numbers_are_those_of_rouge_score(most: int) -> None:
         assert metric.compute() == {kind: expected[kind].fmeasure for kind in KINDS}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_kind_chooses_the_reference_of_all(kind: str) -> None:
+    chance = random.Random(kind)
+    scorer = RougeScorer(KINDS)
+    for _ in range(20):
+        given, right = text(chance, 12), [text(chance, 12) for _ in range(3)]
+        every = [scorer.score(one, given) for one in right]
+        best = max(every, key=lambda scores: scores[kind].fmeasure)
+        metric = Rouge(chosen_by=kind)  # type: ignore[arg-type]
+        metric.update([given], [right])
+        assert metric.compute() == {kind: best[kind].fmeasure for kind in KINDS}
+    with pytest.raises(MetricError, match="counts with the settings"):
+        Rouge(chosen_by=kind).merge(Rouge())  # type: ignore[arg-type]
+
+
 def test_a_corpus_is_the_mean_of_its_rows() -> None:
     metric = Rouge(["rougeL", "rouge1"])
     metric.update(["a b", ""], [["a b"], ["a"]])
     assert metric.compute() == {"rougeL": 0.5, "rouge1": 0.5}
 
 
-@pytest.mark.parametrize(("kinds", "found"), [(["rouge3"], "'rouge3'"), ([], "none")])
-def test_unknown_kinds(kinds: list[str], found: str) -> None:
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"kinds": ["rouge3"]}, "'rouge3'"),
+        ({"kinds": []}, "none"),
+        ({"chosen_by": "rouge9"}, "'rouge9'"),
+    ],
+)
+def test_unknown_kinds(settings: dict[str, Any], found: str) -> None:
     with pytest.raises(MetricError) as error:
-        Rouge(kinds)  # type: ignore[arg-type]
+        Rouge(**settings)
     assert str(error.value) == (
         f"The kinds of ROUGE are rouge1, rouge2, rougeL, rougeLsum, but given is {found}."
     )

@@ -31,11 +31,14 @@ class Rouge(Averaged):
     """Generated texts against one or more references each: the mean F1 of each kind, from 0 to 1.
 
     Words are runs of ``a``-``z`` and digits in lower case: other letters separate them, so it is a
-    measure for English. Each kind takes a row's best reference. ``rougeLsum`` takes the lines of a
-    text as its sentences: put each on a line of its own.
+    measure for English. Each kind takes a row's best reference, or all take the one that is best by
+    ``chosen_by``. ``rougeLsum`` takes the lines of a text as its sentences: put each on a line of
+    its own.
 
     Args:
         kinds: What to measure.
+        chosen_by: The kind that chooses the reference of all; SciTLDR is scored so, by ``rouge1``
+            (Cachola et al. 2020).
 
     Raises:
         MetricError: No kind, or one that is unknown.
@@ -48,13 +51,19 @@ class Rouge(Averaged):
     """
 
     def __init__(
-        self, kinds: Sequence[RougeKind] = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+        self,
+        kinds: Sequence[RougeKind] = ("rouge1", "rouge2", "rougeL", "rougeLsum"),
+        *,
+        chosen_by: RougeKind | None = None,
     ) -> None:
-        unknown = [kind for kind in kinds if kind not in _SCORES]
+        asked = [*kinds, *([chosen_by] if chosen_by is not None else [])]
+        unknown = [kind for kind in asked if kind not in _SCORES]
         if unknown or not kinds:
             found = repr(unknown[0]) if unknown else "none"
             raise MetricError(f"The kinds of ROUGE are {', '.join(_SCORES)}, but given is {found}.")
-        super().__init__(dict.fromkeys(kinds, "higher"))
+        settings = {} if chosen_by is None else {"chosen_by": chosen_by}
+        super().__init__(dict.fromkeys(kinds, "higher"), settings)
+        self._choose = None if chosen_by is None else _SCORES[chosen_by]
 
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
@@ -69,6 +78,9 @@ class Rouge(Averaged):
         """
         for text, right in with_references(self, texts, references):
             given, wanted = _Text.read(text), [_Text.read(reference) for reference in right]
+            if self._choose is not None:
+                scores = [self._choose(one, given) for one in wanted]
+                wanted = [wanted[scores.index(max(scores))]]
             for kind in self.directions():
                 self.add(kind, max(_SCORES[kind](one, given) for one in wanted))
 

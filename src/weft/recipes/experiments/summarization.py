@@ -1,0 +1,66 @@
+"""Experiments of summarization; set ``train_data.path`` and ``valid_data.path``."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_pairs import TextPairs
+from weft.models.transformer import Transformer
+from weft.tasks.summarization import Summarization
+from weft.text.fitted import FittedTokenizer
+from weft.training.loop import Trainer
+from weft.training.optimizers import AdamW
+from weft.training.progress import Every
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = ["summarization_scitldr", "summarization_scitldr_local"]
+
+LONGEST = 1024
+"""Pieces of a text at most; of SciTLDR's abstracts the longest have 637."""
+
+
+@register_experiment("summarization/scitldr")
+def summarization_scitldr() -> Recipe:
+    """Abstracts to one sentence (SciTLDR, Cachola et al. 2020), each with several references."""
+    return Recipe(
+        doc="Train a Transformer that gives the abstract of a paper one sentence.",
+        train_data=TextPairs.Config(
+            path=Path("data/scitldr/train.jsonl"),
+            columns={"source": "source", "target": "target.0", "references": "target"},
+            lists=("references",),
+            max_tokens=8192,
+        ),
+        valid_data=like("train_data", path=Path("data/scitldr/dev.jsonl"), shuffle=False),
+        tokenizer=FittedTokenizer.Config(vocab_size=8000, columns=("source", "target")),
+        model=Transformer.Config(
+            dim=128,
+            num_encoder_layers=2,
+            num_decoder_layers=2,
+            num_heads=4,
+            ffn_dim=512,
+            dropout=0.2,
+            max_length=LONGEST,
+        ),
+        task=Summarization.Config(max_source_length=LONGEST),
+        optimizer=AdamW.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=200),
+        trainer=Trainer.Config(
+            max_steps=1200,
+            evaluate_every=Every(400, "steps"),
+            selection=Selection.Config(metric="rouge1"),
+        ),
+    )
+
+
+@register_experiment("summarization/scitldr/local")
+def summarization_scitldr_local() -> Recipe:
+    """``summarization/scitldr`` in seconds."""
+    recipe = summarization_scitldr()
+    made = dict(recipe.ingredients)
+    made["tokenizer"] = replace(made["tokenizer"], vocab_size=300)
+    sizes = {"dim": 32, "num_heads": 2, "ffn_dim": 64}
+    made["model"] = replace(made["model"], num_encoder_layers=1, num_decoder_layers=1, **sizes)
+    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
+    made["trainer"] = replace(made["trainer"], max_steps=20, evaluate_every=Every(20, "steps"))
+    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)

@@ -1,0 +1,137 @@
+"""Summarization: a text to a short one, judged by ROUGE against one or more references."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.errors import DataError
+from weft.exported.answers import Translated
+from weft.metrics.metric import Metric
+from weft.metrics.rouge import Rouge
+from weft.models.decoding import Decoding
+from weft.tasks.row_batches import RowBatches
+from weft.tasks.scored_text import ScoredText
+from weft.tasks.task import Batches, Row
+
+__all__ = ["Summarization"]
+
+REFERENCES = "references"
+"""The column of all right summaries of a row."""
+
+
+@registries.tasks.register("summarization")
+class Summarization(ScoredText):
+    """Summarizes text; evaluated by its loss, and by ROUGE-1, -2 and -L of generated summaries.
+
+    A row's ``target`` is what is learned, and the loss is of it. Where rows have a column
+    ``references``, a list of texts or one written as JSON, an answer is scored against that of them
+    which it shares most words with (``rouge1``); else against the target. Prediction also takes a
+    ``source`` that is a list of sentences.
+    """
+
+    class Config(ScoredText.Config):
+        """Settings of the task."""
+
+        decoding: Decoding = Decoding(
+            beam_size=4, max_length_a=0.0, max_length_b=100, no_repeat_ngram=3
+        )
+        """How answers are searched. A summary is short however long its text is, and repeats
+        nothing."""
+
+    config: Config
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """As :meth:`ScoredText.batches`; those for evaluation have references as lists.
+
+        Raises:
+            DataError: A row's references are no list of texts; it names the row.
+        """
+        batches = super().batches(data, train=train, seed=seed)
+        if not train and isinstance(batches, RowBatches):
+            batches.rows = with_lists(batches.rows)
+        return batches
+
+    @override
+    def text_metrics(self) -> dict[str, Metric]:
+        """ROUGE as SciTLDR is scored: the reference that is best by ROUGE-1 counts."""
+        return {"rouge": Rouge(("rouge1", "rouge2", "rougeL"), chosen_by="rouge1")}
+
+    @override
+    def score(
+        self,
+        metrics: Mapping[str, Metric],
+        texts: Sequence[str],
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds summaries."""
+        references = [example.get(REFERENCES) or [example["target"]] for example in examples]
+        metrics["rouge"].update(texts, references)
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Translated]:
+        """As :meth:`Seq2Seq.predict`; a ``source`` may be a list of sentences."""
+        return super().predict([joined(row) for row in rows])
+
+    @override
+    def check(self, row: Row) -> None:
+        """As :meth:`Seq2Seq.check`; a ``source`` may be a list of sentences."""
+        super().check(joined(row))
+
+
+def joined(row: Row) -> Row:
+    """The row with its source as one text, where it is a list of sentences.
+
+    Example:
+        >>> joined({"source": ["It rains.", "It pours."]})
+        {'source': 'It rains. It pours.'}
+    """
+    source: Any = row.get("source")
+    if isinstance(source, list) and all(isinstance(part, str) for part in source):
+        return {**row, "source": " ".join(source)}
+    return row
+
+
+def with_lists(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows with their references, where they have any, as lists."""
+    found: list[dict[str, Any]] = [dict(row) for row in rows]
+    for number, row in enumerate(found):
+        if REFERENCES in row:
+            row[REFERENCES] = references_of(row, number)
+    return found
+
+
+def references_of(row: Mapping[str, Any], number: int) -> list[str]:
+    """The references of a row, one or more.
+
+    Args:
+        row: The row; it has ``references``.
+        number: Of the row, for the error.
+
+    Raises:
+        DataError: They are no list of texts, or none has a word.
+
+    Example:
+        >>> references_of({"references": '["Rain.", "It rains."]'}, 0)
+        ['Rain.', 'It rains.']
+    """
+    given = found = row[REFERENCES]
+    if isinstance(given, str):
+        try:
+            found = json.loads(given)
+        except (ValueError, RecursionError):
+            found = None
+    if not (isinstance(found, list) and all(isinstance(text, str) for text in found)):
+        raise DataError(
+            f"Row {number}, column '{REFERENCES}': wanted a list of texts, or one as JSON, found "
+            f"{given!r:.80}. For JSON lines, set valid_data.lists=[{REFERENCES}]."
+        )
+    kept = [text for text in found if text.strip()]
+    if not kept:
+        raise DataError(
+            f"Row {number}, column '{REFERENCES}': wanted one text or more, found {given!r:.80}."
+        )
+    return kept

@@ -1,0 +1,90 @@
+"""Summaries: which reference counts, against rouge-score, and references that are none."""
+
+import json
+
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+
+from tests.tasks.test_conformance import Data
+from weft.errors import DataError
+from weft.inference import Predictor
+from weft.tasks import Translated, evaluate
+from weft.tasks.summarization import Summarization
+
+ROWS = [
+    {
+        "source": "The cat sleeps.",
+        "target": "A cat.",
+        "references": ["A cat.", "The cat sleeps in a garden.", "Go."],
+    },
+    {
+        "source": "She lives in the garden.",
+        "target": "Where she lives.",
+        "references": ["Where she lives.", "She lives."],
+    },
+]
+KINDS = ["rouge1", "rouge2", "rougeL"]
+
+
+class Copied(Summarization):
+    """Answers with the source itself."""
+
+    def generate(self, source, source_lengths):
+        return [Translated(text, -1.0) for text in self.text.decode(source.tolist())]
+
+
+def found(task, rows):
+    return evaluate(task, task.batches(Data(rows), train=False, seed=1))
+
+
+def as_json(rows):
+    return [{**row, "references": json.dumps(row["references"])} for row in rows]
+
+
+@pytest.mark.parametrize("rows", [ROWS, as_json(ROWS)], ids=["lists", "json"])
+def test_the_reference_that_is_best_by_rouge1_counts(make_task, rows):
+    scorer = RougeScorer(KINDS)
+    expected = dict.fromkeys(KINDS, 0.0)
+    for row in ROWS:
+        every = [scorer.score(reference, row["source"]) for reference in row["references"]]
+        best = max(every, key=lambda scores: scores["rouge1"].fmeasure)
+        for kind in KINDS:
+            expected[kind] += best[kind].fmeasure / len(ROWS)
+    evaluation = found(make_task(Copied), rows)
+    assert {kind: evaluation.values[kind] for kind in KINDS} == pytest.approx(expected)
+    assert [row["references"] for row in evaluation.rows] == [row["references"] for row in ROWS]
+
+
+def test_without_references_the_target_counts(make_task):
+    rows = [{"source": row["source"], "target": row["source"]} for row in ROWS]
+    assert found(make_task(Copied), rows).values["rougeL"] == 1
+
+
+@pytest.mark.parametrize(
+    ("references", "problem"),
+    [
+        ("A cat.", "wanted a list of texts, or one as JSON, found 'A cat.'. For JSON lines, set "),
+        ('{"a": 1}', "wanted a list of texts"),
+        ("[" * 100_000, "wanted a list of texts"),
+        ('["a", 7]', "wanted a list of texts"),
+        (None, "wanted a list of texts, or one as JSON, found None."),
+        ([], "wanted one text or more, found []."),
+        (" [] ", "wanted one text or more, found ' [] '."),
+        (["", " "], "wanted one text or more, found ['', ' ']."),
+    ],
+)
+def test_references_that_are_no_list_of_texts_are_named_before_step_1(
+    make_task, references, problem
+):
+    rows = [*ROWS, {**ROWS[0], "references": references}]
+    with pytest.raises(DataError) as caught:
+        make_task(Summarization).batches(Data(rows), train=False, seed=1)
+    assert str(caught.value).startswith(f"Row 2, column 'references': {problem}")
+
+
+def test_a_source_may_be_a_list_of_sentences(make_task):
+    summarize = Predictor(make_task(Summarization))
+    whole = summarize("The cat sleeps. Why are you late?")
+    assert summarize({"source": ["The cat sleeps.", "Why are you late?"]}) == whole
+    (row,) = summarize.stream([{"source": ["The cat sleeps.", 3]}])
+    assert row["error"] == "'source' must be a string; found list."

@@ -9,7 +9,7 @@ import torch
 import weft
 from weft.config import registries
 from weft.data.text_rows import TextRows
-from weft.errors import PlanError, UserError
+from weft.errors import CodeNotAllowedError, PlanError, UserError
 from weft.models.classifier import Classifier
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.layers.words import WordEmbedding
@@ -19,6 +19,27 @@ from weft.text.words import FittedWords
 from weft.training import Adam, Constant, Selection, Trainer
 
 ROWS = "ham\tsee you at home\nspam\twin cash now\nham\thome late\nspam\tcash for you\n" * 3
+
+
+SCRIPT = """
+from pathlib import Path
+
+import weft
+from weft.data.text_rows import TextRows
+from weft.models.classifier import Classifier
+from weft.tasks.classification import DocumentClassification
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+from weft.training import Trainer
+
+train_data = TextRows.Config(path=Path("rows.tsv"), batch_size=4)
+valid_data = weft.like("train_data", shuffle=False)
+tokenizer = FittedWords.Config()
+labels = FittedLabels.Config()
+model = Classifier.Config()
+task = DocumentClassification.Config()
+trainer = Trainer.Config(max_steps=1)
+"""
 
 
 class Loud(DocumentClassification):
@@ -167,3 +188,77 @@ def test_what_is_registered_is_known_by_its_name(recipe, monkeypatch):
     assert type(weft.load("run").task) is Loud  # by its registered name, without the recipe
     with pytest.raises(ValueError, match=r"^The task 'loud' is registered already"):
         weft.register_task("loud")(Classifier)
+
+
+def test_each_mode_takes_the_folder_of_a_run(recipe):
+    weft.run_experiment(recipe, "train", "run")
+    files = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
+    files.pop(Path("run/log.txt"), None)
+    recorded = weft.evaluate("run")["valid_data"].values
+    for folder in (None, "run", Path("run").resolve()):
+        trained = weft.run_experiment("run", "train", folder)
+        assert (trained.result["steps"], trained.evaluations) == (24, {})
+        for mode in ("evaluate", "train_and_evaluate"):
+            found = weft.run_experiment("run", mode, folder)
+            assert found.folder == Path("run")
+            assert found.result == trained.result
+            assert found.evaluations["valid_data"].values == recorded
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    with pytest.raises(UserError) as error:
+        weft.run_experiment("run", "train", overrides=["trainer.max_epochs=9"])
+    assert str(error.value) == (
+        "run/config.yaml: this run was made from a Recipe in Python, which no file names. Go on "
+        "with it by the call that began it, with run_dir='run'; or register the recipe as an "
+        "experiment."
+    )
+
+
+def test_the_run_goes_on_and_is_evaluated(recipe):
+    Path("mine.py").write_text(SCRIPT)
+    weft.run_experiment("mine.py", "train", "run")
+    longer = weft.run_experiment(
+        "run", "train_and_evaluate", overrides=["trainer.max_steps=2"], allow_code=True
+    )
+    assert longer.result["steps"] == 2
+    assert set(longer.evaluations) == {"valid_data"}
+    Path("two.tsv").write_text("ham\tlate\nspam\tcash\n")
+    other = weft.run_experiment("run", "evaluate", overrides=["valid_data.path=two.tsv"])
+    assert len(other.evaluations["valid_data"].rows) == 2
+
+
+def test_a_run_has_one_folder_and_its_own_settings(recipe):
+    weft.run_experiment(recipe, "train", "run")
+    for mode in ("train", "evaluate", "train_and_evaluate"):
+        with pytest.raises(UserError) as error:
+            weft.run_experiment("run", mode, "other")
+        assert str(error.value) == (
+            "run is a run that is gone on with, so --run-dir other cannot be. "
+            "Leave one of them out, or train anew there with --again."
+        )
+    with pytest.raises(UserError) as error:
+        weft.run_experiment("run", "evaluate", configs=["mine.yaml"])
+    assert str(error.value) == (
+        "run is a run, which is evaluated with its own settings, so configs=mine.yaml cannot be. "
+        "Name other data in overrides, as 'valid_data.path=dev.tsv'."
+    )
+
+
+def test_code_that_a_run_keeps_is_run_where_it_is_allowed(recipe):
+    source = '''
+
+class Mine(DocumentClassification):
+    """A task of the script's own."""
+
+
+task = Mine.Config()
+'''
+    Path("mine.py").write_text(SCRIPT + source)
+    run = weft.run_experiment("mine.py", "train_and_evaluate", "run")
+    for call in (weft.run_experiment, weft.train_model, weft.create_task):
+        with pytest.raises(CodeNotAllowedError):
+            call("run")
+        call("run", allow_code=True)
+    assert weft.run_experiment("run", "train").result == run.result  # none is needed to say so
+    found = weft.run_experiment("run", "evaluate", allow_code=True)
+    values = run.evaluations["valid_data"].values
+    assert found.evaluations["valid_data"].values == values

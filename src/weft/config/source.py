@@ -69,15 +69,26 @@ def open_recipe(
     path = Path(recipe)
     node = read_yaml(path)
     named = node.entries.get("recipe")
-    if not isinstance(named, Scalar):
-        raise UserError(f"{path}: names no recipe. Add a line like 'recipe: translation/tatoeba'.")
     saved = _is_saved(path, node)
+    if not isinstance(named, Scalar):
+        raise UserError(_unnamed(path, saved=saved))
     table = _named_table(path, named, saved=saved, allow_code=allow_code)
     layers = (_settings(node, path, _SAVED_OUTER if saved else _OUTER), *further)
     swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
     if swaps:
         table = replace(table, swaps={**table.swaps, **swaps})
     return Source(table, layers, table.name, table.path, path, swaps)
+
+
+def _unnamed(path: Path, *, saved: bool) -> str:
+    """What a file without a recipe lacks; a run made in Python may have none."""
+    if not saved:
+        return f"{path}: names no recipe. Add a line like 'recipe: translation/tatoeba'."
+    return (
+        f"{path}: this run was made from a Recipe in Python, which no file names. Go on with it by "
+        f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
+        "experiment."
+    )
 
 
 def read_settings(path: Path) -> Entries:

@@ -13,10 +13,11 @@ from weft.errors import UserError
 from weft.inference.checkpoints import use_checkpoint
 from weft.inference.load import NeedsCodeError, load_run, predictor_of
 from weft.inference.predictor import Predictor
-from weft.recipes.planning import Planned, plan_recipe
+from weft.recipes.planning import Planned, plan_recipe, run_named
 from weft.recipes.reading import read_all
-from weft.recipes.reload import EVALUATED, read_settled
-from weft.recipes.run import Run, choose_folder, seed_everything, seed_of, train
+from weft.recipes.reload import EVALUATED, evaluate, read_settled
+from weft.recipes.run import Run, choose_folder, refuse_other, seed_everything, seed_of, train
+from weft.recipes.run_folder import RunFolder
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import fold
@@ -46,6 +47,7 @@ def run_experiment(
     overrides: Sequence[str] = (),
     *,
     configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
     device: str = "auto",
 ) -> ExperimentRun:
     """Trains an experiment, measures what was trained, or does both.
@@ -54,11 +56,12 @@ def run_experiment(
     interrupted, a finished run is not trained again, and an evaluation is of the best weights.
 
     Args:
-        recipe: An experiment's name, a Recipe, a script or a YAML file.
+        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
         mode: ``train``, ``evaluate`` or ``train_and_evaluate``.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
         overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``.
         configs: YAML files of settings, later ones win.
+        allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
 
     Raises:
@@ -73,12 +76,18 @@ def run_experiment(
     if mode not in get_args(Mode):
         known = ", ".join(get_args(Mode))
         raise UserError(f"mode is {mode!r}; wanted one of {known}.")
-    asked: dict[str, Any] = {"configs": configs}
+    asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    run = run_named(recipe)
     if mode != "evaluate":
-        run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+        trained = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
         if mode == "train":
-            return ExperimentRun(run.folder, run.result)
-        run_dir = run.folder
+            return ExperimentRun(trained.folder, trained.result)
+        run_dir = trained.folder
+    if run is not None:
+        refuse_other(run, run_dir)
+        words = _evaluation_words(run, overrides, configs) if mode == "evaluate" else ()
+        found = evaluate(run, words, device=device, allow_code=allow_code)
+        return ExperimentRun(run, RunFolder(run).result, found)
     planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
     folder = choose_folder(planned, run_dir=run_dir, again=False)
     if not folder.info:
@@ -96,15 +105,17 @@ def train_model(
     *,
     configs: Sequence[str | Path] = (),
     run_dir: str | Path | None = None,
+    allow_code: bool = False,
     device: str = "auto",
 ) -> tuple[Predictor, dict[str, Any]]:
     """Trains a recipe and gives the model with its best weights, and the value it is the best by.
 
     Args:
-        recipe: An experiment's name, a Recipe, a script or a YAML file.
+        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
         overrides: Settings as on the command line.
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
+        allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
 
     Returns:
@@ -117,8 +128,9 @@ def train_model(
         >>> best  # doctest: +SKIP
         {'step': 30, 'accuracy': 1.0}
     """
-    run = train(recipe, overrides, configs=configs, run_dir=run_dir, device=device)
-    planned = plan_recipe(recipe, overrides, configs=configs, targets=["trainer"])
+    asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
     return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
 
 
@@ -127,14 +139,16 @@ def create_task(
     overrides: Sequence[str] = (),
     *,
     configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
     device: str = "auto",
 ) -> Task:
     """Makes the task of a recipe as training starts with it: data read, text fitted, module built.
 
     Args:
-        recipe: An experiment's name, a Recipe, a script or a YAML file.
+        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
         overrides: Settings as on the command line.
         configs: YAML files of settings, later ones win.
+        allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
 
     Returns:
@@ -146,7 +160,9 @@ def create_task(
         >>> task = create_task("classification/docnn/local")  # doctest: +SKIP
         >>> task.predict([{"text": "see you at home"}])  # doctest: +SKIP
     """
-    planned = plan_recipe(recipe, overrides, configs=configs, targets=["task"])
+    planned = plan_recipe(
+        recipe, overrides, configs=configs, targets=["task"], allow_code=allow_code
+    )
     seed = seed_of(planned.plan)
     with tempfile.TemporaryDirectory(prefix="weft-task-") as folder:
         session = _session(planned, Path(folder), "test", device=device)
@@ -158,6 +174,19 @@ def create_task(
         for line in task.initialize():
             LOG.info(line)
     return task
+
+
+def _evaluation_words(
+    run: Path, words: Sequence[str], configs: Sequence[str | Path]
+) -> Sequence[str]:
+    """The words; files of settings cannot be, as a run has its own."""
+    if configs:
+        listed = ", ".join(map(str, configs))
+        raise UserError(
+            f"{run} is a run, which is evaluated with its own settings, so configs={listed} cannot "
+            "be. Name other data in overrides, as 'valid_data.path=dev.tsv'."
+        )
+    return words
 
 
 def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:

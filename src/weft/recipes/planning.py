@@ -13,7 +13,7 @@ from weft.errors import UserError
 from weft.recipes import defaults
 from weft.recipes.run_folder import RunFolder, is_run_folder
 
-__all__ = ["Planned", "library_defaults", "open_named", "plan_recipe"]
+__all__ = ["Planned", "library_defaults", "open_named", "plan_recipe", "run_named"]
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,19 @@ def open_named(
     recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
 ) -> tuple[Source, Path | None]:
     """The recipe, and the run folder where it was named by one."""
-    if isinstance(recipe, Recipe) or not Path(recipe).is_dir():
-        return open_recipe(recipe, configs=configs, allow_code=allow_code), None
-    folder = Path(recipe)
-    if not is_run_folder(folder):
+    run = run_named(recipe)
+    if run is not None:
+        return open_recipe(run / "config.yaml", configs=configs, allow_code=allow_code), run
+    if not isinstance(recipe, Recipe) and Path(recipe).is_dir():
         raise UserError(
-            f"{folder} is a folder, but not one that weft train has written (no run.json in it). "
+            f"{recipe} is a folder, but not one that weft train has written (no run.json in it). "
             "Wanted a script.py, a file.yaml, an experiment, or a run folder."
         )
-    return open_recipe(folder / "config.yaml", configs=configs, allow_code=allow_code), folder
+    return open_recipe(recipe, configs=configs, allow_code=allow_code), None
+
+
+def run_named(recipe: str | Path | Recipe) -> Path | None:
+    """The run folder, where a recipe is named by one."""
+    if isinstance(recipe, Recipe) or not is_run_folder(Path(recipe)):
+        return None
+    return Path(recipe)

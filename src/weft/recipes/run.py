@@ -22,7 +22,7 @@ from weft.recipes.data_summary import data_summary
 from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
-from weft.recipes.planning import Planned, plan_recipe
+from weft.recipes.planning import Planned, plan_recipe, run_named
 from weft.recipes.reading import DATA, fingerprint_of, read_all
 from weft.recipes.run_folder import (
     SCRIPT,
@@ -96,6 +96,11 @@ def train(
         >>> run.result["best"]  # doctest: +SKIP
         {'step': 400, 'bleu': 93.1}
     """
+    run = run_named(recipe)
+    if run is not None and not again:
+        refuse_other(run, run_dir)
+        if not (overrides or configs) and RunFolder(run).finished:
+            return _ended(RunFolder(run))  # whoever made it, no code is needed to say so
     planned = plan_recipe(
         recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
     )
@@ -174,6 +179,10 @@ def _done(folder: RunFolder, planned: Planned) -> Run:
                 f"{folder.path} is finished, so trainer.export={name} would export nothing. "
                 f"Export it now: weft export {folder.path} --format {name}"
             )
+    return _ended(folder)
+
+
+def _ended(folder: RunFolder) -> Run:
     LOG.info("This run is finished: %s", folder.path)
     return Run(folder.path, folder.result)
 
@@ -182,11 +191,7 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
     """The folder of the run: the one continued, the one named, or the one of its key."""
     key = run_key(planned.plan)
     if planned.run is not None and not again:
-        if run_dir is not None:
-            raise UserError(
-                f"{planned.run} is a run that is gone on with, so --run-dir {run_dir} cannot be. "
-                "Leave one of them out, or train anew there with --again."
-            )
+        refuse_other(planned.run, run_dir)
         return RunFolder(planned.run)
     if run_dir is None:
         return RunFolder.place(planned.name, key, again=again)
@@ -197,6 +202,15 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
             f"Choose another --run-dir, or go on with that run: weft train {run_dir}"
         )
     return folder
+
+
+def refuse_other(run: Path, run_dir: str | Path | None) -> None:
+    """Refuses a second folder for a run that is named by its own."""
+    if run_dir is not None and Path(run_dir).resolve() != run.resolve():
+        raise UserError(
+            f"{run} is a run that is gone on with, so --run-dir {run_dir} cannot be. "
+            "Leave one of them out, or train anew there with --again."
+        )
 
 
 def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]) -> Run:

@@ -3,9 +3,14 @@
 import pytest
 
 from tests.tasks.test_conformance import Data
-from weft.errors import DataError
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.inference.export.expressible import refuse_inexpressible
+from weft.models import Transformer
 from weft.tasks import Translated, evaluate
 from weft.tasks.parsing import SemanticParsing
+from weft.text.tokenizer import UNKNOWN
+from weft.text.words import WordTokenizer
 
 CALL = "[IN:CALL call [SL:PERSON mom ] ]"
 ROWS = [
@@ -64,3 +69,49 @@ def test_a_target_that_is_no_tree_is_named_before_step_1(make_task, train):
 
 def test_a_form_may_be_many_times_as_long_as_its_sentence(make_task):
     assert make_task(SemanticParsing).config.decoding.max_length_a == 8
+
+
+class Unsure(SemanticParsing):
+    """Calls the two unknown words of a sentence; its second choice has one more."""
+
+    def generate(self, source, source_lengths):
+        one = f"[IN:CALL call [SL:PERSON {UNKNOWN} {UNKNOWN} ] ]"
+        two = f"[IN:CALL {UNKNOWN} {UNKNOWN} {UNKNOWN} ]"
+        return [Translated(one, -1.0, (Translated(two, -2.0),)) for _ in source]
+
+
+@pytest.fixture
+def unsure():
+    words = ("[IN:CALL", "[SL:PERSON", "]", "call")
+    tokenizer = WordTokenizer.Config(words=words, lowercase=False, marks=True).build()
+    sizes = {"dim": 8, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    module = Transformer.Config(**sizes, max_length=64).build(tokenizer=tokenizer)
+    config = Unsure.Config(trees=True, copy_unknown=True)
+    return config.build(module=module, tokenizer=tokenizer)
+
+
+def test_unknown_words_are_those_of_the_sentence_in_their_order(unsure):
+    rows = [
+        {"source": f"call {name}", "target": f"[IN:CALL call [SL:PERSON {name} ] ]"}
+        for name in ("Ann Lee", "Bo Li")
+    ]
+    evaluation = evaluate(unsure, unsure.batches(Data(rows), train=False, seed=1))
+    assert evaluation.values["exact_match"] == evaluation.values["frame_accuracy"] == 1
+    parse = Predictor(unsure)
+    answers = parse(["call Bo Li", "call Ann Lee"])
+    assert [answer.text for answer in answers] == [rows[1]["target"], rows[0]["target"]]
+    assert answers[0].alternatives[0].text == f"[IN:CALL Bo Li {UNKNOWN} ]"
+    assert parse("call call call").text == f"[IN:CALL call [SL:PERSON {UNKNOWN} {UNKNOWN} ] ]"
+
+
+def test_unknown_words_are_copied_by_a_tokenizer_of_words_only(make_task):
+    message = r"^task.copy_unknown needs a tokenizer of words, but this one is a Multilingual"
+    with pytest.raises(UserError, match=message):
+        make_task(SemanticParsing, copy_unknown=True)
+
+
+def test_what_is_completed_from_its_source_is_not_exported(make_task, unsure):
+    with pytest.raises(UserError) as caught:
+        refuse_inexpressible(unsure, "ctranslate2")
+    assert "  answers are completed from their source (task.copy_unknown)\n" in str(caught.value)
+    refuse_inexpressible(make_task(SemanticParsing), "ctranslate2")

@@ -1,12 +1,15 @@
 """Semantic parsing: sentence to logical form, judged by exact match and as trees."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.errors import DataError
+from weft.errors import DataError, UserError
+from weft.exported.answers import Translated
 from weft.metrics.exact_match import ExactMatch
 from weft.metrics.frames import Trees
 from weft.metrics.metric import Metric, MetricError
@@ -15,6 +18,9 @@ from weft.models.decoding import Decoding
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Batches, Row
+from weft.text.tokenizer import Tokenizer
+from weft.text.unknown_words import unknown_words, with_unknown
+from weft.text.words import WordTokenizer
 
 __all__ = ["SemanticParsing"]
 
@@ -39,8 +45,20 @@ class SemanticParsing(ScoredText):
         trees: bool = False
         """Whether targets are trees, written ``[IN:LABEL words [SL:LABEL words ] ]`` (Gupta et al.
         2018), whose intents and slots are scored; a target that is none is an error."""
+        copy_unknown: bool = False
+        """Whether an answer's unknown words are those of its sentence, in their order: for parses
+        that repeat the sentence's words. The tokenizer must be one of words."""
 
     config: Config
+
+    def __init__(self, config: Config, *, module: nn.Module, tokenizer: Tokenizer) -> None:
+        if config.copy_unknown and not isinstance(tokenizer, WordTokenizer):
+            raise UserError(
+                f"task.copy_unknown needs a tokenizer of words, but this one is a "
+                f"{type(tokenizer).__name__}. Set tokenizer.type=fitted_words with "
+                "tokenizer.marks=true, or leave task.copy_unknown out."
+            )
+        super().__init__(config, module=module, tokenizer=tokenizer)
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
@@ -53,6 +71,22 @@ class SemanticParsing(ScoredText):
         if self.config.trees and isinstance(batches, RowBatches):
             check_trees(batches.rows)
         return batches
+
+    @property
+    @override
+    def completed_by(self) -> str:
+        return "task.copy_unknown" if self.config.copy_unknown else ""
+
+    @override
+    def complete(
+        self, answers: Sequence[Translated], rows: Sequence[Mapping[str, Any]]
+    ) -> list[Translated]:
+        """Gives answers the unknown words of their sentences, with ``copy_unknown``."""
+        tokenizer = self.text.tokenizer
+        if not (self.config.copy_unknown and isinstance(tokenizer, WordTokenizer)):
+            return list(answers)
+        sentences = [unknown_words(tokenizer, row["source"]) for row in rows]
+        return [_filled(answer, words) for answer, words in zip(answers, sentences, strict=True)]
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
@@ -87,3 +121,8 @@ def check_trees(rows: Sequence[Row]) -> None:
             raise DataError(
                 f"Row {number}, column 'target': {error} Correct the row, or set task.trees=false."
             ) from None
+
+
+def _filled(answer: Translated, words: Sequence[str]) -> Translated:
+    others = tuple(_filled(other, words) for other in answer.alternatives)
+    return replace(answer, text=with_unknown(answer.text, words), alternatives=others)

@@ -8,10 +8,11 @@ import torch
 from typing_extensions import override
 
 from weft.data.seq2seq import Seq2SeqBatch
+from weft.exported.answers import Translated
 from weft.metrics.metric import Metric
 from weft.tasks.modules import generator_of
 from weft.tasks.seq2seq import Seq2Seq
-from weft.tasks.task import Batches, Outputs
+from weft.tasks.task import Batches, Outputs, Row
 
 __all__ = ["ScoredText"]
 
@@ -44,6 +45,22 @@ class ScoredText(Seq2Seq):
         """Whether evaluation generates an answer to this row: all, unless overridden."""
         return True
 
+    @property
+    def completed_by(self) -> str:
+        """The setting by which :meth:`complete` changes answers; empty where it does not."""
+        return ""
+
+    def complete(
+        self, answers: Sequence[Translated], rows: Sequence[Mapping[str, Any]]
+    ) -> list[Translated]:
+        """Answers as they are given: as they were generated, unless overridden.
+
+        Args:
+            answers: As they were generated.
+            rows: What each answers.
+        """
+        return list(answers)
+
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         """As :meth:`Seq2Seq.batches`.
@@ -67,8 +84,13 @@ class ScoredText(Seq2Seq):
         rows = torch.tensor(answered, device=batch.source.device)
         lengths = batch.source_lengths[rows]
         source = batch.source[rows][:, : int(lengths.max())]
-        answers = self.generate(source, lengths)
+        answers = self.complete(self.generate(source, lengths), [examples[i] for i in answered])
         return Outputs(outputs.loss, dict(zip(answered, answers, strict=True)))
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Translated]:
+        """As :meth:`Seq2Seq.predict`, completed."""
+        return self.complete(super().predict(rows), rows)
 
     @override
     def metrics(self) -> dict[str, Metric]:

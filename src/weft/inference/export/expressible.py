@@ -4,6 +4,7 @@ from weft.errors import UserError
 from weft.exported.search import Search
 from weft.inference.export import ctranslate2
 from weft.tasks.modules import longest_input
+from weft.tasks.scored_text import ScoredText
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Task
 
@@ -52,7 +53,10 @@ def _search_problems(task: Seq2Seq) -> list[str]:
             problems.append(f"task.decoding.{name} is {value}")
     if task.config.answer_prefix:
         problems.append(f"task.answer_prefix is {task.config.answer_prefix[:40]!r}")
-    if type(task).generate is not Seq2Seq.generate or type(task).predict is not Seq2Seq.predict:
+    if isinstance(task, ScoredText) and task.completed_by:
+        problems.append(f"answers are completed from their source ({task.completed_by})")
+    own_search = type(task).generate is not Seq2Seq.generate
+    if own_search or type(task).predict not in (Seq2Seq.predict, ScoredText.predict):
         problems.append(f"{type(task).__name__} answers by code of its own")
     return problems
 

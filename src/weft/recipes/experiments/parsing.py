@@ -68,13 +68,14 @@ def parsing_top() -> Recipe:
             path=Path("data/top/train.tsv"), columns={"source": 1, "target": 2}, max_tokens=2048
         ),
         valid_data=like("train_data", path=Path("data/top/dev.tsv"), shuffle=False),
+        # Words that occur once train the unknown word's way from the sentence into its tree.
         tokenizer=FittedWords.Config(
-            columns=("source", "target"), lowercase=False, marks=True, min_count=2
+            columns=("source", "target"), lowercase=False, marks=True, min_count=3
         ),
         model=Transformer.Config(
             dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
         ),
-        task=SemanticParsing.Config(trees=True),
+        task=SemanticParsing.Config(trees=True, copy_unknown=True),
         optimizer=AdamW.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=400),
         trainer=Trainer.Config(

@@ -21,10 +21,13 @@ ENCODERS = {
 }
 
 
+AFFIXES = SimpleNamespace(size=12, pad_idx=0, length=3)
+
+
 def made(encoder, *, characters=True, **settings):
     torch.manual_seed(0)
     config = Tagger.Config(embedding=WordEmbedding.Config(dim=6), encoder=encoder, **settings)
-    given = {"characters": CHARACTERS} if characters else {}
+    given = {"characters": CHARACTERS, "affixes": AFFIXES} if characters else {}
     return config.build(tokenizer=TOKENIZER, labels=LABELS, **given)
 
 
@@ -39,17 +42,18 @@ SPELLED = (
     torch.randint(4, 9, (4, 4, 5), generator=torch.Generator().manual_seed(1))
     * (torch.arange(4) < LENGTHS[:, None])[..., None]
 )
+BESIDE = {"characters": SPELLED, "affixes": SPELLED[..., :3]}
 
 
 def test_a_text_alone_is_as_beside_longer_ones(model):
     model.eval()
-    together = model(WORDS, LENGTHS, SPELLED)
+    together = model(WORDS, LENGTHS, **BESIDE)
     assert together.shape == (4, 4, 3)
     for row, length in enumerate(LENGTHS.tolist()):
         alone = model(
             WORDS[row : row + 1, :length],
             LENGTHS[row : row + 1],
-            SPELLED[row : row + 1, :length],
+            **{name: ids[row : row + 1, :length] for name, ids in BESIDE.items()},
         )
         assert alone.shape == (1, length, 3)
         assert torch.allclose(alone[0], together[row, :length], atol=1e-5)
@@ -57,7 +61,7 @@ def test_a_text_alone_is_as_beside_longer_ones(model):
 
 def test_every_parameter_gets_a_gradient(model):
     real = torch.arange(4) < LENGTHS[:, None]
-    scores = model(WORDS, LENGTHS, SPELLED)
+    scores = model(WORDS, LENGTHS, **BESIDE)
     model.crf.log_likelihood(scores, torch.ones_like(WORDS), real).sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
 

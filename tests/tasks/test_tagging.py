@@ -16,6 +16,7 @@ from weft.models.tagger import Tagger
 from weft.tasks import evaluate
 from weft.tasks.tagging import WordTagging
 from weft.text import load_text_path
+from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
 from weft.text.symbols import ByteTokenizer
@@ -43,7 +44,7 @@ class Data:
         return iter(self._rows)
 
 
-def make(rows=ROWS, *, model=None, characters=False, separator=None, **settings):
+def make(rows=ROWS, *, model=None, characters=False, affixes=False, separator=None, **settings):
     torch.manual_seed(0)
     given = {
         "tokenizer": FittedWords.Config(columns=("words",)).build(train_data=rows),
@@ -53,6 +54,8 @@ def make(rows=ROWS, *, model=None, characters=False, separator=None, **settings)
     }
     if characters:
         given["characters"] = FittedCharacters.Config(min_count=1).build(train_data=rows)
+    if affixes:
+        given["affixes"] = FittedAffixes.Config(min_count=1).build(train_data=rows)
     model = {"dropout": 0.0, "encoder": LSTM, **(model or {})}
     module = Tagger.Config(embedding=WordEmbedding.Config(dim=8), **model).build(**given)
     return WordTagging.Config(**settings).build(module=module, **given)
@@ -63,6 +66,7 @@ VARIANTS = {
     "focal": {"loss": FocalLoss.Config()},
     "crf": {"model": {"crf": True}},
     "characters": {"characters": True, "model": {"crf": True}},
+    "affixes": {"affixes": True},
     "self_attention": {
         "model": {"encoder": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, dropout=0.0)}
     },
@@ -333,6 +337,9 @@ def test_settings_that_cannot_be_are_refused():
     elsewhere = FittedCharacters.Config(column="tags").build(train_data=ROWS)
     with pytest.raises(UserError, match=r"set characters.column=words"):
         WordTagging.Config().build(module=module, **given, characters=elsewhere)
+    elsewhere = FittedAffixes.Config(column="tags").build(train_data=ROWS)
+    with pytest.raises(UserError, match=r"The affixes must be those .* set affixes.column=words"):
+        WordTagging.Config().build(module=module, **given, affixes=elsewhere)
 
 
 def test_a_text_path_of_another_task_is_refused():

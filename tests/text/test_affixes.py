@@ -1,9 +1,14 @@
 """Affixes of words: their places, digits, short words, what cannot be known."""
 
+import json
+
 import pytest
 
 from weft.errors import DataError, UserError
 from weft.text.affixes import Affixes, FittedAffixes, word_shape
+from weft.text.columns.affixes import AffixesColumn
+from weft.text.columns.column import load_column
+from weft.text.description import SavedTextError
 
 ROWS = [{"words": "Pages pages 12--15"}, {"words": ["rages", "98--99"]}]
 
@@ -80,3 +85,22 @@ def test_shapes(word, shape):
 def test_what_cannot_be_is_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"known": ["8 a"]},
+        {"known": ["-1 a"]},
+        {"known": ["a"]},
+        {"prefixes": ["one"]},
+        {"suffixes": ["0"]},
+    ],
+)
+def test_a_saved_column_that_cannot_be_is_refused(changed, tmp_path):
+    AffixesColumn(fitted()).save(tmp_path)
+    path = tmp_path / "column.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "settings": {**content["settings"], **changed}}))
+    with pytest.raises(SavedTextError, match=r"column\.json: "):
+        load_column(tmp_path)

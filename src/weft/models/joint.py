@@ -8,6 +8,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.models.crf import LinearChainCrf
 from weft.models.encoders.sequence import real_tokens
+from weft.models.layers.affixes import AffixInfo
 from weft.models.poolings import MaxPooling, Pooling
 from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 from weft.models.word_encoder import WordEncoder
@@ -56,37 +57,36 @@ class IntentSlotModel(WordEncoder):
         labels: Sized,
         slots: Sequence[str],
         characters: VocabInfo | None = None,
+        affixes: AffixInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
-        super().__init__(config, tokenizer=tokenizer, characters=characters, dictionary=dictionary)
+        super().__init__(
+            config,
+            tokenizer=tokenizer,
+            characters=characters,
+            affixes=affixes,
+            dictionary=dictionary,
+        )
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
         self.tags = nn.Linear(self.encoder.out_dim, len(slots))
         self.crf = LinearChainCrf(slots, constrained=config.constrained) if config.crf else None
 
     @override
-    def forward(
-        self,
-        words: Tensor,
-        lengths: Tensor,
-        characters: Tensor | None = None,
-        *,
-        dictionary: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, words: Tensor, lengths: Tensor, **beside: Tensor) -> tuple[Tensor, Tensor]:
         """Scores intents, and the tags of each word by itself; ``crf`` makes sequences of them.
 
         Args:
             words: Ids. *Shape:* :math:`(B,T)`.
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
-            characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
-            dictionary: What is known of words, where the model was made for such; see
-                :meth:`states`. *Shape:* :math:`(B,N,3)`.
+            beside: What stands beside words, where the model was made for such, as
+                :meth:`states` takes it.
 
         Returns:
             Unnormalized scores of intents :math:`(B,I)` and, anything at padding, of tags
             :math:`(B,T,L)`.
         """
-        states = self.states(words, lengths, characters=characters, dictionary=dictionary)
+        states = self.states(words, lengths, **beside)
         pooled = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
         intents: Tensor = self.intents(self.dropout(pooled))
         tags: Tensor = self.tags(self.dropout(states))

@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.models.crf import LinearChainCrf
+from weft.models.layers.affixes import AffixInfo
 from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 from weft.models.word_encoder import WordEncoder
 
@@ -48,33 +49,32 @@ class Tagger(WordEncoder):
         tokenizer: HasWordVocabInfo,
         labels: Sequence[str],
         characters: VocabInfo | None = None,
+        affixes: AffixInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
-        super().__init__(config, tokenizer=tokenizer, characters=characters, dictionary=dictionary)
+        super().__init__(
+            config,
+            tokenizer=tokenizer,
+            characters=characters,
+            affixes=affixes,
+            dictionary=dictionary,
+        )
         self.scores = nn.Linear(self.encoder.out_dim, len(labels))
         self.crf = LinearChainCrf(labels, constrained=config.constrained) if config.crf else None
 
     @override
-    def forward(
-        self,
-        words: Tensor,
-        lengths: Tensor,
-        characters: Tensor | None = None,
-        *,
-        dictionary: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, words: Tensor, lengths: Tensor, **beside: Tensor) -> Tensor:
         """Scores the labels of each word by itself; ``crf`` makes sequences of them.
 
         Args:
             words: Ids. *Shape:* :math:`(B,T)`.
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
-            characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
-            dictionary: What is known of words, where the model was made for such; see
-                :meth:`states`. *Shape:* :math:`(B,N,3)`.
+            beside: What stands beside words, where the model was made for such, as
+                :meth:`states` takes it.
 
         Returns:
             Unnormalized scores, anything at padding. *Shape:* :math:`(B,T,L)`.
         """
-        states = self.states(words, lengths, characters=characters, dictionary=dictionary)
+        states = self.states(words, lengths, **beside)
         out: Tensor = self.scores(self.dropout(states))[:, : words.shape[1]]
         return out

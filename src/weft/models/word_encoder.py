@@ -11,6 +11,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.affixes import AffixEmbedding, AffixInfo
 from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.dictionary import DictionaryEmbedding
 from weft.models.layers.dropout import Dropout
@@ -35,6 +36,9 @@ class WordEncoder(Component, nn.Module):
         character_cnn: CharacterCnn.Config = CharacterCnn.Config()
         """The vectors made of their characters, in a recipe that has an ingredient
         ``characters``."""
+        affix_embedding: AffixEmbedding.Config = AffixEmbedding.Config()
+        """The vectors of their beginnings, endings and shapes, in a recipe that has an ingredient
+        ``affixes``."""
         dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
@@ -64,6 +68,7 @@ class WordEncoder(Component, nn.Module):
         *,
         tokenizer: HasWordVocabInfo,
         characters: VocabInfo | None = None,
+        affixes: AffixInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
         nn.Module.__init__(self)
@@ -77,11 +82,16 @@ class WordEncoder(Component, nn.Module):
             self.characters = config.character_cnn.build(
                 size=characters.size, pad_idx=characters.pad_idx
             )
+        self.affixes: AffixEmbedding | None = None
+        if affixes is not None:
+            self.affixes = config.affix_embedding.build(
+                size=affixes.size, pad_idx=affixes.pad_idx, length=affixes.length
+            )
         self.dictionary: DictionaryEmbedding | None = None
         if dictionary is not None:
             self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
-        beside = [layer for layer in (self.characters, self.dictionary) if layer is not None]
-        dim = config.embedding.dim + sum(layer.out_dim for layer in beside)
+        beside = (self.characters, self.affixes, self.dictionary)
+        dim = config.embedding.dim + sum(0 if layer is None else layer.out_dim for layer in beside)
         self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
         self.dropout = Dropout(config.dropout)
 
@@ -91,6 +101,7 @@ class WordEncoder(Component, nn.Module):
         lengths: Tensor,
         *,
         characters: Tensor | None = None,
+        affixes: Tensor | None = None,
         dictionary: Tensor | None = None,
     ) -> Tensor:
         """A vector of each word that knows its text.
@@ -99,6 +110,7 @@ class WordEncoder(Component, nn.Module):
             words: Ids. *Shape:* :math:`(B,T)`.
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
             characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
+            affixes: Ids, where the model was made for such. *Shape:* :math:`(B,T,A)`.
             dictionary: What is known of words, as
                 :class:`~weft.models.layers.dictionary.DictionaryEmbedding` takes it, where the
                 model was made for such. *Shape:* :math:`(B,N,3)`.
@@ -110,10 +122,10 @@ class WordEncoder(Component, nn.Module):
         empty = not words.shape[1]
         words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
         x = [self.embedding(self._hidden(words))]
-        if self.characters is not None and characters is not None:
-            pad = self.characters.pad_idx
-            spelled = F.pad(characters, (0, 0, 0, 1), value=pad) if empty else characters
-            x.append(self.characters(spelled))
+        for layer, given in ((self.characters, characters), (self.affixes, affixes)):
+            if layer is not None and given is not None:
+                pad = layer.pad_idx
+                x.append(layer(F.pad(given, (0, 0, 0, 1), value=pad) if empty else given))
         if self.dictionary is not None and dictionary is not None:
             x.append(self.dictionary(dictionary, words.shape[1]))
         # No encoder takes a text without a word: what it says of one is at padding.

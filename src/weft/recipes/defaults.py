@@ -13,6 +13,7 @@ from weft.metrics.reporters.jsonl import JsonLines
 from weft.metrics.reporters.predictions import Predictions
 from weft.runtime.experiment import Experiment
 from weft.tasks.translation import Translation
+from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.columns.number import Numbers
 from weft.text.dictionary import Dictionary
@@ -35,6 +36,11 @@ def dense() -> Numbers | None:
 
 def characters() -> Characters | None:
     """Characters of words: none. ``characters.type=fitted`` takes those of the column ``words``."""
+    return None
+
+
+def affixes() -> Affixes | None:
+    """Affixes of words: none. ``affixes.type=fitted`` takes those of the column ``words``."""
     return None
 
 

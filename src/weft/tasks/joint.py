@@ -19,6 +19,7 @@ from weft.models.crf import LinearChainCrf
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
+from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.dictionary import Dictionary
 from weft.text.intent_slot import Frame, IntentSlotText
@@ -77,6 +78,7 @@ class IntentSlots(ColumnsTask):
         labels: Labels,
         slots: Slots,
         characters: Characters | None = None,
+        affixes: Affixes | None = None,
         dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
@@ -87,6 +89,7 @@ class IntentSlots(ColumnsTask):
             column=config.column,
             max_length=config.max_length,
             characters=characters,
+            affixes=affixes,
             dictionary=dictionary,
         )
 

@@ -22,6 +22,7 @@ from weft.models.tag_schemes import tag_scheme
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
+from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
@@ -78,6 +79,7 @@ class WordTagging(ColumnsTask):
         tokenizer: Tokenizer,
         labels: Labels,
         characters: Characters | None = None,
+        affixes: Affixes | None = None,
         dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
@@ -87,6 +89,7 @@ class WordTagging(ColumnsTask):
             column=config.column,
             max_length=config.max_length,
             characters=characters,
+            affixes=affixes,
             dictionary=dictionary,
         )
         self.scheme = _scheme(config.scheme, labels)

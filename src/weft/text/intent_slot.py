@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.affixes import Affixes
 from weft.text.characters import Characters
-from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
 from weft.text.columns.label import LabelColumn
-from weft.text.columns.path import ColumnsText
+from weft.text.columns.path import ColumnsText, fitted_with
 from weft.text.columns.slots import SlotsColumn
-from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.paths import Encoded, text_paths
@@ -85,23 +85,23 @@ class IntentSlotText(ColumnsText):
         slots: The slots there are.
         column: The column of the text.
         max_length: Most words of a text; None is no limit.
-        characters: The known characters; None: a word is known by its id alone.
+        characters: The known characters; None: the model looks at none.
+        affixes: The known beginnings, endings and shapes; None: the model looks at none.
         dictionary: What is known of words; None: nothing is.
 
     Raises:
-        UserError: The intents are several a row, or the characters are those of another column.
+        UserError: The intents are several a row, or the characters or affixes are those of another
+            column.
     """
 
     kind = "intent_slot"
     leading = "words"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
-        "words": (WordsColumn,),
-        "characters": (CharactersColumn,),
-        "dictionary": (DictionaryColumn,),
+        **WORD_KINDS,
         "label": (LabelColumn,),
         "slots": (SlotsColumn,),
     }
-    optional = frozenset({"characters", "dictionary"})
+    optional = BESIDE_WORDS
 
     def __init__(
         self,
@@ -112,18 +112,17 @@ class IntentSlotText(ColumnsText):
         column: str = "text",
         max_length: int | None = None,
         characters: Characters | None = None,
+        affixes: Affixes | None = None,
         dictionary: Dictionary | None = None,
     ) -> None:
-        inputs: dict[str, Any] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
-        if characters is not None:
-            inputs["characters"] = CharactersColumn(characters)
-            if characters.column != column:
-                raise UserError(
-                    f"The characters must be those of the words in '{column}', but are of "
-                    f"'{characters.column}': set characters.column={column}."
-                )
-        if dictionary is not None:
-            inputs["dictionary"] = dictionary_column(dictionary, column=column, text="words")
+        inputs = word_inputs(
+            tokenizer,
+            column=column,
+            max_length=max_length,
+            characters=characters,
+            affixes=affixes,
+            dictionary=dictionary,
+        )
         if labels.multiple:
             raise UserError("A text has one intent: labels.multiple must be false.")
         self.column, self.labels, self.slots = column, labels, slots
@@ -215,20 +214,5 @@ class IntentSlotText(ColumnsText):
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "IntentSlotText":
         columns = cls.load_columns(folder, settings)
-        words, label, slots = columns["words"], columns["label"], columns["slots"]
-        characters = columns.get("characters")
-        dictionary = columns.get("dictionary")
-        assert isinstance(words, WordsColumn)
-        assert isinstance(label, LabelColumn)
-        assert isinstance(slots, SlotsColumn)
-        assert characters is None or isinstance(characters, CharactersColumn)
-        assert dictionary is None or isinstance(dictionary, DictionaryColumn)
-        return cls(
-            words.tokenizer,
-            label.labels,
-            slots.slots,
-            column=words.name,
-            max_length=words.limit,
-            characters=None if characters is None else characters.characters,
-            dictionary=None if dictionary is None else dictionary.dictionary,
-        )
+        words = columns["words"]
+        return cls(**fitted_with(columns), column=words.name, max_length=words.limit)

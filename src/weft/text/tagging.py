@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from weft.errors import DataError, UserError
+from weft.errors import DataError
+from weft.text.affixes import Affixes
 from weft.text.characters import Characters
-from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
-from weft.text.columns.path import ColumnsText
+from weft.text.columns.path import ColumnsText, fitted_with
 from weft.text.columns.tags import TagsColumn
-from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.paths import Encoded, text_paths
@@ -76,22 +76,18 @@ class TaggingText(ColumnsText):
         labels: The labels there are.
         column: The column of the words.
         max_length: Most words of a row; None is no limit.
-        characters: The known characters; None: a word is known by its id alone.
+        characters: The known characters; None: the model looks at none.
+        affixes: The known beginnings, endings and shapes; None: the model looks at none.
         dictionary: What is known of words; None: nothing is.
 
     Raises:
-        UserError: The characters are those of another column.
+        UserError: The characters or the affixes are those of another column.
     """
 
     kind = "tagging"
     leading = "words"
-    kinds = {  # noqa: RUF012  # a ClassVar of the base
-        "words": (WordsColumn,),
-        "characters": (CharactersColumn,),
-        "dictionary": (DictionaryColumn,),
-        "tags": (TagsColumn,),
-    }
-    optional = frozenset({"characters", "dictionary"})
+    kinds = {**WORD_KINDS, "tags": (TagsColumn,)}  # noqa: RUF012  # a ClassVar of the base
+    optional = BESIDE_WORDS
 
     def __init__(
         self,
@@ -101,18 +97,17 @@ class TaggingText(ColumnsText):
         column: str = "words",
         max_length: int | None = None,
         characters: Characters | None = None,
+        affixes: Affixes | None = None,
         dictionary: Dictionary | None = None,
     ) -> None:
-        inputs: dict[str, Any] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
-        if characters is not None:
-            inputs["characters"] = CharactersColumn(characters)
-            if characters.column != column:
-                raise UserError(
-                    f"The characters must be those of the words in '{column}', but are of "
-                    f"'{characters.column}': set characters.column={column}."
-                )
-        if dictionary is not None:
-            inputs["dictionary"] = dictionary_column(dictionary, column=column, text="words")
+        inputs = word_inputs(
+            tokenizer,
+            column=column,
+            max_length=max_length,
+            characters=characters,
+            affixes=affixes,
+            dictionary=dictionary,
+        )
         self.tags = TagsColumn(labels)
         super().__init__(inputs, {"tags": self.tags})
 
@@ -153,17 +148,5 @@ class TaggingText(ColumnsText):
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggingText":
         columns = cls.load_columns(folder, settings)
-        words, tags, characters = columns["words"], columns["tags"], columns.get("characters")
-        dictionary = columns.get("dictionary")
-        assert isinstance(words, WordsColumn)
-        assert isinstance(tags, TagsColumn)
-        assert characters is None or isinstance(characters, CharactersColumn)
-        assert dictionary is None or isinstance(dictionary, DictionaryColumn)
-        return cls(
-            words.tokenizer,
-            tags.labels,
-            column=words.name,
-            max_length=words.limit,
-            characters=None if characters is None else characters.characters,
-            dictionary=None if dictionary is None else dictionary.dictionary,
-        )
+        words = columns["words"]
+        return cls(**fitted_with(columns), column=words.name, max_length=words.limit)

@@ -16,6 +16,7 @@ def test_a_word_is_its_affixes_in_their_order():
     assert torch.equal(found[0], torch.cat([table[3], table[5]]))
     assert torch.equal(found[1], torch.cat([table[5], table[3]]))
     assert found[2].tolist() == [0] * 6
+    assert embedding(torch.zeros(1, 1, 1, dtype=torch.int64)).tolist() == [[[0] * 6]]
 
 
 def test_padding_learns_nothing():

@@ -1,17 +1,27 @@
 """Vectors of words out of their beginnings, endings and shapes."""
 
-from typing import final
+from typing import Protocol, final
 
-import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models.layers.embedding import token_table
+from weft.models.vocabulary import VocabInfo
 
-__all__ = ["AffixEmbedding"]
+__all__ = ["AffixEmbedding", "AffixInfo"]
+
+
+class AffixInfo(VocabInfo, Protocol):
+    """What a model needs to know of affixes."""
+
+    @property
+    def length(self) -> int:
+        """Places of a word."""
+        ...
 
 
 @final
@@ -22,6 +32,7 @@ class AffixEmbedding(Component, nn.Module):
     (suffixes and capitals as features of words, each with a table of its own).
 
     Example:
+        >>> import torch
         >>> embedding = AffixEmbedding.Config(dim=4).build(size=9, pad_idx=0, length=2)
         >>> words = torch.tensor([[[3, 5], [1, 2], [0, 0]]])
         >>> embedding(words).shape, embedding(words)[0, 2].abs().sum().item()
@@ -43,11 +54,14 @@ class AffixEmbedding(Component, nn.Module):
 
     def __init__(self, config: Config, *, size: int, pad_idx: int, length: int) -> None:
         nn.Module.__init__(self)
-        self.config, self.out_dim = config, config.dim * length
+        self.config, self.pad_idx, self.out_dim = config, pad_idx, config.dim * length
         self.affixes = token_table(size, config.dim, pad_idx=pad_idx)
 
     @override
     def forward(self, affixes: Tensor) -> Tensor:
-        """*Shape:* :math:`(B,T,A)` to :math:`(B,T,A D)`; zero where no word is."""
-        vectors: Tensor = self.affixes(affixes)
-        return torch.flatten(vectors, start_dim=2)
+        """*Shape:* :math:`(B,T,A)` to :math:`(B,T,A D)`; zero where no word is.
+
+        A batch without any word may leave out places that are padding in all of it.
+        """
+        vectors = self.affixes(affixes).flatten(start_dim=2)
+        return F.pad(vectors, (0, self.out_dim - vectors.shape[2]))

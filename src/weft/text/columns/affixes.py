@@ -54,11 +54,12 @@ class AffixesColumn(Column):
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
+        known = self.affixes.known
         return {
             "name": self.name,
-            "known": [list(names) for names in self.affixes.known],
-            "prefixes": list(self.affixes.prefixes),
-            "suffixes": list(self.affixes.suffixes),
+            "prefixes": [str(length) for length in self.affixes.prefixes],
+            "suffixes": [str(length) for length in self.affixes.suffixes],
+            "known": [f"{place} {affix}" for place, names in enumerate(known) for affix in names],
         }
 
     @classmethod
@@ -66,16 +67,16 @@ class AffixesColumn(Column):
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "AffixesColumn":
         path = folder / DESCRIPTION
         settings_of(
-            path, settings, {"name": str, "known": list, "prefixes": list, "suffixes": list}
+            path, settings, {"name": str, "prefixes": list, "suffixes": list, "known": list}
         )
-        lengths = [*settings["prefixes"], *settings["suffixes"]]
-        if not all(type(length) is int for length in lengths):
-            raise SavedTextError(f"{path}: 'prefixes' and 'suffixes' must be numbers.")
-        if not all(isinstance(names, list) for names in settings["known"]):
-            raise SavedTextError(f"{path}: 'known' must be a list of lists.")
-        known = [[str(name) for name in names] for names in settings["known"]]
-        sizes = {key: settings[key] for key in ("prefixes", "suffixes")}
         try:
-            return cls(Affixes(known, **sizes, column=settings["name"]))
-        except UserError as error:
+            sizes = {name: [int(n) for n in settings[name]] for name in ("prefixes", "suffixes")}
+            places = range(len(sizes["prefixes"]) + len(sizes["suffixes"]) + 1)
+            known: dict[str, list[str]] = {str(place): [] for place in places}
+            for place, _, affix in (entry.partition(" ") for entry in settings["known"]):
+                known[place].append(affix)
+            return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
+        except (UserError, ValueError) as error:
             raise SavedTextError(f"{path}: {error}") from None
+        except KeyError as error:
+            raise SavedTextError(f"{path}: 'known' has an affix of the place {error}.") from None

@@ -12,7 +12,7 @@ from weft.text.columns.column import Column, load_column
 from weft.text.description import SavedTextError, write_description
 from weft.text.paths import DESCRIPTION, Encoded, TextPath
 
-__all__ = ["ColumnsText"]
+__all__ = ["ColumnsText", "fitted_with"]
 
 
 class ColumnsText(TextPath):
@@ -61,7 +61,7 @@ class ColumnsText(TextPath):
     @property
     @override
     def ingredients(self) -> dict[str, Any]:
-        return {name: made for column in self.all.values() for name, made in column.fitted.items()}
+        return fitted_with(self.all)
 
     @property
     def limits(self) -> dict[str, int]:
@@ -128,6 +128,11 @@ class ColumnsText(TextPath):
                     f"the {role} of {cls.kind}."
                 )
         return found
+
+
+def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:
+    """What columns were fitted with, by the names of the recipe's ingredients."""
+    return {name: made for column in columns.values() for name, made in column.fitted.items()}
 
 
 def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:

@@ -23,12 +23,13 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class BlockBatch:
-    """Parts of a text, one a row: what is read, and the token that follows each."""
+    """Parts of a text, one a row: what is read, and the token to be found at each place."""
 
     inputs: Tensor
-    """Token ids. *Shape:* :math:`(B,T)`."""
+    """Token ids that are read. *Shape:* :math:`(B,T)`."""
     targets: Tensor
-    """The id after each of ``inputs``. *Shape:* :math:`(B,T)`."""
+    """The id to be found at each of ``inputs``: in a language model the one after it.
+    *Shape:* :math:`(B,T)`."""
     counted: Tensor | None
     """True at the targets that count; None: all do. *Shape:* :math:`(B,T)`."""
     begins: bool
@@ -71,7 +72,7 @@ class Blocking:
     """Tokens of a block."""
     batch_size: int
     """Streams, or blocks of a batch; no more than there are tokens."""
-    streams: bool
+    streams: bool = False
     """Whether the text is cut into ``batch_size`` parts that are read side by side, so that a
     model carries its state from batch to batch; else each block stands alone."""
     stride: int | None = None
@@ -184,19 +185,32 @@ class TextBlocks:
         counted = (places >= first[:, None]) & (places < end[:, None])
         values = self.ids.values
         places = (places + turn) % len(values)
-        inputs = np.where(places, values[places - 1], self._before)
+        counted = self._counted(places, counted)
         places_counted = places[counted]
         found = np.searchsorted(self.ids.offsets, places_counted, side="right") - 1
         rows, row_of = np.unique(found, return_inverse=True)
         return BlockBatch(
-            inputs=torch.from_numpy(inputs.astype(np.int64)),
+            inputs=torch.from_numpy(self._read(places).astype(np.int64)),
             targets=torch.from_numpy(values[places].astype(np.int64)),
             counted=None if counted.all() else torch.from_numpy(counted),
             begins=begins,
             rows=rows,
-            row_lengths=np.diff(self.ids.offsets)[rows],
+            row_lengths=self._row_lengths()[rows],
             row_of=row_of,
         )
+
+    def _read(self, places: Places) -> Places:
+        """The ids that are read where those at ``places`` are to be found."""
+        return np.where(places, self.ids.values[places - 1], self._before)
+
+    def _counted(self, places: Places, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of ``places`` count, of those that are the block's own."""
+        del places
+        return counted
+
+    def _row_lengths(self) -> Places:
+        """Targets of each row."""
+        return self.ids.lengths
 
     def examples(self, batch: BlockBatch) -> list[Mapping[str, Any]]:
         """The rows that a batch has targets of, with their numbers, from 0."""

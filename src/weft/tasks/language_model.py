@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
-from weft.data.batching import Batching
 from weft.data.blocks import BlockBatch, Blocking, TextBlocks
 from weft.errors import DataError, UserError
 from weft.metrics.language import BitsPerByte
@@ -24,8 +23,8 @@ from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import Carried, RowSums
-from weft.tasks.row_batches import is_row, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.language import Continued, LanguageText, MeasuredText
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
@@ -135,17 +134,11 @@ class LanguageModeling(Task):
         """Blocks of rows of text, in the order of the data."""
         if isinstance(data, Batches):
             return data
-        first, data = look(data)
-        if not is_row(first, self.text.columns):
-            raise DataError(
-                f"Language modeling wants rows with the text '{self.config.column}', found "
-                f"{type(first).__name__}. Give rows: weft makes the blocks."
-            )
-        rows, batching = rows_of(data, train=train)
+        rows, batching = rows_with_text(data, self.config.column, train=train)
         ids = self.text.encode(rows, with_targets=False)["text"]
         blocking = Blocking(
             length=self.config.block,
-            batch_size=self._width(batching),
+            batch_size=blocks_of(batching, self.config.block),
             streams=self.stateful,
             stride=None if train else self.config.stride,
             shuffle=train and batching.shuffle,  # a measured text is read from its beginning
@@ -169,17 +162,6 @@ class LanguageModeling(Task):
                 "(case, spaces, unknown words): the bytes are those of the text as given."
             )
         return {"bits_per_byte": " ".join(said)} if said else {}
-
-    def _width(self, batching: Batching) -> int:
-        """Places of the text that a step reads."""
-        if batching.batch_size is not None:
-            return batching.batch_size
-        if not isinstance(batching.max_tokens, int):
-            raise UserError(
-                "A language model's batches are of one size: set batch_size, the number of blocks, "
-                "instead of max_tokens=auto."
-            )
-        return max(1, batching.max_tokens // self.config.block)
 
     # -- loss and evaluation
 

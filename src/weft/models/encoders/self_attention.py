@@ -77,7 +77,7 @@ class SelfAttentionEncoder(SequenceEncoder):
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)
         self.config, inside = config, config.dim or dim
-        self.out_dim = inside
+        self.out_dim, self.max_length = inside, config.max_length
         if inside % config.num_heads:
             owner = "The encoder" if config.dim else "The tokens' vectors"
             verb = "has" if config.dim else "have"

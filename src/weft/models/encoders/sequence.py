@@ -21,6 +21,7 @@ class SequenceEncoder(Component, nn.Module):
 
     Attributes:
         out_dim: Features of a token's vector, as it comes out.
+        max_length: Most tokens of a text; None: any number.
     """
 
     class Config(BaseConfig):
@@ -32,6 +33,7 @@ class SequenceEncoder(Component, nn.Module):
 
     config: Any
     out_dim: int
+    max_length: int | None = None
 
     @abstractmethod
     def __init__(self, config: Config, *, dim: int) -> None:

@@ -1,0 +1,130 @@
+"""Which tokens of a text are masked, and what is read in their place.
+
+Everything is drawn for the whole text at once, from the run's seed and the epoch alone: masks are
+new in each epoch, and the same after a resume and whatever the batches are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import DataError, UserError
+from weft.text.pieces import Pieces
+from weft.text.ragged import Ragged
+
+__all__ = ["Masked", "Masking", "mask_text", "words_of"]
+
+DRAW = 0x4D41534B
+"""Sets these draws apart from those of the order of the blocks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking:
+    """How many tokens are to be found, and what stands in their place.
+
+    Source: Devlin et al. 2019 ("BERT"), section 3.1; drawn anew in each epoch as by Liu et al. 2019
+    ("RoBERTa"), section 4.1.
+
+    Raises:
+        UserError: A share is none, or more tokens are replaced than are chosen.
+    """
+
+    share: float = 0.15
+    """Share of the tokens (with ``whole_words``, of the words) that are to be found."""
+    masked: float = 0.8
+    """Share of these that a mask stands for."""
+    random: float = 0.1
+    """Share of these that a token drawn at random stands for; the rest stands as it is."""
+    whole_words: bool = True
+    """Whether all tokens of a word are to be found together. Words are what white space divides."""
+
+    def __post_init__(self) -> None:
+        """Refuses what is no share."""
+        if not 0 < self.share < 1:
+            raise UserError(f"masking.share must be above 0 and below 1, but is {self.share}.")
+        for name in ("masked", "random"):
+            if not 0 <= (value := getattr(self, name)) <= 1:
+                raise UserError(f"masking.{name} must be from 0 to 1, but is {value}.")
+        if self.masked + self.random > 1:
+            raise UserError(
+                f"masking.masked and masking.random are shares of the same tokens, at most 1 "
+                f"together, but are {self.masked} and {self.random}."
+            )
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A text with masks."""
+
+    read: NDArray[np.int32]
+    """The ids with what stands in place of those to be found. *Shape:* ``[N]``."""
+    chosen: NDArray[np.bool_]
+    """True at tokens that are to be found. *Shape:* ``[N]``."""
+
+
+def words_of(ids: Ragged, pieces: Pieces) -> NDArray[np.int64]:
+    """The number of the word that each token belongs to, rising from 0.
+
+    A row begins a word, and so does a token that is no part of one (a mark, the unknown one) and
+    the token after it.
+
+    Example:
+        >>> begins, plain = np.array([True, True, False]), np.array([False, True, True])
+        >>> text = Ragged.from_lists([[1, 2, 2, 0, 2], [2, 1, 1]])  # 2 goes on with a word, 0 ends
+        >>> words_of(text, Pieces(begins, plain)).tolist()
+        [0, 0, 0, 1, 2, 3, 4, 5]
+    """
+    first = pieces.begins[ids.values] | ~pieces.plain[ids.values]
+    first[1:] |= ~pieces.plain[ids.values[:-1]]
+    offsets = ids.offsets[:-1]
+    first[offsets[offsets < len(first)]] = True
+    return np.cumsum(first) - 1
+
+
+def mask_text(
+    ids: Ragged,
+    masking: Masking,
+    pieces: Pieces,
+    words: NDArray[np.int64],
+    *,
+    seed: int,
+    epoch: int,
+) -> Masked:
+    """Chooses the tokens that are to be found, and what is read in place of each.
+
+    Of the N words with a token of text ``round(share * N)`` are chosen, at least one. What stands
+    in place of a token is drawn for each alone: the mask's id, which is ``len(pieces)``, one beyond
+    the vocabulary; any token of text; or the token itself.
+
+    Args:
+        ids: The text.
+        masking: The shares.
+        pieces: What the ids are.
+        words: The word of each token, from :func:`words_of`; or a number of its own for each.
+        seed: The run's seed.
+        epoch: From 0.
+
+    Raises:
+        DataError: There is no token that could be masked.
+    """
+    values, plain = ids.values, pieces.plain[ids.values]
+    able = np.unique(words[plain])
+    if not len(able):
+        raise DataError(
+            "The text has no token that can be masked: all are unknown to the tokenizer, or marks. "
+            "Fit the tokenizer on this text, or one like it."
+        )
+    entropy = [seed % 2**64, epoch, DRAW]
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    count = max(1, round(masking.share * len(able)))
+    is_chosen = np.zeros(int(words[-1]) + 1, np.bool_)
+    is_chosen[random.permutation(able)[:count]] = True
+    chosen = is_chosen[words] & plain
+    places = np.flatnonzero(chosen)
+    kinds, known = random.random(len(places)), np.flatnonzero(pieces.plain)
+    read = values.copy()
+    read[places[kinds < masking.masked]] = len(pieces)
+    other = places[(kinds >= masking.masked) & (kinds < masking.masked + masking.random)]
+    read[other] = known[random.integers(len(known), size=len(other))]
+    return Masked(read, chosen)

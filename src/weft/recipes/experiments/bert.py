@@ -1,0 +1,71 @@
+"""Experiments that train an encoder on bare text; set ``train_data.path`` and ``valid_data.path``.
+
+The models are those of ``classification/transformer``, whole and tiny, which begins with what was
+learned here by ``trainer.initialize``.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_lines import TextLines
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.masked_language_model import MaskedLanguageModel
+from weft.tasks.masked_language_model import MaskedLanguageModeling
+from weft.text.fitted import FittedTokenizer
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import AdamW
+from weft.training.progress import Every
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = ["bert_pretraining", "bert_pretraining_local"]
+
+PERPLEXITY = Selection.Config(metric="perplexity")
+
+
+def pretraining(doc: str, **ingredients: Any) -> Recipe:
+    """A recipe that trains a masked language model on lines of a text."""
+    return Recipe(
+        doc=doc,
+        train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=32),
+        valid_data=like("train_data", path=Path("data/valid.txt"), shuffle=False),
+        **ingredients,
+    )
+
+
+@register_experiment("bert/pretraining")
+def bert_pretraining() -> Recipe:
+    """A Transformer encoder that finds masked pieces of words (Devlin et al. 2019)."""
+    return pretraining(
+        "Train a Transformer encoder on masked text, as BERT was.",
+        tokenizer=FittedTokenizer.Config(
+            kind="bpe", vocab_size=8000, lowercase=True, columns=("text",)
+        ),
+        model=MaskedLanguageModel.Config(),
+        task=MaskedLanguageModeling.Config(),
+        optimizer=AdamW.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=200),
+        trainer=Trainer.Config(
+            max_steps=4000, evaluate_every=Every(500, "steps"), selection=PERPLEXITY
+        ),
+    )
+
+
+@register_experiment("bert/pretraining/local")
+def bert_pretraining_local() -> Recipe:
+    """The same, tiny: seconds on a laptop."""
+    encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)
+    return pretraining(
+        "Train a tiny Transformer encoder on masked text.",
+        tokenizer=FittedWords.Config(),
+        model=MaskedLanguageModel.Config(embedding=WordEmbedding.Config(dim=16), encoder=encoder),
+        task=MaskedLanguageModeling.Config(block=32),
+        optimizer=AdamW.Config(lr=5e-3),
+        lr_scheduler=Linear.Config(warmup_steps=5),
+        trainer=Trainer.Config(
+            max_steps=60, evaluate_every=Every(20, "steps"), selection=PERPLEXITY
+        ),
+    )

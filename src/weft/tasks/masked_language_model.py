@@ -1,0 +1,234 @@
+"""Masked language modeling: the tokens of a text that a mask hides, from those around them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.component import Config as BaseConfig
+from weft.data.blocks import BlockBatch, Blocking
+from weft.data.masked_blocks import MaskedBlocks
+from weft.data.masking import Masking
+from weft.errors import DataError, UserError
+from weft.metrics.metric import Metric
+from weft.metrics.streaming import Accuracy, Mean, Perplexity
+from weft.models import fast
+from weft.models.losses import cross_entropy
+from weft.models.masked_language_model import MaskedLanguageModel
+from weft.models.projected_loss import projected_cross_entropy
+from weft.tasks.carried import RowSums
+from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.tasks.text_blocks import blocks_of, rows_with_text
+from weft.text.masked import MASK, Filled, FoundTokens, MaskedText
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["MaskedLanguageModeling"]
+
+LABELS = 256
+"""Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
+
+PREDICTION_TEXTS = 64
+"""Texts answered together."""
+
+
+@registries.tasks.register("masked_language_modeling")
+class MaskedLanguageModeling(Task):
+    """Learns to find the tokens of a text that are masked, and fills masks in.
+
+    What it learns is a beginning for classifiers, taggers and others (``trainer.initialize``).
+    Rows are one sequence. Only the states of tokens that are to be found are scored.
+
+    Source: Devlin et al. 2019, "BERT", section 3.1, without the next sentence, which did not help
+    (Liu et al. 2019, "RoBERTa", section 4.2).
+    """
+
+    class Config(BaseConfig):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+        block: int = 128
+        """Tokens that are read together."""
+        masking: Masking = Masking()
+        """Which tokens are to be found, and what stands in their place."""
+        top_k: int = 5
+        """How many tokens an answer has for each mask."""
+
+        def __post_init__(self) -> None:
+            """Refuses what is no size."""
+            for name in ("block", "top_k"):
+                if (value := getattr(self, name)) < 1:
+                    raise UserError(f"task.{name} must be at least 1, but is {value}.")
+
+    config: Config
+    text: MaskedText
+    module: MaskedLanguageModel
+
+    def __init__(
+        self, config: Config, *, module: MaskedLanguageModel, tokenizer: Tokenizer
+    ) -> None:
+        self.config, self.module = config, module
+        if not isinstance(module, MaskedLanguageModel):
+            raise UserError(
+                f"Masked language modeling needs a MaskedLanguageModel, but the module is a "
+                f"{type(module).__name__}. Set model.type=masked_language_model."
+            )
+        most = module.encoder.max_length
+        if most is not None and config.block > most:
+            raise UserError(
+                f"task.block is {config.block}, but the model has positions for {most} tokens. "
+                "Raise model.encoder.max_length, or lower task.block."
+            )
+        self.text = MaskedText(tokenizer, column=config.column)
+        self.nats, self.right = RowSums(), RowSums()
+
+    # -- batches
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Blocks of rows of text, masked anew in each epoch; in an evaluation always alike."""
+        if isinstance(data, Batches):
+            return data
+        rows, batching = rows_with_text(data, self.config.column, train=train)
+        blocking = Blocking(
+            length=self.config.block,
+            batch_size=blocks_of(batching, self.config.block),
+            shuffle=train and batching.shuffle,
+            seed=seed,
+        )
+        ids = self.text.encode(rows, with_targets=False)["text"]
+        return MaskedBlocks(
+            ids,
+            rows,
+            blocking,
+            masking=self.config.masking,
+            pieces=self.text.pieces,
+            train=train,
+        )
+
+    # -- loss and evaluation
+
+    @override
+    def training_step(self, batch: BlockBatch) -> Loss:
+        """Loss of the tokens of one batch that are to be found."""
+        states, targets = self._states(batch)
+        module = self.module
+        if fast.now().split_loss and self.device.type == "cpu":
+            weight, bias = module.output_weight, module.output_bias
+            sums = projected_cross_entropy(module.head(states), weight, bias, targets)
+        else:
+            sums = cross_entropy(module.project(states), targets)
+        return Loss(sums.total, torch.tensor(float(len(targets))))
+
+    def _states(self, batch: BlockBatch) -> tuple[Tensor, Tensor]:
+        """The states of the tokens to be found, :math:`(N,H)`, and these, :math:`(N)`."""
+        batch = batch.to(self.device)
+        states = self.module.hidden(batch.inputs)
+        if batch.counted is None:
+            return states.flatten(0, 1), batch.targets.flatten()
+        return states[batch.counted], batch.targets[batch.counted]
+
+    @override
+    def validation_step(self, batch: BlockBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+        """Loss of one batch, and what was found of each row that ends in it."""
+        states, targets = self._states(batch)
+        nats, right = torch.zeros(2, len(targets), dtype=torch.float64)
+        for part in _parts(len(targets)):
+            logits = self.module.project(states[part]).float()
+            nats[part] = F.cross_entropy(logits, targets[part], reduction="none").double().cpu()
+            right[part] = (logits.argmax(-1) == targets[part]).double().cpu()
+        found, hits = self.nats.add(batch, nats.numpy()), self.right.add(batch, right.numpy())
+        answers = {
+            place: FoundTokens(nats=total, tokens=tokens, found=round(hits[place][0]))
+            for place, (total, tokens) in found.items()
+        }
+        loss = Loss(nats.sum(), torch.tensor(float(len(targets))), {"right": right.sum()})
+        return Outputs(loss, answers)
+
+    @override
+    def metrics(self) -> dict[str, Metric]:
+        """Loss, perplexity and accuracy of the tokens that are to be found."""
+        accuracy = Accuracy("masked_accuracy")
+        return {"loss": Mean("loss"), "perplexity": Perplexity(), "accuracy": accuracy}
+
+    @override
+    def aggregate(
+        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Adds a batch's loss, and how many tokens were found."""
+        loss = outputs.loss
+        for name in ("loss", "perplexity"):
+            metrics[name].update(loss.total, loss.count)
+        metrics["accuracy"].update(loss.sums["right"], loss.count)
+
+    # -- answers
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Filled]:
+        """Texts with their masks filled, in order."""
+        given = [row[self.config.column] for row in rows]
+        ids = self.text.masked(given)
+        self._check_lengths(ids)
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        found: dict[int, Filled] = {}
+        with torch.inference_mode():
+            for start in range(0, len(order), PREDICTION_TEXTS):
+                chosen = order[start : start + PREDICTION_TEXTS]
+                fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
+                for row, masks in zip(chosen, fills, strict=True):
+                    found[row] = self.text.filled(given[row], masks)
+        return [found[row] for row in range(len(ids))]
+
+    def _likeliest(self, texts: Sequence[Sequence[int]]) -> Iterator[tuple[Any, Any]]:
+        """Of each text ids and probabilities of the likeliest tokens at its masks."""
+        pad, width = self.text.tokenizer.vocab_info.pad_idx, max(map(len, texts))
+        padded = np.array([[*ids, *[pad] * (width - len(ids))] for ids in texts], np.int64)
+        read = torch.from_numpy(padded).to(self.device)
+        lengths = torch.tensor([len(ids) for ids in texts], device=self.device)
+        is_mask = read == self.text.mask_idx
+        states = self.module.hidden(read, lengths)[is_mask]
+        plain = torch.from_numpy(self.text.pieces.plain).to(self.device)
+        count = min(self.config.top_k, int(plain.sum()))
+        scores, ids = [], []
+        for part in states.split(LABELS):
+            logits = self.module.project(part).float().masked_fill(~plain, -torch.inf)
+            best = logits.softmax(-1).topk(count)
+            scores.append(best.values.cpu())
+            ids.append(best.indices.cpu())
+        masks = is_mask.sum(1).tolist()
+        return zip(torch.cat(ids).split(masks), torch.cat(scores).split(masks), strict=True)
+
+    def _check_lengths(self, texts: Sequence[Sequence[int]]) -> None:
+        most = self.module.encoder.max_length
+        for row, ids in enumerate(texts):
+            if most is not None and len(ids) > most:
+                raise DataError(
+                    f"Row {row}, column '{self.config.column}': has {len(ids)} tokens, but the "
+                    f"model reads at most {most}. Give the part of the text around its {MASK}."
+                )
+
+    @override
+    def check(self, row: Row) -> None:
+        """Refuses a text that is none, has no mask, or is longer than the model reads."""
+        self._check_lengths(self.text.masked([row[self.config.column]]))
+
+    @override
+    def answer_row(self, answer: Filled | FoundTokens) -> dict[str, Any]:
+        """An answer as plain data: a text with its masks filled; or what was found of a row."""
+        if isinstance(answer, FoundTokens):
+            perplexity = round(answer.perplexity, 4)
+            return {"masked": answer.tokens, "found": answer.found, "perplexity": perplexity}
+        masks = [
+            [{"text": fill.text, "score": round(fill.score, 6)} for fill in fills]
+            for fills in answer.masks
+        ]
+        return {"prediction": answer.text, "score": round(answer.score, 6), "masks": masks}
+
+
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(start, start + LABELS) for start in range(0, count, LABELS))

@@ -1,0 +1,82 @@
+"""The masked language model: what it reads of a mask, what it scores, and its weights."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from weft.models.classifier import Classifier
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.masked_language_model import MaskedLanguageModel
+from weft.models.tagger import Tagger
+
+SIZE = 11
+MASK = SIZE
+TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=0, unk_idx=1))
+EMBEDDING = WordEmbedding.Config(dim=8)
+ATTENTION = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=16, dropout=0.0)
+
+
+def make(**settings):
+    torch.manual_seed(0)
+    config = MaskedLanguageModel.Config(**{"embedding": EMBEDDING, "encoder": ATTENTION} | settings)
+    return config.build(tokenizer=TOKENIZER)
+
+
+def test_a_mask_is_read_by_a_vector_of_its_own_whatever_it_hides():
+    model = make()
+    ids = torch.tensor([[5, MASK, 7]])
+    before = model.hidden(ids)
+    with torch.no_grad():
+        model.embedding.tokens.weight[[1, 2, 3, 4, 6, 8, 9, 10]] += 1.0
+        assert torch.equal(model.hidden(ids), before)
+        model.mask += torch.linspace(0, 1, 8)
+        assert not torch.allclose(model.hidden(ids), before)
+        assert torch.equal(model.hidden(ids[:, :1]), make().hidden(ids[:, :1]))
+
+
+def test_a_token_is_found_from_both_sides():
+    model = make()
+    ids = torch.tensor([[5, MASK, 7], [6, MASK, 7], [5, MASK, 8]])
+    scores = model(ids)[:, 1]
+    assert not torch.allclose(scores[0], scores[1])
+    assert not torch.allclose(scores[0], scores[2])
+
+
+def test_padding_has_no_effect():
+    model = make()
+    alone = model(torch.tensor([[5, MASK]]))
+    padded = model(torch.tensor([[5, MASK, 0, 0], [5, 6, 7, 8]]), torch.tensor([2, 4]))
+    assert torch.allclose(padded[0, :2], alone[0], atol=1e-6)
+
+
+def test_tokens_are_scored_by_their_own_vectors_or_by_others():
+    tied, untied = make(), make(tie=False)
+    assert tied.output_weight is tied.embedding.tokens.weight
+    assert untied.output_weight is not untied.embedding.tokens.weight
+    count = [sum(p.numel() for p in model.parameters()) for model in (tied, untied)]
+    assert count[1] - count[0] == SIZE * 8
+    states = torch.randn(3, 8)
+    wanted = tied.head(states) @ tied.embedding.tokens.weight.T + tied.output_bias
+    assert torch.allclose(tied.project(states), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("encoder", [ATTENTION, LstmEncoder.Config(hidden_dim=3)])
+def test_every_parameter_learns(encoder):
+    model = make(encoder=encoder, tie=False)
+    model(torch.tensor([[5, MASK, 7]])).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_what_it_shares_with_other_models_has_the_same_shapes():
+    names = {name: value.shape for name, value in make().state_dict().items()}
+    shared = {name for name in names if name.startswith(("embedding.", "encoder."))}
+    parts = {"embedding": EMBEDDING, "encoder": ATTENTION}
+    tagger = Tagger.Config(**parts).build(tokenizer=TOKENIZER, labels=["a", "b"]).state_dict()
+    assert shared <= set(tagger)
+    assert all(tagger[name].shape == names[name] for name in shared)
+    classifier = Classifier.Config(**parts).build(tokenizer=TOKENIZER, labels=range(2))
+    state = classifier.text.state_dict()
+    assert all(state[name].shape == names[name] for name in shared)

@@ -1,0 +1,236 @@
+"""Masked language modeling: only masked tokens are scored, answers fill masks in."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from weft.data.batching import Batching
+from weft.data.masking import Masking
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.models import fast
+from weft.models.causal_transformer import CausalTransformer
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.layers.words import WordEmbedding
+from weft.models.masked_language_model import MaskedLanguageModel
+from weft.tasks import evaluate
+from weft.tasks.masked_language_model import MaskedLanguageModeling
+from weft.text.masked import FoundTokens
+from weft.text.words import FittedWords, WordTokenizer
+
+ROWS = [
+    {"text": "set an alarm for me"},
+    {"text": ""},
+    {"text": "show all my alarms now"},
+    {"text": "snooze my alarm"},
+    {"text": "an alarm an alarm an alarm for my alarm"},
+]
+MODEL = MaskedLanguageModel.Config(
+    embedding=WordEmbedding.Config(dim=12),
+    encoder=SelfAttentionEncoder.Config(
+        num_layers=1, num_heads=2, ffn_dim=24, dropout=0.0, max_length=30
+    ),
+)
+
+
+class Data:
+    def __init__(self, rows=ROWS, **batching):
+        self._rows = rows
+        self.batching = Batching(**{"shuffle": False, "batch_size": 2, **batching})
+
+    def rows(self):
+        return self._rows
+
+    def __iter__(self):
+        return iter(self._rows)
+
+
+def make(model=MODEL, tokenizer=None, **settings):
+    torch.manual_seed(0)
+    tokenizer = tokenizer or FittedWords.Config().build(train_data=ROWS)
+    module = model.build(tokenizer=tokenizer)
+    settings = {"block": 8, "masking": Masking(share=0.4), **settings}
+    return MaskedLanguageModeling.Config(**settings).build(module=module, tokenizer=tokenizer)
+
+
+def evaluated(task, **batching):
+    task.module.eval()
+    return evaluate(task, task.batches(Data(**batching), train=False, seed=1))
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 99])
+def test_an_evaluation_is_of_the_masked_tokens_alone(batch_size):
+    task = make()
+    found = evaluated(task, batch_size=batch_size)
+    nats = right = count = 0
+    for batch in task.batches(Data(batch_size=1), train=False, seed=7):
+        log_probs = task.module(batch.inputs).log_softmax(-1)
+        for place in batch.counted.nonzero().tolist():
+            target = batch.targets[tuple(place)]
+            nats -= log_probs[tuple(place)][target].item()
+            right += (log_probs[tuple(place)].argmax() == target).item()
+            count += 1
+    assert count == sum(row["masked"] for row in found.rows) > 5
+    assert found.values == pytest.approx(
+        {
+            "loss": nats / count,
+            "perplexity": math.exp(nats / count),
+            "masked_accuracy": right / count,
+        },
+        rel=1e-5,
+    )
+    assert found.directions == {
+        "loss": "lower",
+        "perplexity": "lower",
+        "masked_accuracy": "higher",
+    }
+    sums = [row["masked"] * math.log(row["perplexity"]) for row in found.rows]
+    assert sum(sums) == pytest.approx(nats, rel=1e-3)
+    assert sum(row["found"] for row in found.rows) == right
+    assert "always the same" in found.details["masked_accuracy"]
+
+
+def test_two_halves_are_the_whole_and_only_masked_states_have_a_gradient():
+    task = make()
+    whole = list(task.batches(Data(batch_size=99), train=True, seed=1))
+    loss = task.training_step(whole[0])
+    assert loss.count == whole[0].counted.sum()
+    parts = [task.training_step(b) for b in task.batches(Data(batch_size=1), train=True, seed=1)]
+    # A batch alone may have no word to be found and then gets one.
+    if sum(part.count for part in parts) == loss.count:
+        assert torch.allclose(sum(part.total for part in parts), loss.total, rtol=1e-5)
+    states = task.module.hidden(whole[0].inputs).detach().requires_grad_()
+    task.module.hidden = lambda ids: states
+    task.training_step(whole[0]).total.backward()
+    assert torch.equal(states.grad.abs().sum(-1) > 0, whole[0].counted)
+
+
+def test_the_loss_is_the_same_by_either_path():
+    found = []
+    for split in (True, False):
+        task = make()
+        (batch, *_) = task.batches(Data(), train=True, seed=1)
+        fast.use(fast.Fast(split_loss=split))
+        try:
+            loss = task.training_step(batch)
+        finally:
+            fast.use(fast.Fast())
+        loss.total.backward()
+        found.append((loss.total.detach(), task.module.embedding.tokens.weight.grad))
+    assert torch.allclose(found[0][0], found[1][0])
+    assert torch.allclose(found[0][1], found[1][1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=64, dropout=0.0),
+        LstmEncoder.Config(hidden_dim=16),
+    ],
+)
+def test_it_learns_the_rows_by_heart_and_fills_masks(encoder):
+    model = MaskedLanguageModel.Config(embedding=WordEmbedding.Config(dim=32), encoder=encoder)
+    rows = [{"text": "set an alarm"}, {"text": "snooze my alarm"}, {"text": "show all alarms"}] * 4
+    tokenizer = FittedWords.Config(marks=True).build(train_data=rows)
+    masking = Masking(share=0.4, masked=1, random=0)
+    task = make(model, tokenizer, block=4, top_k=2, masking=masking)  # a row each
+    batches = task.batches(Data(rows, batch_size=12), train=True, seed=1)
+    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.005)
+    for _ in range(80):
+        for batch in batches:
+            loss = task.training_step(batch)
+            (loss.total / loss.count).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    fill = Predictor(task)
+    answers = fill(["snooze [MASK] alarm", "show [MASK] alarms", "[MASK] [MASK] alarm"])
+    assert [str(answer) for answer in answers][:2] == ["snooze my alarm", "show all alarms"]
+    assert [[len(fills) for fills in answer.masks] for answer in answers] == [[2], [2], [2, 2]]
+    assert answers[0].masks[0][0].score > 0.7
+    (row,) = fill.stream(["Snooze [MASK] alarm"])
+    assert row["prediction"] == "Snooze my alarm"
+    assert row["masks"][0][0] == {"text": "my", "score": row["score"]}
+    json.dumps(row)
+
+
+def test_no_mark_is_ever_an_answer():
+    task = make(top_k=1000)
+    (answer,) = task.predict([{"text": "set [MASK]"}])
+    words = {word for row in ROWS for word in row["text"].split()}
+    assert {fill.text for fill in answer.masks[0]} == words
+    assert [f.score for f in answer.masks[0]] == sorted(f.score for f in answer.masks[0])[::-1]
+    assert sum(f.score for f in answer.masks[0]) == pytest.approx(1.0)
+    assert task.predict([]) == []
+
+
+def test_texts_of_any_length_are_answered_in_their_order():
+    task = make(top_k=1)
+    task.module.eval()
+    texts = [f"{'alarm ' * (i % 7)}[MASK] {'my ' * (i % 3)}" for i in range(150)]
+    alone = [task.predict([{"text": text}])[0] for text in texts]
+    together = task.predict([{"text": text} for text in texts])
+    assert [a.text for a in together] == [a.text for a in alone]
+    assert [a.score for a in together] == pytest.approx([a.score for a in alone], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "no mask",
+            "Row 0, column 'text': has no [MASK], so there is nothing to fill in. Write [MASK] in "
+            "place of a word.",
+        ),
+        (
+            "[MASK] " + "a " * 30,
+            "Row 0, column 'text': has 31 tokens, but the model reads at most 30. Give the part of "
+            "the text around its [MASK].",
+        ),
+        (7, "Row 0, column 'text': wanted text, found 7 (int)."),
+    ],
+)
+def test_what_cannot_be_answered_is_said(text, message):
+    task = make()
+    for refused in (lambda: task.predict([{"text": text}]), lambda: task.check({"text": text})):
+        with pytest.raises(DataError) as caught:
+            refused()
+        assert str(caught.value) == message
+    (row,) = Predictor(task).stream([text]) if isinstance(text, str) else ({"error": message},)
+    assert message in row["error"]
+
+
+def test_settings_and_data_that_cannot_be_are_refused():
+    def refused(kind, make):
+        with pytest.raises(kind) as caught:
+            make()
+        return str(caught.value)
+
+    assert refused(UserError, lambda: make(block=0)) == "task.block must be at least 1, but is 0."
+    assert refused(UserError, lambda: make(top_k=0)) == "task.top_k must be at least 1, but is 0."
+    assert refused(UserError, lambda: make(block=31)) == (
+        "task.block is 31, but the model has positions for 30 tokens. Raise "
+        "model.encoder.max_length, or lower task.block."
+    )
+    causal = CausalTransformer.Config(dim=8, num_heads=2, ffn_dim=8, num_layers=1)
+    assert refused(UserError, lambda: make(causal)) == (
+        "Masked language modeling needs a MaskedLanguageModel, but the module is a "
+        "CausalTransformer. Set model.type=masked_language_model."
+    )
+    unknown = make(tokenizer=WordTokenizer.Config(words=("x",)).build())
+    assert refused(DataError, lambda: unknown.batches(Data(), train=True, seed=1)).startswith(
+        "The text has no token that can be masked"
+    )
+    assert "wants rows with the text 'text', found list" in refused(
+        DataError, lambda: make().batches([[1, 2]], train=True, seed=1)
+    )
+
+
+def test_an_answer_of_a_row_is_plain_data():
+    assert make().answer_row(FoundTokens(nats=2 * math.log(8), tokens=2, found=1)) == {
+        "masked": 2,
+        "found": 1,
+        "perplexity": 8.0,
+    }

@@ -8,11 +8,12 @@ import torch
 
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
-from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.encoders.transformer import TransformerEncoder
 from weft.models.layers.gated import Gated
 from weft.models.layers.heads import MultiHead
 from weft.models.layers.norms import RMSNorm
 from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.losses import cross_entropy
 from weft.models.lstm_seq2seq import LstmSeq2Seq
@@ -27,7 +28,7 @@ def with_blocks(*, cross_attention=None, **blocks):
     decoder = blocks if cross_attention is None else {**blocks, "cross_attention": cross_attention}
     return dataclasses.replace(
         TINY,
-        encoder=TransformerEncoder.Config(layer=TransformerEncoderLayer.Config(**blocks)),
+        encoder=TransformerEncoder.Config(layer=SelfAttentionLayer.Config(**blocks)),
         decoder=TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**decoder)),
     )
 
@@ -61,7 +62,7 @@ VARIANTS = {
         TINY,
         encoder=TransformerEncoder.Config(
             positions=RotaryPositions.Config(),
-            layer=TransformerEncoderLayer.Config(norm_order="post"),
+            layer=SelfAttentionLayer.Config(norm_order="post"),
         ),
     ),
     "activation_checkpointing": dataclasses.replace(TINY, activation_checkpointing=True),

@@ -12,13 +12,14 @@ from weft.config.values import plain
 from weft.config.yaml_files import dump_yaml, yaml_nodes
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.encoders.transformer import TransformerEncoder
 from weft.models.layers.feed_forward import Mlp
 from weft.models.layers.gated import Gated
 from weft.models.layers.heads import MultiHead
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import LearnedPositions, SinusoidalPositions
 from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.transformer import Transformer
 
@@ -36,7 +37,7 @@ def decoder_layer(**blocks):
 
 
 def encoder_layer(**blocks):
-    return TransformerEncoder.Config(layer=TransformerEncoderLayer.Config(**blocks))
+    return TransformerEncoder.Config(layer=SelfAttentionLayer.Config(**blocks))
 
 
 def test_it_is_registered():
@@ -165,7 +166,7 @@ def test_blocks_are_as_the_model_s_settings_say(build):
     }
     positions = LearnedPositions.Config(offset=2)
     assert config.encoder == TransformerEncoder.Config(
-        positions=positions, layer=TransformerEncoderLayer.Config(**blocks)
+        positions=positions, layer=SelfAttentionLayer.Config(**blocks)
     )
     assert config.decoder == TransformerDecoder.Config(
         positions=positions,

@@ -14,19 +14,12 @@ from weft.models.decoders.causal import CausalDecoder, CausalState
 from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
-from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
+from weft.models.layers.named_positions import PositionName, named_positions
 from weft.models.layers.residual import NormOrder
-from weft.models.layers.rotary import RotaryPositions
 from weft.models.memory import Memory
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["CausalTransformer"]
-
-POSITIONS: dict[str, PositionEncoding.Config] = {
-    "learned": LearnedPositions.Config(),
-    "rotary": RotaryPositions.Config(),
-    "sinusoidal": SinusoidalPositions.Config(),
-}
 
 
 @registries.models.register("transformer_language_model")
@@ -66,7 +59,7 @@ class CausalTransformer(LanguageModel):
         """Activation inside a feed-forward block."""
         norm_order: NormOrder = "pre"
         """Normalization before each block and after the last layer, or after each block."""
-        positions: Literal["learned", "rotary", "sinusoidal"] = "rotary"
+        positions: PositionName = "rotary"
         """Position encodings: a trained table, a turn of queries and keys, or sines and cosines."""
         max_length: int = 512
         """Most tokens of a block, and of a text that is gone on with."""
@@ -144,5 +137,5 @@ class CausalTransformer(LanguageModel):
 def _filled(config: CausalTransformer.Config) -> CausalDecoder.Config:
     """The settings of the blocks, with the model's where they have none."""
     shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
-    shared["positions"] = POSITIONS[config.positions]
+    shared["positions"] = named_positions(config.positions)
     return inherit(config.decoder, shared, where="model.decoder")

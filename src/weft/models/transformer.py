@@ -17,8 +17,7 @@ from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
-from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.named_positions import named_positions
 from weft.models.memory import Memory, State, length_mask
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
@@ -245,25 +244,12 @@ def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
     )
 
 
-def _position_encoding(config: Transformer.Config) -> PositionEncoding.Config:
-    """What the word ``model.positions`` stands for."""
-    offset = config.position_offset
-    if config.positions == "learned":
-        return LearnedPositions.Config(offset=offset)
-    if config.positions == "rotary":
-        return RotaryPositions.Config()
-    original = config.positions == "sinusoidal"
-    return SinusoidalPositions.Config(
-        offset=offset, variant="vaswani" if original else "tensor2tensor"
-    )
-
-
 def _filled_blocks(
     config: Transformer.Config,
 ) -> tuple[TransformerEncoder.Config, TransformerDecoder.Config]:
     """The settings of both stacks, with the model's where they have none, if heads fit ``dim``."""
     shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
-    shared["positions"] = _position_encoding(config)
+    shared["positions"] = named_positions(config.positions, offset=config.position_offset)
     encoder = inherit(config.encoder, shared, where="model.encoder")
     decoder = inherit(config.decoder, shared, where="model.decoder")
     for name, attention in (

@@ -16,10 +16,11 @@ from weft.inference.export import compare, ctranslate2
 from weft.inference.export.folder import ROWS, write_export
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
-from weft.models.encoders.transformer import TransformerEncoder, TransformerEncoderLayer
+from weft.models.encoders.transformer import TransformerEncoder
 from weft.models.layers.gated import Gated
 from weft.models.layers.heads import MultiHead
 from weft.models.layers.norms import LayerNorm, RMSNorm
+from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.models.layers.talking_heads import TalkingHeads
 from weft.tasks import Translation
 
@@ -29,7 +30,7 @@ SOURCES = [{"source": source} for source, _ in PAIRS]
 def both(**blocks):
     """The same blocks in encoder and decoder."""
     return {
-        "encoder": TransformerEncoder.Config(layer=TransformerEncoderLayer.Config(**blocks)),
+        "encoder": TransformerEncoder.Config(layer=SelfAttentionLayer.Config(**blocks)),
         "decoder": TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**blocks)),
     }
 

@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from weft.models.layers.attention import SelfAttention
-from weft.models.layers.layer import Layer, LayerStack
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.layer import LayerStack
+from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.models.memory import FIRST_CAPACITY
 
-__all__ = ["CausalDecoder", "CausalDecoderLayer", "CausalState"]
+__all__ = ["CausalDecoder", "CausalState"]
 
 
 @final
@@ -45,62 +44,23 @@ class CausalState:
 
 
 @final
-class CausalDecoderLayer(Layer):
-    """Causal self-attention and a feed-forward block, each with residual.
-
-    Args:
-        config: The settings; none of them None.
-        dim: Features in and out, :math:`D`.
-        positions: Turns the queries and keys of self-attention; None does not.
-    """
-
-    class Config(Layer.Config):
-        """Blocks of a layer."""
-
-    def __init__(
-        self, config: Config, *, dim: int, positions: RotaryPositions | None = None
-    ) -> None:
-        super().__init__(config, dim=dim)
-        self.attention = SelfAttention(config.attention.build(), dim=dim, positions=positions)
-        self.attention_residual = self.residual()
-        self.feed_forward = config.feed_forward.build(dim=dim)
-        self.feed_forward_residual = self.residual()
-
-    @override
-    def forward(self, x: Tensor) -> Tensor:
-        """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`."""
-        x = self.attention_residual(x, lambda h: self.attention(h, is_causal=True))
-        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
-        return out
-
-    def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
-        """Runs one new position.
-
-        *Shape:* :math:`(B,1,D)` to :math:`(B,1,D)`; ``cache`` as in :meth:`SelfAttention.step`.
-        """
-        x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
-        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
-        return out
-
-
-@final
 class CausalDecoder(LayerStack):
     """A stack of such layers, see :class:`~weft.models.layers.layer.LayerStack`."""
 
     class Config(LayerStack.Config):
         """Settings of the decoder."""
 
-        layer: CausalDecoderLayer.Config = CausalDecoderLayer.Config()
+        layer: SelfAttentionLayer.Config = SelfAttentionLayer.Config()
         """Settings of each layer."""
 
-    def each_layer(self) -> Iterable[CausalDecoderLayer]:
+    def each_layer(self) -> Iterable[SelfAttentionLayer]:
         """The layers, typed."""
-        return cast("Iterable[CausalDecoderLayer]", self.layers)
+        return cast("Iterable[SelfAttentionLayer]", self.layers)
 
     @override
     def forward(self, x: Tensor) -> Tensor:
         """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`."""
-        return self.run(x)
+        return self.run(x, None, True)
 
     def start(self, like: Tensor) -> CausalState:
         """A state in which nothing was read, with a row for each of ``like``."""

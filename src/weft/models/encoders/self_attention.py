@@ -1,6 +1,6 @@
 """A Transformer encoder over a text, with positions of its own."""
 
-from typing import Any, Literal, final
+from typing import Literal, final
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -12,16 +12,11 @@ from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.encoders.transformer import TransformerEncoder
 from weft.models.layers.blocks import inherit
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.positions import LearnedPositions, PositionEncoding, SinusoidalPositions
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.named_positions import PositionName, named_positions
+from weft.models.layers.positions import PositionEncoding
+from weft.models.layers.residual import NormOrder
 
 __all__ = ["SelfAttentionEncoder"]
-
-_POSITIONS: dict[str, Any] = {
-    "learned": LearnedPositions.Config,
-    "rotary": RotaryPositions.Config,
-    "sinusoidal": SinusoidalPositions.Config,
-}
 
 
 @registries.encoders.register("self_attention")
@@ -56,9 +51,9 @@ class SelfAttentionEncoder(SequenceEncoder):
         """Probability of dropping an attention weight in training."""
         activation: Literal["relu", "gelu", "silu"] = "relu"
         """Activation inside a feed-forward block."""
-        norm_order: Literal["pre", "post"] = "pre"
+        norm_order: NormOrder = "pre"
         """Layer norm before each block and after the last layer, or after each block."""
-        positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+        positions: PositionName = "sinusoidal"
         """Position encodings."""
         max_length: int = 512
         """Longest text, in tokens."""
@@ -87,7 +82,7 @@ class SelfAttentionEncoder(SequenceEncoder):
             )
         self.widen = nn.Linear(dim, inside) if inside != dim else nn.Identity()
         shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
-        shared["positions"] = _POSITIONS[config.positions]()
+        shared["positions"] = named_positions(config.positions)
         blocks = inherit(config.blocks, shared, where="encoder.blocks")
         assert blocks.positions is not None
         self.positions: PositionEncoding = blocks.positions.build(

@@ -100,7 +100,7 @@ class LayerStack(Component, nn.Module):
         post = config.layer.norm_order == "post"
         self.norm = nn.Identity() if post else config.layer.norm.build(dim=dim)
 
-    def run(self, x: Tensor, *rest: Tensor | None) -> Tensor:
+    def run(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
         """All layers and the last normalization. *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
 
         Args:

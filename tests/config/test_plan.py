@@ -306,3 +306,51 @@ def test_a_bare_name_may_be_a_setting_that_the_targets_do_not_reach(kitchen):
         "lr=0.5 sets optimizer.lr",
         "optimizer is not used here; its settings (command line: lr=0.5) change nothing.",
     ]
+
+
+TAKING = """
+from weft.config import Component, Config
+
+class Trainer(Component):
+    class Config(Config):
+        pass
+
+    def __init__(self, config, *, slots=None, scorer): ...
+
+def scorer(words: list | None = None, cache: object = None): ...
+
+trainer = Trainer.Config()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("slots", "object()"), ("cache", "{1: 2}"), ("scorer", "[1]")]
+)
+def test_an_object_in_the_place_of_what_is_taken_is_refused(kitchen, name, value):
+    with pytest.raises(PlanError) as caught:
+        kitchen.plan(script=f"{TAKING}\n{name} = {value}\n")
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(f"recipe.py:14:1: the ingredient '{name}' is a ")
+    assert str(problem).endswith(f"An object is given by a function: def {name}(): return ...")
+
+
+def test_objects_that_nothing_takes_and_constants_of_settings_are_the_scripts_own(kitchen):
+    plan = kitchen.plan(script=f"{TAKING}\nslot = object()\nwords = ['a']\n_slots = [1]\n")
+    assert plan.notes == []
+
+
+def test_an_object_in_the_place_of_a_default_is_refused_where_the_default_is_used(kitchen):
+    script = "def trainer(optimizer): ...\nhelpful = [1]\n"
+    defaults = kitchen.table("def optimizer(helpful): ...\ndef helpful(): ...\n", "defaults.py")
+    with pytest.raises(PlanError, match="the ingredient 'helpful' is a list"):
+        make_plan(kitchen.table(script), defaults=defaults, targets=["trainer"])
+
+
+def test_a_config_that_nothing_takes_is_noted(kitchen):
+    script = f"{TAKING}\nsmall = Trainer.Config()\nslot = Trainer.Config()\nkept = [small]\n"
+    plan = kitchen.plan(script=script)
+    assert plan.notes == [
+        "slot (recipe.py:15:1) is taken by nothing here. Did you mean 'slots'?",
+    ]
+    assert kitchen.plan("slot=null", script=script).notes == []
+    assert kitchen.plan(script=script, targets=["scorer"]).notes == []  # asked for a part alone

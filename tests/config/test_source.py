@@ -50,7 +50,7 @@ except ImportError:
 
 
 STANDARD_NAMES = (
-    "tokenizer", "labels", "dense", "model", "module", "task", "optimizer", "lr_scheduler",
+    "tokenizer", "labels", "model", "module", "task", "optimizer", "lr_scheduler",
     "trainer", "train_data", "valid_data", "test_data", "reporters", "callbacks",
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ def test_none_is_refused_where_a_default_would_be_used(kitchen):
     message = error(lambda: kitchen.table("".join(f"{name} = None\n" for name in names)))
     found = [line.split("'")[1] for line in message.splitlines()]
     assert found == ["module", "task", "optimizer", "lr_scheduler", "trainer", "reporters"]
-    assert "recipe.py:5:1: the ingredient 'module' is a NoneType; wanted a Config" in message
+    assert "recipe.py:4:1: the ingredient 'module' is a NoneType; wanted a Config" in message
 
 
 def test_only_what_a_standard_name_is_bound_to_last_counts(kitchen):

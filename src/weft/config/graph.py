@@ -32,6 +32,8 @@ class Wiring:
     settings: list[Parameter] = field(default_factory=list)
     dependencies: dict[str, tuple[str, Parameter]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    unfilled: list[str] = field(default_factory=list)
+    """What it would take and nobody gives: it does without."""
 
 
 @dataclass
@@ -106,6 +108,8 @@ def add_dependencies(
         wanted = renamed.get(parameter.name, parameter.name)
         if known(wanted) or parameter.required or parameter.name in renamed:
             wiring.dependencies[parameter.name] = (wanted, parameter)
+        else:
+            wiring.unfilled.append(wanted)
 
 
 def _sort(wiring: Wiring, owner: str, parameter: Parameter, known: Callable[[str], bool]) -> None:
@@ -122,12 +126,16 @@ def _sort(wiring: Wiring, owner: str, parameter: Parameter, known: Callable[[str
     elif name in STANDARD:
         if parameter.required:
             wiring.dependencies[name] = (name, parameter)
+        else:
+            wiring.unfilled.append(name)
     elif annotation in (_EMPTY, Any):
         _sort_untyped(wiring, owner, parameter)
     elif is_settable(annotation):
         wiring.settings.append(parameter)
     elif parameter.required:
         wiring.dependencies[name] = (name, parameter)
+    else:
+        wiring.unfilled.append(name)
 
 
 def _sort_untyped(wiring: Wiring, owner: str, parameter: Parameter) -> None:
@@ -140,6 +148,8 @@ def _sort_untyped(wiring: Wiring, owner: str, parameter: Parameter) -> None:
         wiring.settings.append(
             Parameter(parameter.name, type(parameter.default), parameter.default, parameter.doc)
         )
+    else:
+        wiring.unfilled.append(parameter.name)
 
 
 def produced(name: str, value: Any) -> Any:

@@ -37,7 +37,7 @@ STANDARD = (
     "train_data", "valid_data", "test_data", "reporters", "callbacks", "env", "xp", "entry_point",
 )  # fmt: skip
 
-REPLACEABLE = frozenset({*STANDARD, "dense"}) - {"env", "xp", "entry_point"}
+REPLACEABLE = frozenset(STANDARD) - {"env", "xp", "entry_point"}
 """Names that mean the same in every recipe: a script that binds one wants it to be used."""
 
 WITH_DEFAULT = frozenset({"module", "task", "optimizer", "lr_scheduler", "trainer", "reporters"})
@@ -107,6 +107,10 @@ class Table:
     module: ModuleType | None = None
     local_modules: tuple[Path, ...] = ()
     swaps: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[str, str] = field(default_factory=dict)
+    """What else a script binds by public names: for each, that it is no ingredient, and where."""
+    mentioned: frozenset[str] = frozenset()
+    """Names that the source uses itself, as in ``Classifier.Config(encoder=encoder)``."""
 
 
 def documented(value: Any) -> Any:

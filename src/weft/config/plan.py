@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.config.component import Config, Given
 from weft.config.graph import Node, produced
 from weft.config.ingredient import (
     MISSING,
@@ -210,12 +211,40 @@ class _Planner:
                 name, [key for key in self.names.table.ingredients if key not in self.nodes]
             )
             text = f"no '{name}' is specified{by}. {guess}Define {name} in the recipe."
-            self.problems.append(Problem(text, place))
+            bound = self.names.table.objects.get(name)
+            self.problems.append(Problem(bound) if bound else Problem(text, place))
+
+    def report_objects(self) -> None:
+        """What is taken here is bound to an object: the default would be used, and not said."""
+        taken = {*self.nodes, *self.unfilled}
+        for name, text in self.names.table.objects.items():
+            if name in taken:
+                self.problems.append(Problem(text))
+
+    def note_unused(self) -> None:
+        """Notes Configs that the recipe binds, and neither mentions itself nor gives to anybody."""
+        table = self.names.table
+        free = {*self.names.known, *self.unfilled} - set(table.ingredients)
+        for name, ingredient in table.ingredients.items():
+            if name in self.nodes or name in self.names.off or name in table.mentioned:
+                continue
+            if isinstance(ingredient.value, Config | Given):
+                where = f" ({ingredient.place})" if ingredient.place else ""
+                text = f"{name}{where} is taken by nothing here. {near(name, free)}"
+                self.notes.append(text.strip())
+
+    @property
+    def unfilled(self) -> set[str]:
+        """Names that something here would take, and nobody defines."""
+        return {name for node in self.nodes.values() for name in node.wiring.unfilled}
 
     def finished(self, targets: Sequence[str]) -> Plan:
         """The plan as found."""
         self.unreached()
         self.report_missing()
+        self.report_objects()
+        if "trainer" in targets:
+            self.note_unused()
         swaps = {name: path for name, (path, _) in self.names.swaps.items() if name in self.nodes}
         problems = [*self.names.problems, *self.resolver.problems]
         notes = [*self.names.notes, *self.resolver.notes]

@@ -43,11 +43,20 @@ def load_script(path: Path) -> Table:
             exec(code, module.__dict__)  # noqa: S102 - running the user's own script is the point
         except (Exception, SystemExit) as error:
             raise UserError(_failure(error, path)) from error
-    ingredients = _ingredients(tree, vars(module), str(path))
-    _refuse_objects(tree, vars(module), str(path))
-    doc = ast.get_docstring(tree) or ""
+    objects = _objects(tree, vars(module), str(path))
+    refused = [text for name, text in objects.items() if name in REPLACEABLE]
+    if refused:  # the default would be used in its place, and not said
+        raise UserError("\n".join(refused))
     return Table(
-        path.stem, ingredients, doc, path, source, module, tuple(local_files(tree, folder))
+        path.stem,
+        _ingredients(tree, vars(module), str(path)),
+        ast.get_docstring(tree) or "",
+        path,
+        source,
+        module,
+        tuple(local_files(tree, folder)),
+        objects=objects,
+        mentioned=frozenset(_mentioned(tree)),
     )
 
 
@@ -162,21 +171,28 @@ def _ingredients(tree: ast.Module, names: Mapping[str, Any], source: str) -> dic
     return found
 
 
-def _refuse_objects(tree: ast.Module, names: Mapping[str, Any], source: str) -> None:
-    """A standard name bound to an object: the default would be used in its place, and not said."""
-    problems = {}
+def _objects(tree: ast.Module, names: Mapping[str, Any], source: str) -> dict[str, str]:
+    """Public names bound to objects, each with the words that refuse it as an ingredient."""
+    found = {}
     for name, node in _bound_names(tree.body):
-        if name not in REPLACEABLE or name not in names or is_ingredient(names[name]):
+        value = names.get(name)
+        if name.startswith("_") or name not in names or is_ingredient(value):
             continue
-        if names[name] is None and name not in WITH_DEFAULT:
+        if value is None and name not in WITH_DEFAULT:
             continue
         place = Place(source, node.lineno, node.col_offset + 1)
-        problems[name] = (
-            f"{_no_ingredient(place, name, names[name])} "
+        found[name] = (
+            f"{_no_ingredient(place, name, value)} "
             f"An object is given by a function: def {name}(): return ..."
         )
-    if problems:
-        raise UserError("\n".join(problems.values()))
+    return found
+
+
+def _mentioned(tree: ast.Module) -> Iterator[str]:
+    """Names that are read anywhere in the source."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
 
 
 def _no_ingredient(place: Place, name: str, value: object) -> str:

@@ -13,7 +13,7 @@ DOCS := $(BIN)/sphinx-build --jobs $(JOBS) --fail-on-warning --nitpicky --keep-g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check lint types floors pages format docs bench clean
+.PHONY: help demo test test-all check lint types floors pages format docs bench results clean
 
 help:
 	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
@@ -23,6 +23,7 @@ help:
 	@echo "make format    formats the code and repairs what can be repaired"
 	@echo "make docs      builds the documentation into docs/_build/html"
 	@echo "make bench     measures weft beside its peers (BENCH=train: one table; BENCH_ARGS=--quick)"
+	@echo "make results   trains on real data beside linear baselines (RESULTS=tagging; RESULTS_ARGS=\"--data data\")"
 	@echo "make clean     removes what was built, and .venv"
 
 demo: $(VENV)/core.stamp
@@ -73,6 +74,13 @@ BENCH_PYTHON := $(BENCH_VENV)/bin/python
 bench: $(if $(filter $(BENCH_VENV)/%,$(BENCH_PYTHON)),$(BENCH_VENV)/bench.stamp)
 	PYTHONPATH="$(CURDIR)/src" $(BENCH_PYTHON) benchmarks/run.py $(BENCH) $(BENCH_ARGS)
 
+# What is there already is not measured again, and a training that was interrupted goes on.
+RESULTS :=
+RESULTS_ARGS :=
+
+results: $(VENV)/results.stamp
+	$(BIN)/python -m benchmarks.results $(RESULTS) $(RESULTS_ARGS)
+
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
@@ -83,6 +91,10 @@ $(VENV)/core.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
 
 $(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
 	$(INSTALL) -e '.[test]'
+	@touch $@ $(VENV)/core.stamp
+
+$(VENV)/results.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
+	$(INSTALL) -e '.[results]'
 	@touch $@ $(VENV)/core.stamp
 
 $(BENCH_VENV)/bench.stamp: pyproject.toml constraints.txt

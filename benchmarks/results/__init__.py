@@ -1,0 +1,1 @@
+"""What weft reaches on real data, beside linear baselines: ``make results``."""

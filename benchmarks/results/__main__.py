@@ -1,0 +1,86 @@
+"""Measures what is missing of the results on real data, and writes the tables of docs/results.md.
+
+    python -m benchmarks.results --data data
+    python -m benchmarks.results tagging cora --seeds 1 --threads 1
+
+Each training is ``weft train EXPERIMENT`` as it is shipped, in a process of its own; the linear
+baselines are fitted on the same training files and scored on the same dev files. Every figure is
+kept in the ledger (``--out``) as soon as it is there: a second call makes those that are missing,
+goes on with a training that was interrupted, and makes anew what rests on another recipe, other
+data or another baseline. Test parts are never read.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.results.jobs import JOBS, Job, chosen
+from benchmarks.results.ledger import Ledger
+from benchmarks.results.measuring import (
+    Bench,
+    FailedError,
+    measure_baseline,
+    measure_weft,
+    say,
+)
+from benchmarks.results.table import tables, write
+
+PAGE = Path(__file__).parents[2] / "docs" / "results.md"
+
+
+def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> None:
+    """Measures and writes; exits with 1 where a training failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.results", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="names or families; default: all")
+    home = os.environ.get("WEFT_DATA", "data")
+    parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="ledger and run folders")
+    parser.add_argument("--seeds", type=int, help="at most so many seeds a job")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--baselines", action="store_true", help="only the linear baselines")
+    parser.add_argument("--table", action="store_true", help="only the tables: measures nothing")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page that has the tables")
+    args = parser.parse_args(words)
+    if args.threads < 1 or (args.seeds is not None and args.seeds < 1):
+        parser.error("--threads and --seeds are at least 1")
+    try:
+        jobs = chosen(args.jobs, declared)
+    except ValueError as error:
+        parser.error(str(error))
+    out = args.out.resolve()
+    ledger = Ledger(out / "results.jsonl")
+    bench = Bench(args.data.resolve(), out, ledger, threads=args.threads, seeds=args.seeds)
+    failed = []
+    try:
+        for job in () if args.table else jobs:
+            failed += measure(bench, job, only_baselines=args.baselines)
+    finally:
+        write(args.page, tables(bench, declared))
+    if failed:
+        sys.exit("\nThese trainings failed:\n  " + "\n  ".join(failed))
+
+
+def measure(bench: Bench, job: Job, *, only_baselines: bool) -> list[str]:
+    """Makes what is missing of a job; which trainings failed."""
+    files = bench.files(job)
+    if files is None:
+        say(f"{job.name}: no data ({bench.data / job.train} is not there)")
+        return []
+    for baseline in job.baselines:
+        measure_baseline(bench, baseline, job, files)
+    failed = []
+    for seed in () if only_baselines else bench.seeds_of(job):
+        try:
+            measure_weft(bench, job, files, seed)
+        except FailedError as error:
+            say(str(error))
+            failed.append(str(error))
+    return failed
+
+
+if __name__ == "__main__":
+    main()

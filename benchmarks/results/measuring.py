@@ -1,0 +1,185 @@
+"""Makes the missing measurements of a job: its baselines here, weft's in a process each."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.results import files as data_files
+from benchmarks.results import scores
+from benchmarks.results.files import Files
+from benchmarks.results.jobs import Baseline, Job
+from benchmarks.results.ledger import Ledger, Line, key_of
+
+
+class FailedError(Exception):
+    """A training ended with an error; the text says which."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where measurements are made and kept."""
+
+    data: Path
+    """The folder of data."""
+    out: Path
+    """The folder of results: runs and divided files."""
+    ledger: Ledger
+    threads: int
+    seeds: int | None = None
+    """At most so many seeds a job."""
+
+    def files(self, job: Job) -> Files | None:
+        """A job's files; None where the data are not here."""
+        return data_files.find(job, self.data, self.out / "data")
+
+    def seeds_of(self, job: Job) -> range:
+        return range(1, 1 + min(job.seeds, self.seeds or job.seeds))
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# -- baselines
+
+
+def baseline_key(baseline: Baseline, job: Job, files: Files) -> str:
+    """Of its settings, its source and the data."""
+    source = [inspect.getsource(sys.modules[type(baseline).__module__]), inspect.getsource(scores)]
+    content = {"baseline": repr(baseline), "source": source, "reading": job.reading}
+    return key_of({**content, "data": files.fingerprint})
+
+
+def baseline_line(bench: Bench, baseline: Baseline, job: Job, files: Files) -> Line | None:
+    """What is known of a baseline; None where it was not measured."""
+    return bench.ledger.find(job.name, baseline.name, baseline_key(baseline, job, files))
+
+
+def measure_baseline(bench: Bench, baseline: Baseline, job: Job, files: Files) -> None:
+    """Fits a baseline on the training rows and scores it on the dev rows, if it is missing."""
+    if baseline_line(bench, baseline, job, files):
+        return
+    say(f"{job.name}: {baseline.name}")
+    watch = machine.Watch()
+    train, dev = (data_files.rows(path, job.reading) for path in (files.train, files.dev))
+    found, details = baseline.scores(train, dev)
+    bench.ledger.add(
+        {
+            "job": job.name,
+            "part": baseline.name,
+            "key": baseline_key(baseline, job, files),
+            "values": {name: score.value for name, score in found.items()},
+            "standard_errors": {name: score.standard_error for name, score in found.items()},
+            "rows": {"train": len(train), "dev": len(dev)},
+            **details,
+            **watch.read(),
+        }
+    )
+
+
+# -- weft
+
+
+def settings(job: Job, files: Files, seed: int) -> list[str]:
+    """What is typed behind ``weft train EXPERIMENT``: the data's places, and the seed."""
+    reading = [f"train_data.{name}={json.dumps(value)}" for name, value in job.reading.items()]
+    places = [f"train_data.path={files.train}", f"valid_data.path={files.dev}"]
+    return [*places, *reading, f"trainer.seed={seed}"]
+
+
+def weft_key(job: Job, files: Files, seed: int) -> str:
+    """Of the experiment's resolved settings, run length counted, and of the data, not its place."""
+    from weft.recipes.planning import plan_recipe
+
+    words = settings(job, files, seed)
+    plan = plan_recipe(job.experiment, words, targets=["trainer"]).plan
+    tree = json.loads(json.dumps(plan.settings, default=str))
+    for name in ("train_data", "valid_data"):
+        tree[name].pop("path")
+    return key_of({"settings": tree, "data": files.fingerprint})
+
+
+def weft_line(bench: Bench, job: Job, files: Files, seed: int) -> Line | None:
+    """What is known of one training; None where it was not made."""
+    return bench.ledger.find(job.name, "weft", weft_key(job, files, seed))
+
+
+def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
+    """Trains one seed, or goes on where it was interrupted, if its figures are missing.
+
+    Raises:
+        FailedError: The training ended with an error.
+    """
+    if weft_line(bench, job, files, seed):
+        return
+    key = weft_key(job, files, seed)
+    folder = bench.out / "runs" / job.name / f"{key}-seed{seed}"
+    resumed = folder.is_dir()
+    say(f"{job.name}: weft train {job.experiment}, seed {seed}{', resumed' if resumed else ''}")
+    watch = machine.Watch()
+    train(job, settings(job, files, seed), folder, bench.threads)
+    step, values = best_values(folder)
+    wanted = {figure.metric: values[figure.metric] for figure in job.figures}
+    bench.ledger.add(
+        {
+            "job": job.name,
+            "part": "weft",
+            "key": key,
+            "experiment": job.experiment,
+            "seed": seed,
+            "step": step,
+            "values": wanted,
+            "resumed": resumed,
+            "threads": bench.threads,
+            "commit": commit(),
+            **watch.read(),
+        }
+    )
+
+
+def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
+    """``weft train`` in a process of its own; what it prints is kept beside the run's folder."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    command = ["train", job.experiment, *words, "--run-dir", str(folder), "--device", "cpu"]
+    log = folder.with_suffix(".log")
+    with log.open("a", encoding="utf-8") as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "weft", *command],
+            check=False,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        )
+    if done.returncode:
+        last = (log.read_text(encoding="utf-8").strip().splitlines() or ["it said nothing"])[-1]
+        raise FailedError(f"weft {' '.join(command)}: it ended with {done.returncode}: {last}")
+
+
+def best_values(folder: Path) -> tuple[int, dict[str, Any]]:
+    """The values on the dev rows of the weights that a run has selected, and their step."""
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    step = run["result"]["best"]["step"]
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    found = [json.loads(line) for line in lines]
+    return step, next(
+        line for line in reversed(found) if line["split"] == "valid" and line["step"] == step
+    )
+
+
+def commit() -> str | None:
+    """The commit that is checked out; None where that is not known."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=Path(__file__).parent,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip() or None

@@ -18,8 +18,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def train(name, path, *settings):
-    words = [f"train_data.path={path}", f"valid_data.path={path}", *QUIET, *settings]
+def train(name, path, *settings, valid=None):
+    words = [f"train_data.path={path}", f"valid_data.path={valid or path}", *QUIET, *settings]
     return weft.run_experiment(name, "train_and_evaluate", "run", words)
 
 
@@ -56,3 +56,17 @@ def test_the_small_trees_of_pytext_are_learned_by_heart_in_batches(shared_data):
     assert values["frame_accuracy"] >= 0.7  # what PyText reaches, and an F1 of 0.8
     assert values["bracket/overall_f1"] >= 0.8
     assert values["exact_match"] == 1
+
+
+def test_steps_on_real_forms_lower_the_loss_and_answer_every_row(shared_data, tmp_path):
+    for name, rows in (("train", 1000), ("dev", 10)):
+        path = shared_data / "cogs" / f"{name}.tsv"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:rows]
+        (tmp_path / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+    more = ("optimizer.lr=0.01", "trainer.max_steps=30", "trainer.evaluate_every=30 steps")
+    run = train("parsing/cogs/local", "train.tsv", *more, valid="dev.tsv")
+    found = run.evaluations["valid_data"]
+    assert found.values["perplexity"] < 12  # of the 500 words, alike, more than 500
+    assert found.values["accuracy"] > 0.4
+    assert len(found.rows) == 10
+    assert all(" ".join(row["prediction"].split()) == row["prediction"] for row in found.rows)

@@ -101,6 +101,12 @@ def test_one_against_the_rest():
             "names 'z'; the labels are 'a', 'b', 'c'",
         ),
         (
+            lambda: FocalLoss.Config(weights=dict.fromkeys(NAMES, 0)).build(
+                names=NAMES, multiple=True
+            ),
+            "task.loss.weights are 0 for every label",
+        ),
+        (
             lambda: HingeLoss.Config(weights={"a": -1.0}).build(names=NAMES, multiple=False),
             "'a' must be 0 or more, but is -1.0",
         ),

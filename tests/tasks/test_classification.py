@@ -8,7 +8,9 @@ from weft.data.columns import ColumnBatch
 from weft.errors import CheckpointError, DataError, UserError
 from weft.inference import Predictor
 from weft.models.classifier import Classifier
+from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.label_losses import FocalLoss
+from weft.models.layers.words import WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.classification import DocumentClassification
 from weft.text import load_text_path
@@ -183,6 +185,28 @@ def test_a_text_path_of_another_task_is_refused(task):
 
     with pytest.raises(CheckpointError, match="works with a ClassificationText"):
         task.use_text(Other())
+
+
+def test_texts_longer_than_the_encoder_takes_are_refused_at_the_start():
+    given = {
+        "tokenizer": FittedWords.Config().build(train_data=ROWS),
+        "labels": FittedLabels.Config().build(train_data=ROWS),
+    }
+    encoder = SelfAttentionEncoder.Config(num_heads=2, max_length=3)
+    embedding = WordEmbedding.Config(dim=4)
+    module = Classifier.Config(encoder=encoder, embedding=embedding).build(**given)
+    task = DocumentClassification.Config().build(module=module, **given)
+    error = (
+        r"^A text in 'text' may have 512 tokens, but the module's encoder takes at most 3. Set "
+        r"task.max_length=3, or raise model.encoder.max_length.$"
+    )
+    with pytest.raises(UserError, match=error):
+        task.batches(Data(), train=True, seed=1)
+    with pytest.raises(UserError, match=error):
+        task.use_text(task.text)
+    short = DocumentClassification.Config(max_length=3).build(module=module, **given)
+    assert len(short.batches(Data(), train=True, seed=1))
+    assert short.predict([{"text": "a b c d e"}])[0].label
 
 
 def test_a_label_that_training_did_not_have_is_an_error_of_its_row():

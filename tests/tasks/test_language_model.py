@@ -213,6 +213,29 @@ def test_length_alone_can_end_an_answer():
     assert "\n" not in str(Predictor(make(decoding=decoding))(["set"])[0])
 
 
+def test_many_texts_are_gone_on_with_a_few_at_a_time(monkeypatch):
+    task, sizes = make(decoding=Decoding(max_length_a=0.0, max_length_b=4)), []
+    texts = ["set", "set my alarm", "", "snooze it now", "a b c d e f", "set my"]
+    whole = Predictor(task)(texts)
+    monkeypatch.setattr("weft.tasks.language_model.PREDICTION_TOKENS", 14)
+    continued = task._continued
+    monkeypatch.setattr(
+        task, "_continued", lambda rows: sizes.append([*map(len, rows)]) or continued(rows)
+    )
+    assert [str(answer) for answer in Predictor(task)(texts)] == [str(answer) for answer in whole]
+    assert sizes == [[0, 1], [2, 3], [3], [6]]
+
+
+def test_the_text_of_another_column_is_refused():
+    saved = make(column="text").text
+    with pytest.raises(CheckpointError) as error:
+        make(column="said").use_text(saved)
+    assert str(error.value) == (
+        "the saved text path has the inputs text (text 'text'), but those of the task are text "
+        "(text 'said')"
+    )
+
+
 def test_unknown_tokens_are_told():
     task = make()
     data = Data([{"text": "set what"}])

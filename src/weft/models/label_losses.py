@@ -48,6 +48,11 @@ class LabelLoss(Component, nn.Module):
                 f"task.loss.weights of {bad[0]!r} must be 0 or more, "
                 f"but is {config.weights[bad[0]]}."
             )
+        if not any(config.weights.get(name, 1.0) for name in names):
+            raise UserError(
+                "task.loss.weights are 0 for every label: no row would count. Give one of them a "
+                "weight above 0."
+            )
         weights = torch.tensor([float(config.weights.get(name, 1.0)) for name in names])
         self.register_buffer("weights", weights, persistent=False)
         self.weights: Tensor

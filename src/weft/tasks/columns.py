@@ -20,13 +20,14 @@ from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.columns import ColumnBatch, collate_columns
 from weft.errors import DataError, UserError
+from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.columns.column import Column
 from weft.text.columns.path import ColumnsText
-from weft.text.paths import Encoded
+from weft.text.paths import Encoded, TextPath
 from weft.text.word_vectors import read_word_vectors
 from weft.text.words import WordTokenizer
 
@@ -78,6 +79,28 @@ class ColumnsTask(Task):
         layer.begin(torch.from_numpy(found.ids), torch.from_numpy(found.vectors))
         return f"Word vectors of {path}: {found.coverage}."
 
+    @override
+    def use_text(self, text: TextPath) -> None:
+        """As :meth:`Task.use_text`; one that takes longer texts than the module is refused."""
+        super().use_text(text)
+        self._check_limits()
+
+    def _check_limits(self) -> None:
+        """Refuses texts that may be longer than the module takes: it would fail at the first such.
+
+        Raises:
+            UserError: It takes fewer tokens than a column may have.
+        """
+        encoders = [m for m in self.module.modules() if isinstance(m, SequenceEncoder)]
+        most = min((m.max_length for m in encoders if m.max_length is not None), default=None)
+        for role, limit in self.text.limits.items():
+            if most is not None and limit > most:
+                raise UserError(
+                    f"A text in '{self.text.all[role].name}' may have {limit} tokens, but the "
+                    f"module's encoder takes at most {most}. Set task.max_length={most}, or raise "
+                    "model.encoder.max_length."
+                )
+
     # -- what a subclass says
 
     @abstractmethod
@@ -103,6 +126,7 @@ class ColumnsTask(Task):
         """Batches of rows (encoded here) or of ready batches."""
         if isinstance(data, Batches):
             return data
+        self._check_limits()
         first, data = look(data)
         if _is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
+from weft.data.batching import Batching, plan_epoch
 from weft.data.blocks import BlockBatch, Blocking, TextBlocks
 from weft.errors import DataError, UserError
 from weft.metrics.language import BitsPerByte
@@ -30,6 +31,9 @@ from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["LanguageModeling"]
+
+PREDICTION_TOKENS = 4096
+"""Padded tokens of texts that are gone on with together, with what is added."""
 
 LABELS = 256
 """Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
@@ -223,11 +227,21 @@ class LanguageModeling(Task):
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Any]:
-        """How texts go on, in order."""
-        if not rows:
-            return []
+        """How texts go on, in order; batches are sorted by length inside."""
         begun = self._begun(rows)
         self._check_lengths(begun)
+        decoding, lengths = self.config.decoding, np.array([len(ids) for ids in begun], np.int64)
+        # What is generated takes memory too.
+        whole = lengths + np.ceil(decoding.max_length_a * lengths).astype(np.int64)
+        batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
+        answers: dict[int, Continued] = {}
+        for batch in plan_epoch([whole + decoding.max_length_b], batching, seed=0, epoch=0):
+            found = self._continued([begun[i] for i in batch])
+            answers.update(zip(batch.tolist(), found, strict=True))
+        return [answers[i] for i in range(len(rows))]
+
+    def _continued(self, begun: Sequence[list[int]]) -> list[Continued]:
+        """How texts of like length go on, all at once."""
         width = max(map(len, begun))
         lengths = torch.tensor([len(ids) for ids in begun], device=self.device)
         source = torch.from_numpy(

@@ -159,13 +159,15 @@ class Task(Component):
         """Takes the text path that a checkpoint holds in place of its own.
 
         Raises:
-            CheckpointError: It is of another kind.
+            CheckpointError: It is of another kind, or of other columns.
         """
         if type(text) is not type(self.text):
             raise CheckpointError(
                 f"the saved text path is a {type(text).__name__}, but {type(self).__name__} works "
                 f"with a {type(self.text).__name__}"
             )
+        if difference := text.difference(self.text):
+            raise CheckpointError(f"the saved text path {difference}")
         self.text = text
 
     def parameter_groups(self) -> list[dict[str, Any]]:

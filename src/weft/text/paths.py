@@ -110,6 +110,10 @@ class TextPath(ABC):
         """The recipe's ingredients that this path holds and stands for when a run is loaded."""
         return {}
 
+    def difference(self, other: "TextPath") -> str:
+        """What differs from another path that the same settings made, in words; empty: nothing."""
+        return ""
+
     @abstractmethod
     def encode(
         self, rows: Sequence[Mapping[str, str]], *, with_targets: bool, truncate: bool = False

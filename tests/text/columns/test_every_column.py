@@ -142,7 +142,17 @@ def test_a_changed_description_is_refused(case, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fitted", ["[[1], [0]]", "[[1, 2], [1]]", "[[1], [-1]]", "[[NaN], [1]]", "[1, 2]", "{}", "["]
+    "fitted",
+    [
+        "[[1], [0]]",
+        "[[0], [1e-300]]",
+        "[[1, 2], [1]]",
+        "[[1], [-1]]",
+        "[[NaN], [1]]",
+        "[1, 2]",
+        "{}",
+        "[",
+    ],
 )
 def test_a_normalization_that_cannot_be_is_refused(fitted, tmp_path):
     CASES["numbers"].column.save(tmp_path)
@@ -151,6 +161,48 @@ def test_a_normalization_that_cannot_be_is_refused(fitted, tmp_path):
     content["settings"]["fitted"] = fitted
     path.write_text(json.dumps(content))
     with pytest.raises(SavedTextError, match="a mean and a positive deviation"):
+        load_column(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["1e39", -1e300, 10**400], ids=["text", "float", "integer"])
+def test_a_number_that_no_float32_holds_is_refused(value):
+    normalized = NumbersColumn("c", Numbers("c", [0.0, 0.0], [1.0, 1e-6]))
+    for column, bad in (
+        (NumberColumn("c"), value),
+        (NumberColumn("c", span=(0.0, 5.0)), value),
+        (normalized, [0, value]),
+    ):
+        with pytest.raises(DataError, match=r"^Row 1, column 'c': wanted a number"):
+            column.encode([[0, 0] if column is normalized else 1, bad])
+    with pytest.raises(DataError, match=r"^Row 0, .* that a float32 holds, found 1e\+36\."):
+        normalized.encode([[0, 1e36]])
+
+
+def test_a_feature_that_hardly_changes_is_not_blown_up():
+    from weft.text.columns.number import FittedNumbers
+
+    rows = [{"dense": [1e-200, 1]}, {"dense": [2e-200, 3]}]
+    numbers = FittedNumbers.Config().build(train_data=rows)
+    assert numbers.deviation.tolist() == [1, 1]
+    assert np.isfinite(NumbersColumn("dense", numbers).encode([[5, 5]]).values).all()
+
+
+@pytest.mark.parametrize(
+    "bound", ["1" + "0" * 400, "1e300", "1"], ids=["no float", "no float32", "does not rise"]
+)
+def test_a_saved_span_that_no_float32_holds_is_refused(bound, tmp_path):
+    NumberColumn("c", span=(1.0, 2.0)).save(tmp_path)
+    path = tmp_path / "column.json"
+    path.write_text(path.read_text().replace("2.0", bound))
+    with pytest.raises(SavedTextError, match=r"column.json: "):
+        load_column(tmp_path)
+
+
+def test_a_saved_limit_that_keeps_no_token_is_refused_with_its_file(tmp_path):
+    CASES["text"].column.save(tmp_path)
+    path = tmp_path / "column.json"
+    path.write_text(path.read_text().replace('"limit": 3', '"limit": 0'))
+    with pytest.raises(SavedTextError, match=r"column.json: A text keeps at least 1 token, but"):
         load_column(tmp_path)
 
 

@@ -69,6 +69,23 @@ def test_files_that_were_changed_are_refused(path, tmp_path, settings, error):
         load_text_path(tmp_path)
 
 
+def test_what_differs_from_the_path_of_a_task_is_told(path):
+    words = path.inputs["text"].tokenizer
+    number, label = path.inputs["score"], path.targets["label"]
+    assert path.difference(path) == ""
+    for other, said in (
+        (PlainColumns({"text": path.inputs["text"]}, path.targets), "score (number 'score')"),
+        (PlainColumns(path.inputs, {}), "has the targets label (label 'verdict'), but those of"),
+        (PlainColumns(path.inputs, {"verdict": label}), "those of the task are verdict (label"),
+        (
+            PlainColumns({"text": TextColumn("said", words), "score": number}, path.targets),
+            "text (text 'said', 1), score (number 'score'), but those of the task are text (text "
+            "'said'), score",
+        ),
+    ):
+        assert said in path.difference(other)
+
+
 def test_two_roles_of_one_column():
     with pytest.raises(UserError, match="'age' is there twice"):
         PlainColumns({"one": NumberColumn("age")}, {"other": NumberColumn("age")})

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from weft.errors import UserError
 from weft.text.columns.column import DESCRIPTION, Column, columns, texts_of
-from weft.text.description import settings_of
+from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer, load_tokenizer
 
@@ -76,5 +76,8 @@ class TextColumn(Column):
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TextColumn":
         settings_of(folder / DESCRIPTION, settings, {"name": str, "limit": (int, type(None))})
-        tokenizer = load_tokenizer(folder / "tokenizer")
-        return cls(settings["name"], tokenizer, limit=settings["limit"])
+        try:
+            tokenizer = load_tokenizer(folder / "tokenizer")
+            return cls(settings["name"], tokenizer, limit=settings["limit"])
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None

@@ -22,6 +22,12 @@ from weft.text.ragged import Ragged
 __all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
 
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Of a number that a module is given, 3.4e38."""
+LEAST = 1e-30
+"""Of a deviation: less is rounding, and a number divided by it no float32."""
+
+
 @columns.register("number")
 class NumberColumn(Column):
     """One number a row.
@@ -49,10 +55,10 @@ class NumberColumn(Column):
     def __init__(self, name: str, *, span: tuple[float, float] | None = None) -> None:
         super().__init__(name)
         self.span = span
-        if span is not None and not (math.isfinite(span[1] - span[0]) and span[0] < span[1]):
+        if span is not None and not (-LARGEST <= span[0] < span[1] <= LARGEST):
             raise UserError(
                 f"The span of the numbers of '{name}' must be finite and rise, but is from "
-                f"{span[0]} to {span[1]}."
+                f"{span[0]!r:.40} to {span[1]!r:.40}; a float32 holds {LARGEST:.2g}."
             )
 
     def restored(self, number: float) -> float:
@@ -71,6 +77,8 @@ class NumberColumn(Column):
     def _scaled(self, value: Any, row: int) -> float:
         number = _number(value, self.name, row)
         if self.span is None:
+            if abs(number) > LARGEST:
+                raise _too_large(value, self.name, row)
             return number
         low, high = self.span
         if not low <= number <= high:
@@ -94,8 +102,8 @@ class NumberColumn(Column):
         if (low is None) != (high is None):
             raise SavedTextError(f"{folder / DESCRIPTION}: wanted both 'low' and 'high', or none.")
         try:
-            return cls(settings["name"], span=None if low is None else (low, high))
-        except UserError as error:
+            return cls(settings["name"], span=None if low is None else (float(low), float(high)))
+        except (OverflowError, UserError) as error:
             raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
 
 
@@ -119,8 +127,9 @@ class Numbers:
         return len(self.mean)
 
     def normalized(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Rows of numbers, each feature less its mean, over its deviation."""
-        return ((values - self.mean) / self.deviation).astype(np.float32)
+        """Rows of numbers, each less its feature's mean, over its deviation; infinite, if large."""
+        with np.errstate(over="ignore"):
+            return ((values - self.mean) / self.deviation).astype(np.float32)
 
 
 @columns.register("numbers")
@@ -164,7 +173,11 @@ class NumbersColumn(Column):
                 )
         table = np.array(rows, dtype=np.float64).reshape(len(rows), dim)
         offsets = np.arange(len(rows) + 1, dtype=np.int64) * dim
-        return Ragged(self.numbers.normalized(table).reshape(-1), offsets)
+        found = self.numbers.normalized(table)
+        if not (finite := np.isfinite(found)).all():
+            row, place = np.argwhere(~finite)[0].tolist()
+            raise _too_large(rows[row][place], self.name, row)
+        return Ragged(found.reshape(-1), offsets)
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -180,7 +193,7 @@ class NumbersColumn(Column):
             mean, deviation = (
                 np.array(part, np.float64) for part in json.loads(settings["fitted"])
             )
-        good = mean.ndim == 1 and mean.shape == deviation.shape and (deviation > 0).all()
+        good = mean.ndim == 1 and mean.shape == deviation.shape and (deviation > LEAST).all()
         if not (good and np.isfinite(mean).all() and np.isfinite(deviation).all()):
             raise SavedTextError(
                 f"{folder / DESCRIPTION}: 'fitted' must hold a mean and a positive deviation for "
@@ -234,7 +247,8 @@ class FittedNumbers(Component):
             if not self.normalize:
                 return Numbers(self.column, [0.0] * len(first), [1.0] * len(first))
             variance = np.maximum(squares / count - (total / count) ** 2, 0)
-            deviation = np.where(variance > 0, np.sqrt(variance), 1.0)
+            deviation = np.sqrt(variance)
+            deviation = np.where(deviation > LEAST, deviation, 1.0)
             return Numbers(self.column, (first + total / count).tolist(), deviation.tolist())
 
     def __init__(self, config: Config) -> None:
@@ -266,10 +280,16 @@ def _number(value: Any, name: str, row: int) -> float:
         if isinstance(value, bool):
             raise ValueError
         number = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise DataError(
             f"Row {row}, column '{name}': wanted a number, found {value!r:.80}."
         ) from None
     if not math.isfinite(number):
         raise DataError(f"Row {row}, column '{name}': wanted a finite number, found {value!r:.80}.")
     return number
+
+
+def _too_large(value: Any, name: str, row: int) -> DataError:
+    return DataError(
+        f"Row {row}, column '{name}': wanted a number that a float32 holds, found {value!r:.80}."
+    )

@@ -69,6 +69,15 @@ class ColumnsText(TextPath):
         return {role: c.limit for role, c in self.all.items() if c.limit is not None}
 
     @override
+    def difference(self, other: TextPath) -> str:
+        assert isinstance(other, ColumnsText), "a task has asked for its kind"
+        for part in ("inputs", "targets"):
+            found, wanted = _listed(getattr(self, part)), _listed(getattr(other, part))
+            if found != wanted:
+                return f"has the {part} {found}, but those of the task are {wanted}"
+        return ""
+
+    @override
     def encode(
         self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
     ) -> Encoded:
@@ -133,6 +142,18 @@ class ColumnsText(TextPath):
 def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:
     """What columns were fitted with, by the names of the recipe's ingredients."""
     return {name: made for column in columns.values() for name, made in column.fitted.items()}
+
+
+def _listed(columns: Mapping[str, Column]) -> str:
+    """Columns by their role, in words.
+
+    >>> from weft.text.columns.number import NumberColumn
+    >>> _listed({"age": NumberColumn("years")})
+    "age (number 'years')"
+    """
+    limits = {role: "" if (most := c.limit) is None else f", {most}" for role, c in columns.items()}
+    listed = (f"{role} ({c.kind} '{c.name}'{limits[role]})" for role, c in columns.items())
+    return ", ".join(listed) or "none"
 
 
 def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:

@@ -9,22 +9,39 @@ from weft.metrics.rouge import Rouge
 
 KINDS = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
 # Few distinct words: many common subsequences of one length, of which one has to be chosen.
-WORDS = ["the", "The", "cat", "sat", "on", "U.S.", "l'été", "42", "...", "\n", "\n\n", "\u2028"]
+WORDS = [
+    "the",
+    "The",
+    "cat",
+    "cats",
+    "dying",
+    "Dies",
+    "sat",
+    "on",
+    "U.S.",
+    "l'été",
+    "42",
+    "...",
+    "\n",
+    "\n\n",
+    "\u2028",
+]
 
 
 def text(chance: random.Random, most: int) -> str:
     return " ".join(chance.choices(WORDS, k=chance.randint(0, most)))
 
 
+@pytest.mark.parametrize("stems", [False, True])
 @pytest.mark.parametrize("most", [3, 12, 80])
-def test_the_numbers_are_those_of_rouge_score(most: int) -> None:
+def test_the_numbers_are_those_of_rouge_score(most: int, stems: bool) -> None:
     chance = random.Random(most)
-    scorer = RougeScorer(KINDS)
+    scorer = RougeScorer(KINDS, use_stemmer=stems)
     for _ in range(40):
         given = text(chance, most)
         right = [text(chance, most) for _ in range(chance.randint(1, 3))]
         expected = scorer.score_multi(right, given)
-        metric = Rouge()
+        metric = Rouge(stems=stems)
         metric.update([given], [right])
         assert metric.compute() == {kind: expected[kind].fmeasure for kind in KINDS}
 
@@ -42,6 +59,8 @@ def test_one_kind_chooses_the_reference_of_all(kind: str) -> None:
         assert metric.compute() == {kind: best[kind].fmeasure for kind in KINDS}
     with pytest.raises(MetricError, match="counts with the settings"):
         Rouge(chosen_by=kind).merge(Rouge())  # type: ignore[arg-type]
+    with pytest.raises(MetricError, match="counts with the settings"):
+        Rouge(stems=True).merge(Rouge())
 
 
 def test_a_corpus_is_the_mean_of_its_rows() -> None:

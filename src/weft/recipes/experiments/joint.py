@@ -15,6 +15,7 @@ from weft.models.joint import IntentSlotModel
 from weft.models.layers.characters import CharacterCnn
 from weft.recipes.experiments.tagging import LSTM, SMALL_ATTENTION, SMALL_LSTM, local
 from weft.tasks.joint import IntentSlots
+from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
 from weft.text.slots import FittedSlots
@@ -51,15 +52,22 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
         # Words that occur once train the vector of those that training never saw.
         tokenizer=FittedWords.Config(min_count=2),
         characters=FittedCharacters.Config(column="text"),
+        affixes=FittedAffixes.Config(column="text"),
         labels=FittedLabels.Config(),
         slots=FittedSlots.Config(),
         model=IntentSlotModel.Config(
-            character_cnn=CharacterCnn.Config(dim=32, filters=60), encoder=encoder, crf=crf
+            character_cnn=CharacterCnn.Config(dim=32, filters=60),
+            encoder=encoder,
+            dropout=0.5,
+            word_dropout=0.1,
+            crf=crf,
         ),
         task=IntentSlots.Config(),
         optimizer=Adam.Config(lr=lr),
         lr_scheduler=Linear.Config(warmup_steps=100),
-        trainer=Trainer.Config(max_epochs=8, selection=Selection.Config(metric="frame_accuracy")),
+        trainer=Trainer.Config(
+            max_epochs=10, ema=0.999, selection=Selection.Config(metric="frame_accuracy")
+        ),
     )
 
 

@@ -12,16 +12,17 @@ from weft.data.text_rows import TextRows
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.affixes import AffixEmbedding
 from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.words import WordEmbedding
 from weft.models.tagger import Tagger
 from weft.tasks.tagging import WordTagging
+from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
-from weft.training.progress import Every
 from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
@@ -53,28 +54,26 @@ def tagging(
     return Recipe(
         doc=doc,
         train_data=TextRows.Config(
-            path=Path("data/train.conll"), columns={"words": 0, "tags": -1}, batch_size=32
+            path=Path("data/train.conll"), columns={"words": 0, "tags": -1}, batch_size=16
         ),
         valid_data=like("train_data", path=Path("data/dev.conll"), shuffle=False),
         # Words that occur once train the vector of those that training never saw.
         tokenizer=FittedWords.Config(columns=("words",), min_count=2),
         characters=FittedCharacters.Config(),
+        affixes=FittedAffixes.Config(),
         labels=FittedLabels.Config(column="tags", multiple=True),
         model=Tagger.Config(
             embedding=WordEmbedding.Config(dim=100),
             character_cnn=CharacterCnn.Config(dim=32, filters=40, widths=(2, 3, 4)),
             encoder=encoder,
+            dropout=0.5,
             word_dropout=0.1,
             crf=crf,
         ),
         task=WordTagging.Config(),
         optimizer=Adam.Config(lr=2e-3),
-        lr_scheduler=Linear.Config(warmup_steps=100),
-        trainer=Trainer.Config(
-            max_steps=2500,  # six epochs of 12,500 sentences, 260 of 300
-            evaluate_every=Every(250, "steps"),
-            selection=Selection.Config(metric=metric),
-        ),
+        lr_scheduler=Linear.Config(warmup_steps=50),
+        trainer=Trainer.Config(max_epochs=20, ema=0.999, selection=Selection.Config(metric=metric)),
     )
 
 
@@ -85,10 +84,11 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
         made["model"],
         embedding=WordEmbedding.Config(dim=12),
         character_cnn=CharacterCnn.Config(dim=4, filters=4),
+        affix_embedding=AffixEmbedding.Config(dim=2),
         encoder=encoder,
     )
     made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20)
+    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20, ema=None)
     return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
 
 

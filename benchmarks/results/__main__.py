@@ -14,13 +14,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
 from benchmarks.results.measuring import (
     Bench,
-    FailedError,
     measure_baseline,
     measure_weft,
     say,
@@ -31,7 +32,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> None:
-    """Measures and writes; exits with 1 where a training failed."""
+    """Measures and writes; exits with 1 where a measurement failed."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.results", description=(__doc__ or "").partition("\n")[0]
     )
@@ -61,21 +62,24 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
     finally:
         write(args.page, tables(bench, declared))
     if failed:
-        sys.exit("\nThese trainings failed:\n  " + "\n  ".join(failed))
+        sys.exit("\nThese measurements failed:\n  " + "\n  ".join(failed))
 
 
 def measure(bench: Bench, job: Job, *, only_baselines: bool) -> list[str]:
-    """Makes what is missing of a job; which trainings failed."""
+    """Makes what is missing of a job; which measurements failed."""
     files = bench.files(job)
     if files is None:
         say(f"{job.name}: no data ({bench.data / job.train} is not there)")
         return []
-    for baseline in job.baselines:
-        measure_baseline(bench, baseline, job, files)
+    measures = [
+        partial(measure_baseline, bench, baseline, job, files) for baseline in job.baselines
+    ]
+    if not only_baselines:
+        measures += [partial(measure_weft, bench, job, files, s) for s in bench.seeds_of(job)]
     failed = []
-    for seed in () if only_baselines else bench.seeds_of(job):
+    for measure_one in measures:
         try:
-            measure_weft(bench, job, files, seed)
+            measure_one()
         except FailedError as error:
             say(str(error))
             failed.append(str(error))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.results.scores import Score, span_f1, token_accuracy, whole_rows
+from benchmarks.results.files import Files, rows
+from benchmarks.results.found import Found
+from benchmarks.results.scores import found_of, span_f1, token_accuracy, whole_rows
 
 PARAMETERS = {"c1": 0.1, "c2": 0.01, "max_iterations": 100}
 AFFIXES = (1, 2, 3, 4)
 NEAR = (-2, -1, 1, 2)
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class Crf:
     def name(self) -> str:
         return "CRFsuite"
 
-    def scores(self, train: Rows, dev: Rows) -> tuple[dict[str, Score], dict[str, Any]]:
-        """The scores on dev rows; and how many features had a weight."""
+    def found(self, files: Files, reading: Mapping[str, Any]) -> Found:
+        """The scores on dev rows."""
+        train, dev = rows(files.train, reading), rows(files.dev, reading)
         gold = [listed(row[self.tags]) for row in dev]
         with tempfile.TemporaryDirectory(prefix="weft-crf-") as folder:
             tag = fitted(
@@ -45,14 +46,14 @@ class Crf:
                 [listed(row[self.tags]) for row in train],
                 Path(folder, "crf"),
             )
-            found = [tag(listed(row[self.words])) for row in dev]
+            answers = [tag(listed(row[self.words])) for row in dev]
         scores = {
-            "token_accuracy": token_accuracy(gold, found),
-            "whole_sentence": whole_rows(gold, found),
+            "token_accuracy": token_accuracy(gold, answers),
+            "whole_sentence": whole_rows(gold, answers),
         }
         if self.spans != "none":
-            scores[f"{self.prefix}_f1"] = span_f1(gold, found, self.spans)
-        return scores, {}
+            scores[f"{self.prefix}_f1"] = span_f1(gold, answers, self.spans)
+        return found_of(scores)
 
 
 def listed(value: str | Sequence[str]) -> list[str]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results.jobs import Job
-
 HELD_OUT = 10
 """One row of so many becomes a dev row, where a job has none."""
 
@@ -29,21 +27,17 @@ class Files:
         return whole.hexdigest()[:16]
 
 
-def find(job: Job, data: Path, made: Path) -> Files | None:
-    """A job's files in the folder of data; None where one is not there.
+def find(train: Path, dev: Path | None, made: Path) -> Files | None:
+    """The files of a job; None where one is not there.
 
     Args:
-        job: The job.
-        data: The folder of data, which is only read.
+        train: The training file.
+        dev: The dev file; None: a tenth of the training file's lines is held out.
         made: Where the parts of a file that is divided are kept.
     """
-    train = data / job.train
-    if not train.is_file():
+    if not train.is_file() or not (dev is None or dev.is_file()):
         return None
-    if not job.dev:
-        return divided(train, made)
-    dev = data / job.dev
-    return Files(train, dev) if dev.is_file() else None
+    return divided(train, made) if dev is None else Files(train, dev)
 
 
 def divided(path: Path, folder: Path) -> Files:

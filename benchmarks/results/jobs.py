@@ -5,62 +5,47 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from benchmarks.results.crf import Crf
+from benchmarks.results.files import Files
+from benchmarks.results.found import Found
+from benchmarks.results.lead import FirstSentence
 from benchmarks.results.linear import Linear
-from benchmarks.results.scores import Score
+from benchmarks.results.timed import Timed
 
 
-class Baseline(Protocol):
-    """What is fitted on the training rows in the same command, and scored on the same dev rows."""
+class Measure(Protocol):
+    """What is measured in this process: a baseline, fitted on the training file, scored on dev."""
 
     @property
     def name(self) -> str: ...
 
-    def scores(self, train: Any, dev: Any) -> tuple[dict[str, Score], dict[str, Any]]:
-        """Scores by the names of weft's own values, and what else is to be known."""
+    def found(self, files: Files, reading: Mapping[str, Any]) -> Found:
+        """Values by the names of weft's own."""
         ...
 
 
 @dataclass(frozen=True)
-class NearBaseline:
-    """At least the baseline's score and so many of its standard errors; fewer than none: below."""
+class Wanted:
+    """What a figure should reach: a number, or the baseline's score and some of its errors."""
 
-    errors: float = -1.0
-
-    def limit(self, score: float | None, error: float | None) -> float | None:
-        return None if score is None or error is None else score + self.errors * error
-
-    def reached(self, value: float, limit: float) -> bool:
-        return value >= limit
-
-    sign = "≥"
-
-
-@dataclass(frozen=True)
-class AtLeast:
-    """A number that was set."""
-
-    number: float
-    sign = "≥"
+    number: float | None = None
+    """The number; None: what the baseline has."""
+    errors: float = 0.0
+    """So many of the baseline's standard errors more; below 0: less."""
+    at_most: bool = False
+    """Whether lower is better."""
 
     def limit(self, score: float | None, error: float | None) -> float | None:
-        return self.number
+        """What is wanted; None where there is no baseline to say it."""
+        if self.number is not None or score is None or error is None:
+            return self.number
+        return score + self.errors * error
 
     def reached(self, value: float, limit: float) -> bool:
-        return value >= limit
+        return value <= limit if self.at_most else value >= limit
 
-
-@dataclass(frozen=True)
-class AtMost:
-    """A number that was set, of a value that is the better the lower it is."""
-
-    number: float
-    sign = "≤"
-
-    def limit(self, score: float | None, error: float | None) -> float | None:
-        return self.number
-
-    def reached(self, value: float, limit: float) -> bool:
-        return value <= limit
+    @property
+    def sign(self) -> str:
+        return "≤" if self.at_most else "≥"
 
 
 @dataclass(frozen=True)
@@ -71,7 +56,7 @@ class Figure:
     """Its name in weft's ``metrics.jsonl`` and among a baseline's scores."""
     name: str
     """What the table calls it."""
-    wanted: NearBaseline | AtLeast | AtMost | None = None
+    wanted: Wanted | None = None
     elsewhere: float | None = None
     """The same baseline's score on the test part, measured when the data were split: a check."""
     percent: bool = True
@@ -92,8 +77,10 @@ class Job:
     reading: Mapping[str, Any] = field(default_factory=dict)
     """How the files are read: settings of train_data."""
     figures: tuple[Figure, ...]
-    baselines: tuple[Baseline, ...] = ()
+    baselines: tuple[Measure, ...] = ()
     seeds: int = 5
+    own: Measure | None = None
+    """What measures weft, where it is not ``weft train``."""
 
     @property
     def family(self) -> str:
@@ -103,7 +90,7 @@ class Job:
 
 TOKENS = {"columns": {"words": "tokens", "tags": "tags"}}
 SNIPS = {"columns": {"label": 0, "text": 1, "slots": 2}}
-NEAR = NearBaseline()
+NEAR = Wanted(errors=-1)
 
 JOBS = (
     Job(
@@ -163,7 +150,7 @@ JOBS = (
         dev="wnut17/dev.conll",
         reading={"columns": {"words": 0, "tags": -1}},
         baselines=(Crf(spans="bio"),),
-        figures=(Figure("span_f1", "F1 of names", NearBaseline(errors=2), elsewhere=16.0),),
+        figures=(Figure("span_f1", "F1 of names", Wanted(errors=2), elsewhere=16.0),),
     ),
     Job(
         name="snips",
@@ -171,9 +158,12 @@ JOBS = (
         train="snips/train.tsv",
         dev="snips/dev.tsv",
         reading=SNIPS,
-        baselines=(Linear(), Crf(words="text", tags="slots", spans="bio", prefix="slot")),
+        baselines=(
+            Linear(score="intent_accuracy"),
+            Crf(words="text", tags="slots", spans="bio", prefix="slot"),
+        ),
         figures=(
-            Figure("accuracy", "intents", NEAR, elsewhere=97.86),
+            Figure("intent_accuracy", "intents", NEAR, elsewhere=97.86),
             Figure("slot_f1", "F1 of slots", NEAR, elsewhere=93.30),
             Figure("frame_accuracy", "whole frames"),
         ),
@@ -206,7 +196,7 @@ JOBS = (
         experiment="language/transformer",
         train="tinyshakespeare/train.txt",
         dev="tinyshakespeare/dev.txt",
-        figures=(Figure("loss", "nats a character", AtMost(1.75), percent=False),),
+        figures=(Figure("loss", "nats a character", Wanted(1.75, at_most=True), percent=False),),
         seeds=1,
     ),
     Job(
@@ -214,7 +204,7 @@ JOBS = (
         experiment="parsing/cogs",
         train="cogs/train.tsv",
         dev="cogs/dev.tsv",
-        figures=(Figure("exact_match", "exact", AtLeast(95.0)),),
+        figures=(Figure("exact_match", "exact", Wanted(95.0)),),
         seeds=1,
     ),
     Job(
@@ -222,8 +212,34 @@ JOBS = (
         experiment="parsing/top",
         train="top-en/train.tsv",
         dev="top-en/dev.tsv",
-        figures=(Figure("exact_match", "exact"),),
+        figures=(
+            Figure("exact_match", "exact"),
+            Figure("tree/overall_f1", "F1 of trees"),
+        ),
         seeds=1,
+    ),
+    Job(
+        name="scitldr",
+        experiment="summarization/scitldr",
+        train="scitldr/train.jsonl",
+        dev="scitldr/dev.jsonl",
+        baselines=(FirstSentence(),),
+        figures=(
+            Figure("rouge1", "ROUGE-1"),
+            Figure("rouge2", "ROUGE-2"),
+            Figure("rougeL", "ROUGE-L"),
+        ),
+        seeds=1,
+    ),
+    Job(
+        name="wikitext-2",
+        experiment="language/lstm",
+        train="wikitext-2/train.txt",
+        dev="wikitext-2/valid.txt",
+        baselines=(Timed("plain"),),
+        figures=(Figure("perplexity", "perplexity", Wanted(at_most=True), percent=False),),
+        seeds=1,
+        own=Timed("weft"),
     ),
 )
 """From the cheap ones to the dear ones."""

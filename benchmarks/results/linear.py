@@ -1,15 +1,15 @@
 """The linear baseline of classification: TF-IDF of words and characters, and LinearSVC."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.results.scores import Score, accuracy
+from benchmarks.results.files import Files, rows
+from benchmarks.results.found import Found
+from benchmarks.results.scores import accuracy, found_of
 
 COSTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 FOLDS = 5
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,16 @@ class Linear:
     """The columns of text."""
     label: str = "label"
     """The column of the label."""
+    score: str = "accuracy"
+    """What weft's task calls the share of right labels."""
 
     @property
     def name(self) -> str:
         return "TF-IDF + LinearSVC"
 
-    def scores(self, train: Rows, dev: Rows) -> tuple[dict[str, Score], dict[str, Any]]:
+    def found(self, files: Files, reading: Mapping[str, Any]) -> Found:
         """The accuracy on dev rows; and the cost that was chosen."""
+        train, dev = rows(files.train, reading), rows(files.dev, reading)
         from scipy.sparse import hstack
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -49,6 +52,6 @@ class Linear:
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
         search = GridSearchCV(LinearSVC(random_state=0), {"C": list(COSTS)}, cv=folds)
         search.fit(hstack(blocks[0]).tocsr(), [row[self.label] for row in train])
-        found = search.predict(hstack(blocks[1]).tocsr())
-        gold = [row[self.label] for row in dev]
-        return {"accuracy": accuracy(gold, found.tolist())}, {"C": search.best_params_["C"]}
+        answers = search.predict(hstack(blocks[1]).tocsr()).tolist()
+        right = accuracy([row[self.label] for row in dev], answers)
+        return found_of({self.score: right}, C=search.best_params_["C"])

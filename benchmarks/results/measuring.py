@@ -7,18 +7,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks import machine
 from benchmarks.results import files as data_files
 from benchmarks.results import scores
 from benchmarks.results.files import Files
-from benchmarks.results.jobs import Baseline, Job
+from benchmarks.results.found import FailedError, Found
+from benchmarks.results.jobs import Job, Measure
 from benchmarks.results.ledger import Ledger, Line, key_of
-
-
-class FailedError(Exception):
-    """A training ended with an error; the text says which."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,8 @@ class Bench:
 
     def files(self, job: Job) -> Files | None:
         """A job's files; None where the data are not here."""
-        return data_files.find(job, self.data, self.out / "data")
+        dev = self.data / job.dev if job.dev else None
+        return data_files.find(self.data / job.train, dev, self.out / "data")
 
     def seeds_of(self, job: Job) -> range:
         return range(1, 1 + min(job.seeds, self.seeds or job.seeds))
@@ -49,35 +46,33 @@ def say(text: str) -> None:
 # -- baselines
 
 
-def baseline_key(baseline: Baseline, job: Job, files: Files) -> str:
+def baseline_key(baseline: Measure, job: Job, files: Files) -> str:
     """Of its settings, its source and the data."""
     source = [inspect.getsource(sys.modules[type(baseline).__module__]), inspect.getsource(scores)]
     content = {"baseline": repr(baseline), "source": source, "reading": job.reading}
     return key_of({**content, "data": files.fingerprint})
 
 
-def baseline_line(bench: Bench, baseline: Baseline, job: Job, files: Files) -> Line | None:
+def baseline_line(bench: Bench, baseline: Measure, job: Job, files: Files) -> Line | None:
     """What is known of a baseline; None where it was not measured."""
     return bench.ledger.find(job.name, baseline.name, baseline_key(baseline, job, files))
 
 
-def measure_baseline(bench: Bench, baseline: Baseline, job: Job, files: Files) -> None:
+def measure_baseline(bench: Bench, baseline: Measure, job: Job, files: Files) -> None:
     """Fits a baseline on the training rows and scores it on the dev rows, if it is missing."""
     if baseline_line(bench, baseline, job, files):
         return
     say(f"{job.name}: {baseline.name}")
     watch = machine.Watch()
-    train, dev = (data_files.rows(path, job.reading) for path in (files.train, files.dev))
-    found, details = baseline.scores(train, dev)
+    found = baseline.found(files, job.reading)
     bench.ledger.add(
         {
             "job": job.name,
             "part": baseline.name,
             "key": baseline_key(baseline, job, files),
-            "values": {name: score.value for name, score in found.items()},
-            "standard_errors": {name: score.standard_error for name, score in found.items()},
-            "rows": {"train": len(train), "dev": len(dev)},
-            **details,
+            "values": dict(found.values),
+            "standard_errors": dict(found.standard_errors),
+            **found.details,
             **watch.read(),
         }
     )
@@ -97,6 +92,8 @@ def weft_key(job: Job, files: Files, seed: int) -> str:
     """Of the experiment's resolved settings, run length counted, and of the data, not its place."""
     from weft.recipes.planning import plan_recipe
 
+    if job.own is not None:
+        return baseline_key(job.own, job, files)
     words = settings(job, files, seed)
     plan = plan_recipe(job.experiment, words, targets=["trainer"]).plan
     tree = json.loads(json.dumps(plan.settings, default=str))
@@ -121,11 +118,13 @@ def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
     key = weft_key(job, files, seed)
     folder = bench.out / "runs" / job.name / f"{key}-seed{seed}"
     resumed = folder.is_dir()
-    say(f"{job.name}: weft train {job.experiment}, seed {seed}{', resumed' if resumed else ''}")
+    say(f"{job.name}: {job.experiment}, seed {seed}{', resumed' if resumed else ''}")
     watch = machine.Watch()
-    train(job, settings(job, files, seed), folder, bench.threads)
-    step, values = best_values(folder)
-    wanted = {figure.metric: values[figure.metric] for figure in job.figures}
+    if job.own is None:
+        train(job, settings(job, files, seed), folder, bench.threads)
+        found = of_run(folder, job)
+    else:
+        found = job.own.found(files, job.reading)
     bench.ledger.add(
         {
             "job": job.name,
@@ -133,10 +132,10 @@ def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
             "key": key,
             "experiment": job.experiment,
             "seed": seed,
-            "step": step,
-            "values": wanted,
+            "values": dict(found.values),
+            **found.details,
             "resumed": resumed,
-            "threads": bench.threads,
+            "threads": bench.threads if job.own is None else 1,
             "commit": commit(),
             **watch.read(),
         }
@@ -162,14 +161,15 @@ def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
         raise FailedError(f"weft {' '.join(command)}: it ended with {done.returncode}: {last}")
 
 
-def best_values(folder: Path) -> tuple[int, dict[str, Any]]:
+def of_run(folder: Path, job: Job) -> Found:
     """The values on the dev rows of the weights that a run has selected, and their step."""
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     step = run["result"]["best"]["step"]
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line) for line in lines]
-    return step, next(
-        line for line in reversed(found) if line["split"] == "valid" and line["step"] == step
+    of_step = [line for line in map(json.loads, lines) if line["step"] == step]
+    values = next(line for line in reversed(of_step) if line["split"] == "valid")
+    return Found(
+        {figure.metric: values[figure.metric] for figure in job.figures}, {}, {"step": step}
     )
 
 

@@ -8,12 +8,14 @@ one are not independent; where a row is one answer, it is the binomial error.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.results.found import Found
 from weft.metrics.spans import Scheme, read_spans
 
 RESAMPLES = 1000
@@ -44,6 +46,12 @@ class Score:
             drawn = np.bincount(chance.integers(rows, size=rows), minlength=rows)
             values.append(100 * (drawn @ self.above) / max(drawn @ self.below, 1e-9))
         return float(np.std(values))
+
+
+def found_of(scores: Mapping[str, Score], **details: Any) -> Found:
+    """Scores as the ledger keeps them."""
+    values = {name: score.value for name, score in scores.items()}
+    return Found(values, {name: score.standard_error for name, score in scores.items()}, details)
 
 
 def accuracy(gold: Sequence[str], found: Sequence[str]) -> Score:

@@ -90,7 +90,7 @@ def compared(figure: Figure, measured: Measured) -> list[str]:
     score, error = of_baseline(figure, measured.baselines)
     bound = figure.wanted
     limit = bound.limit(score, error) if bound else None
-    base = "" if score is None else f"{score:.2f} ± {error:.2f}"
+    base = "" if score is None else f"{score:.2f}{f' ± {error:.2f}' if error else ''}"
     wanted = "" if bound is None or limit is None else f"{bound.sign} {limit:.2f}"
     scale = 100 if figure.percent else 1
     values = [scale * line["values"][figure.metric] for line in measured.runs]

@@ -9,9 +9,10 @@ import pytest
 
 from benchmarks.results.__main__ import PAGE, main
 from benchmarks.results.files import Files, divided, find
-from benchmarks.results.jobs import JOBS, NEAR, AtLeast, AtMost, Figure, Job, NearBaseline, chosen
+from benchmarks.results.found import FailedError, Found
+from benchmarks.results.jobs import JOBS, NEAR, Figure, Job, Wanted, chosen
 from benchmarks.results.ledger import Ledger, key_of
-from benchmarks.results.linear import Linear
+from benchmarks.results.linear import COSTS, Linear
 from benchmarks.results.measuring import baseline_key, settings, weft_key
 from benchmarks.results.table import BEGIN, END, Measured, compared, markdown, write
 from weft.config import registries
@@ -63,19 +64,20 @@ def made(tmp_path, data):
     return run
 
 
+FAILED = "\nThese measurements failed:\n  "
 BROKEN = replace(JOB, name="broken", reading={"columns": {"label": 0, "text": 5}}, baselines=())
 
 
 def test_what_is_missing_is_measured_once_and_a_failure_is_named(made, data):
     lines, page, code = made(jobs=(BROKEN, JOB))
-    assert code.startswith("\nThese trainings failed:\n  weft train classification/averaging/local")
+    assert code.startswith(f"{FAILED}weft train classification/averaging/local")
     assert "it ended with 2" in code
     assert "| broken: `classification/averaging/local` | accuracy |  | not run |" in page
     assert [(line["job"], line["part"]) for line in lines] == [
         *(("tiny", "TF-IDF + LinearSVC"), ("tiny", "weft"))
     ]
     fitted, trained = lines
-    assert fitted["rows"] == {"train": 40, "dev": 12}
+    assert fitted["C"] in COSTS
     assert trained["values"].keys() == {"accuracy", "macro_f1"}
     assert trained["cpu_s"] > 0.5
     assert (trained["resumed"], trained["seed"], trained["threads"]) == (False, 1, 1)
@@ -122,7 +124,7 @@ def test_what_cannot_be_measured_is_said(made, capsys, words, message):
 
 
 def test_a_key_is_of_settings_and_bytes_and_not_of_places(tmp_path, data):
-    files = find(JOB, data, tmp_path)
+    files = find(data / JOB.train, data / JOB.dev, tmp_path)
     moved = Files(*(tmp_path / f"moved-{path.name}" for path in (files.train, files.dev)))
     for old, new in zip((files.train, files.dev), (moved.train, moved.dev), strict=True):
         new.write_bytes(old.read_bytes())
@@ -163,6 +165,34 @@ def test_a_line_that_was_cut_off_was_not_written(tmp_path):
     assert Ledger(path).find("a", "weft", "other") is None
 
 
+# -- what measures itself
+
+
+def test_a_job_may_measure_itself_and_fail(made, data):
+    class Own:
+        name = "own"
+
+        def __init__(self, value):
+            self.value = value
+
+        def __repr__(self):
+            return f"Own({self.value})"
+
+        def found(self, files, reading):
+            if not self.value:
+                raise FailedError("own: it ended with an error: no value")
+            return Found({"accuracy": self.value, "macro_f1": 0.5}, {}, {"steps": 3})
+
+    bad, good = (replace(JOB, baselines=(), own=Own(value)) for value in (0.0, 0.75))
+    lines, _, code = made(jobs=(bad,))
+    assert (lines, code) == ([], f"{FAILED}own: it ended with an error: no value")
+    lines, page, code = made(jobs=(good,))
+    assert code is None
+    assert (lines[0]["steps"], lines[0]["threads"], lines[0]["part"]) == (3, 1, "weft")
+    assert "| 75.00 (1) |" in page
+    assert made(jobs=(good,))[0] == lines
+
+
 # -- files
 
 
@@ -198,17 +228,22 @@ def measured(*values, baseline=90.0, error=2.0, seeds=5):
         ),
         (JOB.figures[0], measured(), ["90.00 ± 2.00", "not run", "≥ 88.00", ""]),
         (
-            Figure("accuracy", "a", NearBaseline(errors=2)),
+            Figure("accuracy", "a", Wanted(errors=2)),
             measured(0.93, seeds=1),
             ["90.00 ± 2.00", "93.00 (1)", "≥ 94.00", "no, by 1.00"],
         ),
         (
-            Figure("accuracy", "a", AtMost(1.75), percent=False),
+            Figure("accuracy", "a", Wanted(1.75, at_most=True), percent=False),
             replace(measured(1.7, seeds=1), baselines=()),
             ["", "1.70 (1)", "≤ 1.75", "yes"],
         ),
         (
-            Figure("accuracy", "a", AtLeast(95)),
+            Figure("accuracy", "a", Wanted(at_most=True), percent=False),
+            measured(91.5, seeds=1, error=0.0),
+            ["90.00", "91.50 (1)", "≤ 90.00", "no, by 1.50"],
+        ),
+        (
+            Figure("accuracy", "a", Wanted(95)),
             replace(measured(0.94, seeds=1), baselines=()),
             ["", "94.00 (1)", "≥ 95.00", "no, by 1.00"],
         ),

@@ -1,5 +1,6 @@
 """The linear baselines and their scores: right on small rows, near references on real ones."""
 
+import json
 import random
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 from seqeval.metrics import f1_score
 
 from benchmarks.results.crf import Crf, features, fitted
-from benchmarks.results.files import rows
+from benchmarks.results.files import Files
+from benchmarks.results.found import FailedError
+from benchmarks.results.lead import FirstSentence
 from benchmarks.results.linear import Linear
 from benchmarks.results.scores import accuracy, span_f1, token_accuracy, whole_rows
+from benchmarks.results.timed import Timed
 
 
 def test_the_error_of_single_answers_is_the_binomial_one():
@@ -39,19 +43,26 @@ def test_spans_count_as_seqeval_counts_them():
     assert span_f1(gold, found, "bio").value == pytest.approx(100 * f1_score(gold, found))
 
 
-def test_the_classifier_chooses_its_cost_by_training_rows_alone():
+def written(path, made):
+    path.write_text("".join(f"{row['label']}\t{row['text']}\n" for row in made))
+    return path
+
+
+def test_the_classifier_chooses_its_cost_by_training_rows_alone(tmp_path):
     chance = random.Random(2)
     words = {"ham": ["lunch", "home", "later"], "spam": ["prize", "free", "win"]}
     made = [
         {"text": " ".join(chance.choices(words[label] + ["you", "a"], k=5)), "label": label}
         for label in ["ham", "spam"] * 40
     ]
-    scores, details = Linear().scores(made[:60], made[60:])
-    assert scores["accuracy"].value >= 95
+    train, dev = written(tmp_path / "train.tsv", made[:60]), written(tmp_path / "d.tsv", made[60:])
+    found = Linear().found(Files(train, dev), {})
+    assert found.values["accuracy"] >= 95
     wrong = [{**row, "label": {"ham": "spam", "spam": "ham"}[row["label"]]} for row in made[60:]]
-    other, same = Linear().scores(made[:60], wrong)
-    assert same == details
-    assert other["accuracy"].value == pytest.approx(100 - scores["accuracy"].value)
+    files = Files(train, written(tmp_path / "wrong.tsv", wrong))
+    other = Linear(score="intents").found(files, {})
+    assert other.details == found.details
+    assert other.values["intents"] == pytest.approx(100 - found.values["accuracy"])
 
 
 def test_the_tagger_learns_what_only_a_feature_tells(tmp_path):
@@ -73,10 +84,32 @@ def test_the_features_of_a_word_are_its_own_and_those_of_two_on_each_side():
 def test_the_baselines_are_near_their_references(shared_data):
     tokens = {"columns": {"words": "tokens", "tags": "tags"}}
     folder = shared_data / "refstrings"
-    train, dev = (rows(folder / f"cora.{part}.jsonl", tokens) for part in ("train", "dev"))
-    assert (len(train), len(dev)) == (300, 50)
-    scores, _ = Crf(spans="io").scores(train, dev)
+    files = Files(folder / "cora.train.jsonl", folder / "cora.dev.jsonl")
+    found = Crf(spans="io").found(files, tokens)
     # On Cora's test part, 150 references, the same features reached 94.00, 68.0 and 88.65.
     for name, there in (("token_accuracy", 94.0), ("whole_sentence", 68.0), ("span_f1", 88.65)):
-        error = np.hypot(scores[name].standard_error, scores[name].standard_error / 3**0.5)
-        assert abs(scores[name].value - there) < 2 * error, name
+        error = np.hypot(found.standard_errors[name], found.standard_errors[name] / 3**0.5)
+        assert abs(found.values[name] - there) < 2 * error, name
+
+
+def test_the_first_sentence_is_scored_by_the_reference_it_is_like(tmp_path):
+    dev = tmp_path / "dev.jsonl"
+    rows = [
+        {"source": ["We study signs.", "They suffice."], "target": ["Losses.", "We study signs."]},
+        {"source": ["Nothing alike."], "target": ["Brains learn."]},
+    ]
+    dev.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = FirstSentence().found(Files(dev, dev), {})
+    assert found.values == {"rouge1": 50, "rouge2": 50, "rougeL": 50}
+    assert found.standard_errors["rouge1"] == pytest.approx(100 * 0.5 / 2**0.5, rel=0.1)
+
+
+def test_a_loop_that_is_timed_measures_the_perplexity(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("to be or not to be that is the question\n" * 60)
+    files = Files(text, text)
+    found = Timed("plain", minutes=0.005).found(files, {})
+    assert 1 < found.values["perplexity"] < 20
+    assert found.details["steps"] > 0
+    with pytest.raises(FailedError, match=r"^language.py --side plain: it ended with an error: "):
+        Timed("plain").found(Files(tmp_path / "nowhere.txt", text), {})

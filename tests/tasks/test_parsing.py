@@ -101,6 +101,7 @@ def test_unknown_words_are_those_of_the_sentence_in_their_order(unsure):
     answers = parse(["call Bo Li", "call Ann Lee"])
     assert [answer.text for answer in answers] == [rows[1]["target"], rows[0]["target"]]
     assert answers[0].alternatives[0].text == f"[IN:CALL Bo Li {UNKNOWN} ]"
+    assert parse({"source": ["call", "Bo Li"]}) == answers[0]
     assert parse("call call call").text == f"[IN:CALL call [SL:PERSON {UNKNOWN} {UNKNOWN} ] ]"
 
 

@@ -51,6 +51,16 @@ def test_the_first_row_of_a_source_has_the_references_of_all():
     assert [found[i] for i in (2, 5, 7)] == [[], [], []]
 
 
+def test_a_source_of_several_texts_is_that_of_one(make_task):
+    rows = [{"source": row["source"].split(), "target": row["target"]} for row in ROWS]
+    as_texts, as_lists = (
+        evaluate(make_task(Canned), make_task().batches(Data(some), train=False, seed=1))
+        for some in (ROWS, rows)
+    )
+    assert as_lists.values == as_texts.values
+    assert as_lists.rows[0]["source"] == ["The", "cat", "sleeps."]
+
+
 def test_training_rows_are_not_grouped(make_task):
     batches = make_task().batches(Data(batch_size=9), train=True, seed=1)
     (batch,) = batches

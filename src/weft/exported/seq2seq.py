@@ -10,7 +10,7 @@ from weft.errors import DataError
 from weft.exported.answers import Found, Translated
 from weft.exported.rows import Row, RowPredictor
 from weft.exported.search import Search
-from weft.text.paths import Seq2SeqText
+from weft.text.paths import Seq2SeqText, joined_text
 
 __all__ = ["ExportedSeq2Seq", "Graph"]
 
@@ -63,7 +63,7 @@ class ExportedSeq2Seq(RowPredictor):
             row = int(encoded.over_length[0])
             found = int(encoded["source"].lengths[row])
             raise DataError(
-                f"Input {row + 1} has {found} tokens; "
+                f"Row {row}, column 'source': has {found} tokens; "
                 f"the model takes at most {self.text.limits['source']}."
             )
         return [ids.tolist() for ids in encoded["source"]]
@@ -83,7 +83,7 @@ class ExportedSeq2Seq(RowPredictor):
 
     @override
     def check(self, row: Row) -> None:
-        source = row.get("source")
+        source = joined_text(row.get("source"))
         if not isinstance(source, str):
             raise DataError(f"'source' must be a string; found {type(source).__name__}.")
         _refuse_prefix(row)

@@ -18,6 +18,7 @@ from weft.models.decoding import Decoding
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Batches, Row
+from weft.text.paths import joined_text
 from weft.text.tokenizer import Tokenizer
 from weft.text.unknown_words import unknown_words, with_unknown
 from weft.text.words import WordTokenizer
@@ -85,7 +86,7 @@ class SemanticParsing(ScoredText):
         tokenizer = self.text.tokenizer
         if not (self.config.copy_unknown and isinstance(tokenizer, WordTokenizer)):
             return list(answers)
-        sentences = [unknown_words(tokenizer, row["source"]) for row in rows]
+        sentences = [unknown_words(tokenizer, joined_text(row["source"])) for row in rows]
         return [_filled(answer, words) for answer, words in zip(answers, sentences, strict=True)]
 
     @override

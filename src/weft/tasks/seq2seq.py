@@ -28,7 +28,7 @@ from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
-from weft.text.paths import Seq2SeqText, TextPath
+from weft.text.paths import Seq2SeqText, TextPath, joined_text
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
@@ -355,7 +355,7 @@ class Seq2Seq(Task):
     @override
     def check(self, row: Row) -> None:
         """Refuses a source or prefix that is no text, or is longer than the model takes."""
-        source = row.get("source")
+        source = joined_text(row.get("source"))
         if not isinstance(source, str):
             raise DataError(f"'source' must be a string; found {type(source).__name__}.")
         prefix_ids(self.text, [prefix_of(row, self.config.answer_prefix)])

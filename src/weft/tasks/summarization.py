@@ -8,7 +8,6 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.errors import DataError
-from weft.exported.answers import Translated
 from weft.metrics.metric import Metric
 from weft.metrics.rouge import Rouge
 from weft.models.decoding import Decoding
@@ -28,8 +27,7 @@ class Summarization(ScoredText):
 
     A row's ``target`` is what is learned, and the loss is of it. Where rows have a column
     ``references``, a list of texts or one written as JSON, an answer is scored against that of them
-    which it shares most words with (``rouge1``); else against the target. Prediction also takes a
-    ``source`` that is a list of sentences.
+    which it shares most words with (``rouge1``); else against the target.
     """
 
     class Config(ScoredText.Config):
@@ -70,29 +68,6 @@ class Summarization(ScoredText):
         """Adds summaries."""
         references = [example.get(REFERENCES) or [example["target"]] for example in examples]
         metrics["rouge"].update(texts, references)
-
-    @override
-    def predict(self, rows: Sequence[Row]) -> list[Translated]:
-        """As :meth:`Seq2Seq.predict`; a ``source`` may be a list of sentences."""
-        return super().predict([joined(row) for row in rows])
-
-    @override
-    def check(self, row: Row) -> None:
-        """As :meth:`Seq2Seq.check`; a ``source`` may be a list of sentences."""
-        super().check(joined(row))
-
-
-def joined(row: Row) -> Row:
-    """The row with its source as one text, where it is a list of sentences.
-
-    Example:
-        >>> joined({"source": ["It rains.", "It pours."]})
-        {'source': 'It rains. It pours.'}
-    """
-    source: Any = row.get("source")
-    if isinstance(source, list) and all(isinstance(part, str) for part in source):
-        return {**row, "source": " ".join(source)}
-    return row
 
 
 def with_lists(rows: Sequence[Row]) -> list[dict[str, Any]]:

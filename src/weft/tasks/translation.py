@@ -11,6 +11,7 @@ from weft.metrics.translation import Bleu, ChrF
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Batches, Row
+from weft.text.paths import joined_text
 
 __all__ = ["Translation"]
 
@@ -75,6 +76,10 @@ def with_references(rows: Sequence[Row]) -> list[dict[str, Any]]:
         [['Va !', 'Allez !'], []]
     """
     targets: dict[str, list[str]] = {}
-    for row in rows:
-        targets.setdefault(row["source"], []).append(row["target"])
-    return [{**row, "references": targets.pop(row["source"], [])} for row in rows]
+    sources = [joined_text(row["source"]) for row in rows]
+    for source, row in zip(sources, rows, strict=True):
+        targets.setdefault(source, []).append(row["target"])
+    return [
+        {**row, "references": targets.pop(source, [])}
+        for source, row in zip(sources, rows, strict=True)
+    ]

@@ -20,7 +20,15 @@ from weft.text.description import SavedTextError, read_description, settings_of,
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Mode, Tokenizer, load_tokenizer
 
-__all__ = ["Encoded", "Mismatch", "Seq2SeqText", "TextPath", "load_text_path", "text_paths"]
+__all__ = [
+    "Encoded",
+    "Mismatch",
+    "Seq2SeqText",
+    "TextPath",
+    "joined_text",
+    "load_text_path",
+    "text_paths",
+]
 
 text_paths: Registry[Any] = Registry(
     "text path",
@@ -200,6 +208,8 @@ class Seq2SeqText(TextPath):
     ) -> Encoded:
         """Encodes the column ``source`` and, with targets, ``target``; others are not looked at.
 
+        A text may be a list of texts, of sentences say: there are spaces between.
+
         Raises:
             DataError: A row lacks a column; names the row and the columns it has.
         """
@@ -280,11 +290,23 @@ class _ByColumn(Protocol):
     def column(self, name: str, /) -> list[str]: ...
 
 
+def joined_text(value: Any) -> Any:
+    """A list of texts as one text with spaces between, as readers of files give it; else the value.
+
+    Example:
+        >>> joined_text(["It rains.", "It pours."]), joined_text("Go."), joined_text(["Go.", 3])
+        ('It rains. It pours.', 'Go.', ['Go.', 3])
+    """
+    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        return " ".join(value)
+    return value
+
+
 def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
     if isinstance(rows, _ByColumn) and name in rows.names:
         return rows.column(name)
     try:
-        return [row[name] for row in rows]
+        return [joined_text(row[name]) for row in rows]
     except KeyError:
         i = next(i for i, row in enumerate(rows) if name not in row)
         has = ", ".join(rows[i]) or "none"

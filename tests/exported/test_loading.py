@@ -52,13 +52,15 @@ def test_a_stream_has_an_error_row_in_its_place(model, predictor):
         "'source' is longer than the 64 tokens the model takes.",
         "A row needs the columns source; 'source' is missing. Found: text.",
         "An export answers without a 'prefix'; this row has one. Ask the run it was made of.",
-        "Text 0 is not text, or holds half of a surrogate pair: '\\ud800'. "
+        "Row 0, column 'source': is not text, or holds half of a surrogate pair: '\\ud800'. "
         "Give strings decoded as UTF-8.",
     ]
 
 
 def test_an_input_that_is_too_long_is_named(model):
-    with pytest.raises(DataError, match=r"^Input 2 has \d+ tokens; the model takes at most 64\.$"):
+    with pytest.raises(
+        DataError, match=r"^Row 1, column 'source': has \d+ tokens; the model takes at most 64\.$"
+    ):
         model(["Go.", "The cat sleeps. " * 100])
 
 

@@ -65,12 +65,12 @@ def test_a_list_is_answered_in_its_order_as_one_by_one(predictor):
         (b"Go.", "Wanted a string, a mapping of columns, or a list of these; found bytes."),
         (
             "half \ud800",
-            "Text 0 is not text, or holds half of a surrogate pair: 'half \\ud800'. "
-            "Give strings decoded as UTF-8.",
+            "Row 0, column 'source': is not text, or holds half of a surrogate pair: "
+            "'half \\ud800'. Give strings decoded as UTF-8.",
         ),
         (
             {"source": 7},
-            "Text 0 is not text, or holds half of a surrogate pair: 7. "
+            "Row 0, column 'source': is not text, or holds half of a surrogate pair: 7. "
             "Give strings decoded as UTF-8.",
         ),
     ],
@@ -82,7 +82,9 @@ def test_what_is_no_row_is_an_error(predictor, given, error):
 
 
 def test_a_very_long_input_is_an_error_that_names_its_length(predictor):
-    with pytest.raises(DataError, match=r"^Input 2 has \d+ tokens; the model takes at most 64\.$"):
+    with pytest.raises(
+        DataError, match=r"^Row 1, column 'source': has \d+ tokens; the model takes at most 64\.$"
+    ):
         predictor(["Go.", "The cat sleeps. " * 10_000])
 
 

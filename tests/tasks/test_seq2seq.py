@@ -64,7 +64,7 @@ def test_rows_over_the_length_are_an_error_that_lists_them(make_task):
     task = make_task(max_source_length=12, max_target_length=20)
     lengths = task.text.encode(ROWS, with_targets=True)
     over = [
-        i + 1
+        i
         for i in range(len(ROWS))
         if len(lengths["source"][i]) > 12 or len(lengths["target"][i]) > 20
     ]
@@ -73,7 +73,7 @@ def test_rows_over_the_length_are_an_error_that_lists_them(make_task):
         task.batches(Data(), train=True, seed=1)
     assert str(caught.value) == (
         f"{len(over)} of 9 rows have more than 12 source or 20 target tokens: "
-        f"rows {', '.join(map(str, over))}. Raise task.max_source_length and "
+        f"rows {', '.join(map(str, over))} (from 0). Raise task.max_source_length and "
         "task.max_target_length (and model.max_length with them), or leave these rows out with "
         "task.over_length=skip."
     )
@@ -81,7 +81,9 @@ def test_rows_over_the_length_are_an_error_that_lists_them(make_task):
 
 def test_many_rows_over_the_length_are_listed_up_to_twenty(make_task):
     rows = [{"source": "She lives in the garden, " * 9, "target": "Va !"}] * 30
-    with pytest.raises(DataError, match=r"^30 of 30 rows .*: rows 1, 2, .*, 20, \.\.\.\. Raise"):
+    with pytest.raises(
+        DataError, match=r"^30 of 30 rows .*: rows 0, 1, .*, 19, \.\.\. \(from 0\)\. Raise"
+    ):
         make_task(max_source_length=12).batches(Data(rows), train=True, seed=1)
 
 
@@ -181,7 +183,9 @@ def test_prediction_keeps_the_order_and_names_an_input_that_is_too_long(make_tas
     count = len(task.text.encode([long], with_targets=False)["source"][0])
     with pytest.raises(DataError) as caught:
         task.predict([rows[0], long])
-    assert str(caught.value) == f"Input 2 has {count} tokens; the model takes at most 64."
+    assert str(caught.value) == (
+        f"Row 1, column 'source': has {count} tokens; the model takes at most 64."
+    )
 
 
 def test_prediction_puts_the_module_back_in_its_mode(make_task):

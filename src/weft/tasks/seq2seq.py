@@ -190,12 +190,12 @@ class Seq2Seq(Task):
         if not train and self.config.over_length == "skip":
             most = f"{limits['source']} source tokens"
         if self.config.over_length == "error":
-            listed = ", ".join(str(int(i) + 1) for i in too_long[:20])
+            listed = ", ".join(str(int(i)) for i in too_long[:20])
             more = ", ..." if len(too_long) > 20 else ""
             raise DataError(
-                f"{len(too_long)} of {count} rows have more than {most}: rows {listed}{more}. "
-                "Raise task.max_source_length and task.max_target_length (and model.max_length "
-                "with them), or leave these rows out with task.over_length=skip."
+                f"{len(too_long)} of {count} rows have more than {most}: rows {listed}{more} "
+                "(from 0). Raise task.max_source_length and task.max_target_length (and "
+                "model.max_length with them), or leave these rows out with task.over_length=skip."
             )
         note = f"{len(too_long)} of {count} rows left out: more than {most}."
         self.notes.append(note)
@@ -333,7 +333,7 @@ class Seq2Seq(Task):
             row = int(encoded.over_length[0])
             found = int(encoded.columns["source"].lengths[row])
             raise DataError(
-                f"Input {row + 1} has {found} tokens; "
+                f"Row {row}, column 'source': has {found} tokens; "
                 f"the model takes at most {self.text.limits['source']}."
             )
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)

@@ -18,7 +18,7 @@ from weft.config.registry import Registry, UnknownNameError
 from weft.errors import DataError
 from weft.text.description import SavedTextError, read_description, settings_of, write_description
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Mode, Tokenizer, load_tokenizer
+from weft.text.tokenizer import Mode, Tokenizer, encode_column, load_tokenizer
 
 __all__ = [
     "Encoded",
@@ -277,7 +277,8 @@ class Seq2SeqText(TextPath):
     def _encode(self, side: str, texts: Sequence[str]) -> Ragged:
         mode: Mode = "source" if side == "source" else "target"
         lang = self.source_lang if side == "source" else self.target_lang
-        return self.tokenizer.create_encoder(mode=mode, lang=lang).batch(texts)
+        encoder = self.tokenizer.create_encoder(mode=mode, lang=lang)
+        return encode_column(encoder, texts, side)
 
 
 @runtime_checkable

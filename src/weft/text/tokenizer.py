@@ -139,8 +139,27 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return owner.from_files(folder, settings)
 
 
-def not_text(texts: Iterable[str]) -> DataError | None:
+def encode_column(encoder: Encoder, texts: Sequence[str], column: str) -> Ragged:
+    """Encodes the texts of a column of rows.
+
+    Raises:
+        DataError: One is not text; names its row, from 0, and the column.
+    """
+    try:
+        return encoder.batch(texts)
+    except DataError:
+        error = not_text(texts, column=column)
+        if error is None:
+            raise
+        raise error from None
+
+
+def not_text(texts: Iterable[str], *, column: str | None = None) -> DataError | None:
     """What is wrong with the first that no tokenizer can encode; None where all are text.
+
+    Args:
+        texts: The texts.
+        column: The column that they are, where they are rows.
 
     >>> print(not_text(["a", 7]))
     Text 1 is not text, or holds half of a surrogate pair: 7. Give strings decoded as UTF-8.
@@ -149,8 +168,9 @@ def not_text(texts: Iterable[str]) -> DataError | None:
         try:
             text.encode()
         except (AttributeError, UnicodeEncodeError):
+            named = f"Text {i}" if column is None else f"Row {i}, column '{column}':"
             return DataError(
-                f"Text {i} is not text, or holds half of a surrogate pair: {text!r:.80}. "
+                f"{named} is not text, or holds half of a surrogate pair: {text!r:.80}. "
                 "Give strings decoded as UTF-8."
             )
     return None

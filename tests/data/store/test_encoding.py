@@ -46,7 +46,9 @@ def test_a_worker_that_dies_or_never_starts_costs_time_only(text, rows, monkeypa
 def test_a_row_that_cannot_be_encoded_is_the_same_error(text):
     rows = Rows({"source": ["le", "\ud800"], "target": ["a", "b"]})
     for workers in (0, 2):
-        with pytest.raises(DataError, match=r"^Text 1 is not text, or holds half of a surrogate"):
+        with pytest.raises(
+            DataError, match=r"^Row 1, column 'source': is not text, or holds half of a surrogate"
+        ):
             list(encode_chunks(text, [rows], workers=workers))
 
 

@@ -11,7 +11,7 @@ from weft.errors import UserError
 from weft.text.columns.column import DESCRIPTION, Column, columns, texts_of
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, load_tokenizer
+from weft.text.tokenizer import Tokenizer, encode_column, load_tokenizer
 
 __all__ = ["TextColumn"]
 
@@ -58,7 +58,7 @@ class TextColumn(Column):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        encoded = self._encoder.batch(texts_of(values, self.name))
+        encoded = encode_column(self._encoder, texts_of(values, self.name), self.name)
         empty = np.flatnonzero(encoded.lengths == 0)
         if not len(empty):
             return encoded

@@ -13,7 +13,7 @@ from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, load_tokenizer
+from weft.text.tokenizer import Tokenizer, encode_column, load_tokenizer
 from weft.text.words import Split, WordTokenizer
 from weft.text.words_in import words_in
 
@@ -77,12 +77,11 @@ class WordsColumn(Column):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        return self._encoder.batch(
-            [
-                value if isinstance(value, str) else " ".join(words_in(value, self.name, row))
-                for row, value in enumerate(values)
-            ]
-        )
+        texts = [
+            value if isinstance(value, str) else " ".join(words_in(value, self.name, row))
+            for row, value in enumerate(values)
+        ]
+        return encode_column(self._encoder, texts, self.name)
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:

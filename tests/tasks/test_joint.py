@@ -16,6 +16,7 @@ from weft.models.layers.words import WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.joint import IntentSlots
 from weft.text import load_text_path
+from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
 from weft.text.slots import FittedSlots
@@ -49,15 +50,16 @@ class Data:
         return iter(self._rows)
 
 
-def make(rows=TAGS, *, crf=False, characters=False, encoder=None, **settings):
+def make(rows=TAGS, *, crf=False, beside=False, encoder=None, **settings):
     torch.manual_seed(0)
     form = "spans" if rows is SPANS else "tags"
     made = FittedCharacters.Config(column="text", min_count=1).build(train_data=rows)
+    affixes = FittedAffixes.Config(column="text", min_count=1).build(train_data=rows)
     given = {
         "tokenizer": FittedWords.Config().build(train_data=rows),
         "labels": FittedLabels.Config().build(train_data=rows),
         "slots": FittedSlots.Config(format=form).build(train_data=rows),
-        **({"characters": made} if characters else {}),
+        **({"characters": made, "affixes": affixes} if beside else {}),
     }
     module = IntentSlotModel.Config(
         embedding=WordEmbedding.Config(dim=12),
@@ -72,7 +74,7 @@ def make(rows=TAGS, *, crf=False, characters=False, encoder=None, **settings):
 VARIANTS = {
     "softmax": {},
     "crf": {"crf": True},
-    "characters": {"characters": True, "crf": True},
+    "characters and affixes": {"beside": True, "crf": True},
     "spans": {"rows": SPANS},
     "transformer": {"encoder": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, dropout=0.0)},
 }

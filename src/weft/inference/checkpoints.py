@@ -21,7 +21,7 @@ from weft.inference.sizes import Budget
 from weft.text.description import SavedTextError
 from weft.text.paths import TextPath, load_text_path
 
-__all__ = ["Opened", "use_checkpoint"]
+__all__ = ["Opened", "open_checkpoint", "use_checkpoint"]
 
 T = TypeVar("T")
 MODEL = "model"
@@ -93,10 +93,12 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
             f"{run} {what}; wanted a folder that weft train has written, with checkpoints/ in it."
         )
     if name not in ("best", "last"):
-        return use(_opened(_named(folder, name)))
+        return use(open_checkpoint(_named(folder, name)))
     refused = (CheckpointError, SavedTextError)
     used = Checkpoints(folder).use(
-        "best" if name == "best" else "last", lambda path: (use(_opened(path)),), refused=refused
+        "best" if name == "best" else "last",
+        lambda path: (use(open_checkpoint(path)),),
+        refused=refused,
     )
     if used is None:
         raise UserError(f"{run} has no checkpoint yet; train it first: weft train {run}")
@@ -120,7 +122,12 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
 
-def _opened(path: Path) -> Opened:
+def open_checkpoint(path: Path) -> Opened:
+    """One checkpoint, or the modules that a run saved: its text path is verified and read.
+
+    Raises:
+        CheckpointError: It is damaged.
+    """
     if path.is_symlink():
         raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
     try:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from weft.checkpoint.manifest import MANIFEST
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
-from weft.inference.checkpoints import use_checkpoint
+from weft.inference.checkpoints import open_checkpoint, use_checkpoint
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["RunTokenizer"]
@@ -26,7 +27,8 @@ class RunTokenizer(Component):
         """Whose tokenizer."""
 
         path: Path
-        """The run folder."""
+        """What ``trainer.initialize`` names: a run folder, whose best checkpoint is taken, one of
+        its checkpoints, or its modules."""
 
         @override
         def build(self) -> Tokenizer:  # type: ignore[override]  # nothing is needed
@@ -36,7 +38,10 @@ class RunTokenizer(Component):
                 UserError: There is no run, or it has no tokenizer.
                 CheckpointError: It is damaged.
             """
-            text = use_checkpoint(self.path, "best", lambda opened: opened.text)
+            if (self.path / MANIFEST).is_file():
+                text = open_checkpoint(self.path).text
+            else:
+                text = use_checkpoint(self.path, "best", lambda opened: opened.text)
             tokenizer = text.ingredients.get("tokenizer")
             if not isinstance(tokenizer, Tokenizer):
                 raise UserError(

@@ -1,7 +1,6 @@
 """Weights of another run, or of a part of it, to begin with."""
 
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from weft.checkpoint.manifest import MANIFEST, Manifest
 from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
 from weft.errors import UserError, WeftError, refuse_all
-from weft.runtime.files import sha256
 from weft.tasks.task import Task
+from weft.training.other_names import below, fits, moved, moved_modules
+from weft.training.other_vocabulary import difference, tables, tokenizer_of
 
 __all__ = ["Initial"]
 
@@ -29,8 +29,10 @@ _Found = tuple[Path, dict[str, str], dict[str, Tensor]]
 class Initial:
     """Fills a task's module from another run before the first step, and reports on every tensor.
 
-    A tensor is taken where name and shape are the same; what is not there, or has another shape,
-    stays as the recipe made it. Numbers are converted to the types here.
+    A tensor is taken where name and shape are the same, or where only a submodule around it is not
+    (``text.encoder`` here, ``encoder`` there); what is not there, or has another shape, stays as
+    the recipe made it. Numbers are converted to the types here. Vectors of tokens are refused where
+    they were learned for another vocabulary.
 
     Args:
         source: A run folder (its best checkpoint is taken), a checkpoint, or the ``modules`` that a
@@ -50,7 +52,8 @@ class Initial:
         What was read is kept for :meth:`load`, so that a source is read once.
 
         Raises:
-            UserError: It is not there, or nothing of it fits, or a name is of nothing.
+            UserError: It is not there, or nothing of it fits, or a name is of nothing, or its
+                vocabulary is another.
             CheckpointError: It is damaged.
         """
         if self.source is not None:
@@ -63,31 +66,38 @@ class Initial:
         place, pairs, found = self.found or self._matched()
         self.found = None
         wanted = self.task.module.state_dict(keep_vars=True)
-        fits = {here: there for here, there in pairs.items() if _fit(wanted, found, here, there)}
+        taken = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
         with torch.no_grad():
-            for here, there in fits.items():
+            for here, there in taken.items():
                 wanted[here].detach().copy_(found[there])
-        lines = [f"Initialized from {place}: {len(fits)} of {len(wanted)} tensors."]
-        other = [h for h, t in pairs.items() if t in found and h not in fits]
+        lines = [f"Initialized from {place}: {len(taken)} of {len(wanted)} tensors."]
+        if not self.names and (elsewhere := moved_modules(wanted, found)):
+            said = [f"{here} ({there} there)" for here, there in elsewhere.items()]
+            lines.append(f"Of these, by another name: {_few(said)}.")
+        other = [h for h, t in pairs.items() if t in found and h not in taken]
         if other:
             shapes = [
                 f"{h} {_shape(found[pairs[h]])} there, {_shape(wanted[h])} here" for h in other
             ]
             lines.append(f"Of another shape, so left as they were: {_few(shapes)}.")
-        if missing := [h for h in wanted if h not in fits and h not in other]:
+        if missing := [h for h in wanted if h not in taken and h not in other]:
             lines.append(f"Not taken from it, so left as they were: {_few(missing)}.")
-        if unused := sorted(set(found) - {pairs[h] for h in [*fits, *other]}):
+        if unused := sorted(set(found) - {pairs[h] for h in [*taken, *other]}):
             lines.append(f"Not used of it: {_few(unused)}.")
-        return [*lines, *self._other_text(place)]
+        return lines
 
     def _matched(self) -> _Found:
         """Where the weights are, the name there of each name here, and the tensors."""
         place, found = _read(Path(str(self.source)))
         wanted = self.task.module.state_dict()
-        pairs = {name: name for name in wanted} if not self.names else {}
+        pairs = dict[str, str]()
+        names: Mapping[str, str] = self.names
+        if not names:
+            pairs = {name: name for name in wanted}
+            names = moved_modules(wanted, found)
         unknown: list[WeftError] = []
-        for here, there in self.names.items():
-            inside, outside = _below(wanted, here), _below(found, there)
+        for here, there in names.items():
+            inside, outside = below(wanted, here), below(found, there)
             for name, keys, among, whose in (
                 (here, inside, wanted, "the module here"),
                 (there, outside, found, str(place)),
@@ -95,34 +105,29 @@ class Initial:
                 if not keys:
                     text = f"trainer.initialize_from names '{name}', which {whose} does not have."
                     unknown.append(UserError(f"{text} {_nearest(name, among)}"))
-            pairs |= {key: _moved(key, here, there) for key in inside}
+            pairs |= {key: moved(key, here, there) for key in inside}
         refuse_all(unknown)
-        if not any(_fit(wanted, found, here, there) for here, there in pairs.items()):
+        if not any(fits(wanted, found, here, there) for here, there in pairs.items()):
             raise UserError(
                 f"trainer.initialize: nothing in {place} has the name and shape of a tensor here. "
                 f"There: {_few(sorted(found))}. Here: {_few(sorted(pairs))}. "
                 'Name what is to go where: trainer.initialize_from={"encoder": "encoder"}'
             )
+        self._refuse_vocabulary(place, [h for h, there in pairs.items() if there in found])
         return place, pairs, found
 
-    def _other_text(self, place: Path) -> list[str]:
-        """Names a text path that is not the one here: its ids stand for other pieces."""
-        there = {
-            n: e.sha256 for n, e in Manifest.read(place).files.items() if n.startswith("text/")
-        }
-        with tempfile.TemporaryDirectory(prefix="weft-text-") as folder:
-            (Path(folder) / "text").mkdir()
-            self.task.text.save(Path(folder) / "text")
-            files = [path for path in Path(folder).rglob("*") if path.is_file()]
-            here = {path.relative_to(folder).as_posix(): sha256(path) for path in files}
-        changed = sorted(name for name in {**there, **here} if there.get(name) != here.get(name))
-        if not there or not changed:
-            return []
-        return [
-            f"Its text path is another ({_few(changed)} differ): where that is the vocabulary, "
-            "rows of embeddings and of the output were learned for other pieces. Use its "
-            "tokenizer, or leave them out with trainer.initialize_from."
-        ]
+    def _refuse_vocabulary(self, place: Path, taken: Sequence[str]) -> None:
+        """Refuses vectors of tokens that were learned for other pieces."""
+        table = next((t for t in tables(self.task.module, self.task.text) if t in taken), None)
+        if table is None:
+            return
+        if differs := difference(self.task.text, tokenizer_of(place)):
+            raise UserError(
+                f"trainer.initialize: {table} has a vector for each token, but {place} has another "
+                f"vocabulary ({differs}). Take its tokenizer: tokenizer.type=of_run "
+                f"tokenizer.path={self.source}. Or name what to take without these vectors: "
+                'trainer.initialize_from={"encoder": "encoder"}'
+            )
 
 
 def _read(source: Path) -> tuple[Path, dict[str, Tensor]]:
@@ -146,19 +151,6 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     else:
         state = {f"{n}.{key}": value for n in names for key, value in load_part(path, n).items()}
     return {key: value for key, value in state.items() if isinstance(value, Tensor)}
-
-
-def _below(keys: Iterable[str], name: str) -> list[str]:
-    return [key for key in keys if not name or key == name or key.startswith(f"{name}.")]
-
-
-def _moved(key: str, here: str, there: str) -> str:
-    return f"{there}.{key[len(here) :].lstrip('.')}".strip(".")
-
-
-def _fit(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, there: str) -> bool:
-    value = wanted[here]
-    return isinstance(value, Tensor) and there in found and value.shape == found[there].shape
 
 
 def _shape(value: Any) -> str:

@@ -1,0 +1,78 @@
+"""Whether the ids of another run stand for the same pieces."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from torch import nn
+
+from weft.checkpoint.manifest import Manifest, damage
+from weft.errors import CheckpointError
+from weft.text.paths import TextPath, load_text_path
+from weft.text.tokenizer import Tokenizer
+
+__all__ = ["difference", "tables", "tokenizer_of"]
+
+
+def tokenizer_of(checkpoint: Path) -> Tokenizer | None:
+    """The tokenizer that a checkpoint was trained with; None where it has none.
+
+    Raises:
+        CheckpointError: It is damaged.
+        SavedTextError: It is of a kind that is not known here.
+    """
+    manifest = Manifest.read(checkpoint)
+    text = {name: entry for name, entry in manifest.files.items() if name.startswith("text/")}
+    if not text:
+        return None
+    if problems := damage(checkpoint, replace(manifest, files=text)):
+        raise CheckpointError(f"{checkpoint}: {'; '.join(problems[:3])}")
+    return _tokenizer(load_text_path(checkpoint / "text"))
+
+
+def _tokenizer(text: TextPath) -> Tokenizer | None:
+    found = text.ingredients.get("tokenizer")
+    return found if isinstance(found, Tokenizer) else None
+
+
+def difference(here: TextPath, there: Tokenizer | None) -> str | None:
+    """How the pieces of a text path differ from others; None where they do not, or there are none.
+
+    Example:
+        >>> from weft.text.masked import MaskedText
+        >>> from weft.text.words import WordTokenizer
+        >>> one, two = (WordTokenizer.Config(words=words).build() for words in (("a",), ("b", "c")))
+        >>> difference(MaskedText(one), two)
+        "3 ids here, 4 there; id 2 is 'a' here and 'b' there"
+    """
+    tokenizer = _tokenizer(here)
+    if tokenizer is None or there is None:
+        return None
+    pieces = [
+        each.create_decoder().batch([[number] for number in range(each.vocab_info.size)])
+        for each in (tokenizer, there)
+    ]
+    if pieces[0] == pieces[1]:
+        return None
+    said = f"{len(pieces[0]):,} ids here, {len(pieces[1]):,} there"
+    for number, (one, two) in enumerate(zip(*pieces, strict=False)):
+        if one != two:
+            return f"{said}; id {number} is {one!r} here and {two!r} there"
+    return said
+
+
+def tables(module: nn.Module, text: TextPath) -> list[str]:
+    """The names of a module's tensors that have a row for each id of a text path's vocabulary.
+
+    Example:
+        >>> from weft.text.masked import MaskedText
+        >>> from weft.text.words import WordTokenizer
+        >>> text = MaskedText(WordTokenizer.Config(words=("a", "b")).build())
+        >>> tables(nn.Sequential(nn.Embedding(4, 2), nn.Linear(4, 2)), text)
+        ['0.weight']
+    """
+    tokenizer = _tokenizer(text)
+    if tokenizer is None:
+        return []
+    size = tokenizer.vocab_info.size
+    layers = [(n, m) for n, m in module.named_modules() if isinstance(m, nn.Embedding)]
+    return [f"{name}.weight".lstrip(".") for name, m in layers if m.num_embeddings == size]

@@ -242,3 +242,37 @@ def test_a_setting_that_does_nothing_is_refused(tmp_path, name, settings, text):
     with pytest.raises(UserError) as error:
         pairs(path, **settings)
     assert str(error.value).startswith(text)
+
+
+@pytest.mark.parametrize(("name", "between"), [("pairs.tsv", "\t"), ("pairs.csv", ",")])
+def test_a_header_that_nobody_spoke_of_is_no_row(tmp_path, name, between):
+    path = tmp_path / name
+    path.write_text(f"Source{between} target\nHi.{between}Salut.\n")
+    pairs = TextPairs.Config(path=path).build()
+    for ask in (pairs.read, lambda: pairs.read(ingredient="train_data"), pairs.rows):
+        with pytest.raises(DataError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"{path}:1: wanted a row, found the names of the columns, 'Source', ' target'. If that "
+            "is a header: train_data.header=true"
+        )
+    told = TextPairs.Config(path=path, header=True).build()
+    assert list(told) == [{"source": "Hi.", "target": "Salut."}]
+    assert told.header == ("Source", " target")
+    placed = TextPairs.Config(path=path, columns={"source": 1, "target": 0}).build()
+    assert len(placed.rows()) == 2  # other columns than the names say
+    assert placed.header is None
+    by_name = {"source": "Source", "target": " target"}
+    assert TextPairs.Config(path=path, columns=by_name, header=True).build().header is None
+
+
+def test_bad_rows_of_another_format_than_the_files_name_say_so(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("Hi.\tSalut.\n")
+    with pytest.raises(DataError) as caught:
+        TextPairs.Config(path=path, format="csv").build().read(ingredient="valid_data")
+    assert str(caught.value).endswith(
+        f"\n{path} is read as csv, as valid_data.format says; by its name it is tsv: "
+        "valid_data.format=auto"
+    )
+    assert TextPairs.Config(path=path.rename(tmp_path / "x.txt"), format="tsv").build().rows()

@@ -123,6 +123,7 @@ def check_bad_rows(
     *,
     allowed: int,
     setting: str = "train_data.max_bad_rows",
+    hint: str = "",
 ) -> None:
     """Raises when there are more bad rows than ``allowed``.
 
@@ -131,6 +132,7 @@ def check_bad_rows(
         total: Rows read, good and bad.
         allowed: How many are allowed.
         setting: The dotted name that the error proposes to raise.
+        hint: What else may be wrong; the error ends with it.
 
     Raises:
         BadRowsError: There are more. It lists the first 20 with place and reason.
@@ -151,4 +153,5 @@ def check_bad_rows(
     if bad > SHOWN:
         lines.append(f"  ... and {bad - SHOWN} more")
     lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
+    lines += [hint] if hint else []
     raise BadRowsError("\n".join(lines), bad_rows)

@@ -16,7 +16,9 @@ from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
+from weft.data.first_row import first_row, is_header
 from weft.data.formats.by_suffix import (
+    SUFFIXES,
     FileFormat,
     TokenSeparator,
     column_format,
@@ -129,12 +131,14 @@ class TextPairs(Component, Batched, AccountedRows):
             DataError: There is no good row at all.
         """
         path = Path(self.config.path)
+        self._refuse_unsaid_header(path, ingredient)
         table = self._table or self._found(path)
         check_bad_rows(
             table.bad_rows,
             table.count.total,
             allowed=self.config.max_bad_rows,
             setting=f"{ingredient}.max_bad_rows",
+            hint=self._other_format(path, ingredient),
         )
         if not table.count.good:
             bad = table.count.bad
@@ -191,6 +195,31 @@ class TextPairs(Component, Batched, AccountedRows):
         if not isinstance(self._layout, LineFormat):
             facts["format"] = type(self._layout).__name__
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def header(self) -> tuple[str, ...] | None:
+        """The names over the columns; None where there is none, or columns are found by names."""
+        said = self.config.header
+        return first_row(Path(self.config.path), self._layout) if said else None
+
+    def _refuse_unsaid_header(self, path: Path, ingredient: str) -> None:
+        """A header that nobody spoke of would be one more row, and its label one more label."""
+        first = None if self.config.header else first_row(path, self._layout)
+        if first is not None and is_header(first, tuple(self._layout.columns)):
+            raise DataError(
+                f"{path}:1: wanted a row, found the names of the columns, "
+                f"{', '.join(map(repr, first))}. If that is a header: {ingredient}.header=true"
+            )
+
+    def _other_format(self, path: Path, ingredient: str) -> str:
+        """What may be wrong with bad rows: a format that the file's name does not have."""
+        said, named = self.config.format, SUFFIXES.get(path.suffix.lower())
+        if said == "auto" or named in (None, said):
+            return ""
+        return (
+            f"{path} is read as {said}, as {ingredient}.format says; by its name it is {named}: "
+            f"{ingredient}.format=auto"
+        )
 
     def _found(self, path: Path) -> Table | RowIndex:
         if path.stat().st_size > HELD_BYTES:

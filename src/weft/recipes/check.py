@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from weft.recipes.export import refuse_exports
 from weft.recipes.max_tokens import auto_data, settle_max_tokens
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.planning import Planned, plan_recipe
-from weft.recipes.reading import DATA, read_data
+from weft.recipes.reading import DATA, read_data, refuse_other_header
 from weft.recipes.run import exports_of, seed_of
 from weft.recipes.run_folder import refuse_collision
 from weft.runtime.devices import Env
@@ -35,6 +36,7 @@ from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Batches, Task
 from weft.text.paths import Seq2SeqText
 from weft.training.loop import Trainer
+from weft.training.outset import batches_of
 from weft.training.progress import Every
 
 __all__ = ["Check", "check"]
@@ -208,7 +210,9 @@ class _Walk:
 
     def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""
-        count = read_data(name, self.session.get(name))
+        data = self.session.get(name)
+        count = read_data(name, data)
+        refuse_other_header(name, data, self.session.get(DATA[0]))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 
     def export(self) -> str:
@@ -245,12 +249,13 @@ class _Steps:
     def encode(self) -> str:
         """Encodes all rows of all data, and draws the first batches."""
         seed = seed_of(self.plan)
-        self.train = self.task.batches(self.session.get("train_data"), train=True, seed=seed)
+        made = partial(batches_of, task=self.task, seed=seed)
+        self.train = made("train_data", self.session.get("train_data"), train=True)
         self.few = self.held_out = _Batches(self.train, 2)
         if not self.few.batches:
             raise WeftError("train_data gives no batch.")
         for name in reversed([n for n in DATA[1:] if n in self.plan.order]):
-            batches = self.task.batches(self.session.get(name), train=False, seed=seed)
+            batches = made(name, self.session.get(name), train=False)
             self.held_out = _Batches(batches, 1)
             if not self.held_out.batches:
                 raise WeftError(f"{name} gives no batch.")

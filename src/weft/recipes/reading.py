@@ -6,9 +6,11 @@ from typing import Any
 
 from weft.config.session import Session
 from weft.data.bad_rows import AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
+from weft.data.first_row import is_header
+from weft.data.text_pairs import TextPairs
 from weft.errors import DataError
 
-__all__ = ["DATA", "fingerprint_of", "read_all", "read_data"]
+__all__ = ["DATA", "fingerprint_of", "read_all", "read_data", "refuse_other_header"]
 
 DATA = ("train_data", "valid_data", "test_data")
 
@@ -23,6 +25,28 @@ def read_data(name: str, data: object) -> RowCount | None:
         BadRowsError: There are more bad rows than are allowed.
     """
     return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
+
+
+def refuse_other_header(name: str, data: object, first: object) -> None:
+    """Refuses data whose first line, which is no row, has not the names of the training data.
+
+    Data that follows ``train_data`` has its ``header=true``: of a file without one a row is lost.
+
+    Raises:
+        DataError: The names are others.
+    """
+    if not (isinstance(first, TextPairs) and isinstance(data, TextPairs)):
+        return
+    wanted, found = first.header, data.header
+    if wanted is None or found is None or is_header(found, wanted):
+        return
+    places = ", ".join(f"{column}: ..." for column in data.config.columns)
+    raise DataError(
+        f"{data.config.path}:1: wanted the header of {first.config.path}, "
+        f"{', '.join(map(repr, wanted))}; found {', '.join(map(repr, found))}. If that is a row: "
+        f"{name}.header=false. If it is a header of other names, say which: {name}.columns="
+        f"{{{places}}}"
+    )
 
 
 def fingerprint_of(data: object) -> str | None:
@@ -44,6 +68,7 @@ def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folde
         try:
             read_data(name, data)
             bad += data.bad_rows if isinstance(data, AccountedRows) else ()
+            refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
         except BadRowsError as error:
             errors.append(error)
             bad += error.bad_rows

@@ -33,6 +33,7 @@ from weft.training.layer_rates import present_rate
 from weft.training.loss_scale import LossScale
 from weft.training.nonfinite import NonFinite, Untouched, broken_step
 from weft.training.outset import (
+    batches_of,
     checks_of,
     directions_of,
     fast_paths,
@@ -96,12 +97,13 @@ class Trainer(Component):
         self.nonfinite = NonFinite(config.on_nonfinite, limit=config.max_nonfinite)
         self.reporters, self.callbacks = Reporters(reporters), list(callbacks)
         self.ranks = Ranks(env)
-        train = task.batches(train_data, train=True, seed=config.seed)
+        made = partial(batches_of, task=task, seed=config.seed)
+        train = made("train_data", train_data, train=True)
         self.data = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
-        held_out = partial(task.batches, train=False, seed=config.seed)
-        self.valid = None if valid_data is None else held_out(valid_data)
-        self.test = None if test_data is None else held_out(test_data)
+        held_out = partial(made, train=False)
+        self.valid = None if valid_data is None else held_out("valid_data", valid_data)
+        self.test = None if test_data is None else held_out("test_data", test_data)
         self.checkpoints = Checkpoints(xp.folder / "checkpoints", keep=config.keep)
         self.initial = Initial(config.initialize, config.initialize_from, task=task)
         checks = checks_of(config, task, lr_scheduler, train, measured=self.valid is not None)

@@ -1,9 +1,11 @@
 """What is known of a run, looked at and set for it, before its first step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
+from weft.errors import WeftError
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.models.fast import Fast
@@ -15,7 +17,7 @@ from weft.training.schedules import Schedule
 from weft.training.selection import Selection
 from weft.training.settings import TrainerConfig
 
-__all__ = ["checks_of", "directions_of", "fast_paths", "selection_for", "total_steps"]
+__all__ = ["batches_of", "checks_of", "directions_of", "fast_paths", "selection_for", "total_steps"]
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
@@ -34,6 +36,15 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
     selection: Selection = config.selection.build(directions=directions_of(task))
     return selection
+
+
+def batches_of(name: str, data: Iterable[Any], *, task: Task, train: bool, seed: int) -> Batches:
+    """The batches of some data; what is wrong with its rows is said to be its."""
+    try:
+        return task.batches(data, train=train, seed=seed)
+    except WeftError as error:
+        error.add_note(f"in {name}")
+        raise
 
 
 def checks_of(

@@ -14,7 +14,7 @@ from weft.data.formats.squad import squad_format
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
-__all__ = ["FileFormat", "TokenSeparator", "column_format", "format_name"]
+__all__ = ["SUFFIXES", "FileFormat", "TokenSeparator", "column_format", "format_name"]
 
 FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
 
@@ -31,6 +31,7 @@ SUFFIXES: dict[str, FileFormat] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
+    ".tsv": "tsv",
 }
 
 

@@ -7,24 +7,44 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "language.py"
 
 
-def test_the_losses_are_those_of_a_plain_loop(tmp_path):
+@pytest.fixture
+def text(tmp_path):
     chance = random.Random(1)
     words = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "it", "nobler"]
     lines = [" ".join(chance.choices(words, k=chance.randint(0, 12))) for _ in range(300)]
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n")
-    sizes = ["--steps", "60", "--batch", "4", "--block", "7", "--lines", "1000"]
+    return tmp_path / "text.txt"
+
+
+def measured(text, *words):
+    """What the benchmark prints of a text."""
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--data", str(tmp_path / "text.txt"), *sizes],
+        [sys.executable, str(SCRIPT), "--data", str(text), "--batch", "4", "--block", "7", *words],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_the_losses_are_those_of_a_plain_loop(text):
+    found = measured(text, "--steps", "60", "--lines", "1000")
     assert found["steps"] == 60
     assert found["last_loss_weft"] < found["first_loss"]
     assert found["largest_relative_difference"] < 1e-3
+
+
+@pytest.mark.parametrize("side", [pytest.param("weft", marks=pytest.mark.slow), "plain"])
+def test_a_side_trains_for_its_time_and_is_evaluated(text, side):
+    found = measured(text, "--minutes", "0.02", "--side", side, "--valid", str(text))
+    assert found["side"] == side
+    assert 0.01 < found["cpu_minutes"] < 0.1  # weft's steps are what a short trial says
+    assert found["steps"] > 10
+    assert found["valid_perplexity"] < found["vocabulary"]

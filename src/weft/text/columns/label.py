@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from typing_extensions import override
@@ -13,7 +13,7 @@ from weft.text.description import SavedTextError, settings_of
 from weft.text.labels import Labels, split_labels
 from weft.text.ragged import Ragged
 
-__all__ = ["LabelColumn", "LabelsColumn", "label_column"]
+__all__ = ["LabelColumn", "LabelsColumn", "SeveralLabels", "label_column"]
 
 _KINDS: dict[str, type | tuple[type, ...]] = {"name": str, "names": list}
 
@@ -58,21 +58,12 @@ class LabelColumn(Column):
         return cls(_labels(folder, settings["names"], column=settings["name"]))
 
 
-@columns.register("labels")
-class LabelsColumn(Column):
-    """Any number of labels a row, as their numbers in rising order, each once.
+class SeveralLabels(Column):
+    """Base of columns whose rows have several labels each.
 
     Args:
         labels: The labels there are, their column, and what stands between two.
-
-    Example:
-        >>> topics = Labels(["sport", "news", "local"], multiple=True, separator=",")
-        >>> [row.tolist() for row in LabelsColumn(topics).encode(["local, sport", "", ["news"]])]
-        [[0, 2], [], [1]]
     """
-
-    kind = "labels"
-    sorted = False
 
     def __init__(self, labels: Labels) -> None:
         super().__init__(labels.column)
@@ -93,19 +84,21 @@ class LabelsColumn(Column):
         """The labels of one cell, which need not be known ones."""
         return split_labels(value, self.labels.separator, column=self.name, row=row)
 
-    @override
-    def encode(self, values: Sequence[Any]) -> Ragged:
-        rows: list[list[int]] = []
-        for row, value in enumerate(values):
-            names = self.names(value, row=row)
-            wrong = next((name for name in names if not self.labels.has(name)), None)
-            if wrong is not None:
-                raise DataError(
-                    f"Row {row}, column '{self.name}': {wrong!r:.80} is no label. "
-                    f"{self.labels.listed}"
-                )
-            rows.append(sorted({*self.labels.numbers(names).tolist()}))
-        return Ragged.from_lists(rows)
+    def numbers(self, value: Any, row: int) -> list[int]:
+        """The labels of one cell by their numbers, in its order.
+
+        Raises:
+            DataError: One is unknown; names its row, the column, and its place in the cell.
+        """
+        names = self.names(value, row=row)
+        wrong = next((at for at, name in enumerate(names) if not self.labels.has(name)), None)
+        if wrong is not None:
+            raise DataError(
+                f"Row {row}, column '{self.name}': {names[wrong]!r:.80} at {wrong} is no label. "
+                f"{self.labels.listed}"
+            )
+        found: list[int] = self.labels.numbers(names).tolist()
+        return found
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -114,10 +107,29 @@ class LabelsColumn(Column):
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "LabelsColumn":
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
         settings_of(folder / DESCRIPTION, settings, {**_KINDS, "separator": (str, type(None))})
         own = {"column": settings["name"], "separator": settings["separator"] or None}
         return cls(_labels(folder, settings["names"], multiple=True, **own))
+
+
+@columns.register("labels")
+class LabelsColumn(SeveralLabels):
+    """Any number of labels a row, as their numbers in rising order, each once.
+
+    Example:
+        >>> topics = Labels(["sport", "news", "local"], multiple=True, separator=",")
+        >>> [row.tolist() for row in LabelsColumn(topics).encode(["local, sport", "", ["news"]])]
+        [[0, 2], [], [1]]
+    """
+
+    kind = "labels"
+    sorted = False
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        found = [self.numbers(value, row) for row, value in enumerate(values)]
+        return Ragged.from_lists([sorted({*numbers}) for numbers in found])
 
 
 def _labels(folder: Path, names: list[str], **settings: Any) -> Labels:

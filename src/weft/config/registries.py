@@ -38,6 +38,11 @@ experiments: Registry[Any] = Registry(
             for name in ("cogs", "top")
             for size in ("", "/local")
         },
+        **{
+            f"question/{name}{size}": "weft.recipes.experiments.question"
+            for name in ("drqa", "transformer")
+            for size in ("", "/local")
+        },
         **dict.fromkeys(
             ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
         ),
@@ -69,6 +74,7 @@ tasks: Registry[Any] = Registry(
         "pair_classification": "weft.tasks.pairs",
         "pair_regression": "weft.tasks.pairs",
         "query_document_ranking": "weft.tasks.ranking",
+        "question_answering": "weft.tasks.question",
         "semantic_parsing": "weft.tasks.parsing",
         "summarization": "weft.tasks.summarization",
         "translation": "weft.tasks.translation",
@@ -79,7 +85,9 @@ models: Registry[Any] = Registry(
     "model",
     {
         "classifier": "weft.models.classifier",
+        "drqa_reader": "weft.models.drqa_reader",
         "intent_slot_model": "weft.models.joint",
+        "joined_reader": "weft.models.joined_reader",
         "lstm_language_model": "weft.models.language_model",
         "masked_language_model": "weft.models.masked_language_model",
         "lstm_seq2seq": "weft.models.lstm_seq2seq",
@@ -159,7 +167,6 @@ labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
 dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
 slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.slots"})
 characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
-affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
 affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
 dictionaries: Registry[Any] = Registry(
     "dictionary",

@@ -16,6 +16,7 @@ from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.label import LabelColumn, LabelsColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
+from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.tags import TagsColumn
 from weft.text.columns.words import CharactersColumn, WordsColumn
@@ -36,6 +37,7 @@ class Case:
 
 
 WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
+QUESTION = WordTokenizer.Config(words=("who", "?"), split="punctuation").build()
 TOPICS = Labels(["news", "sport"], column="c", multiple=True, separator="|")
 CASES = {
     "text": Case(TextColumn("c", WORDS, limit=3), ["Wake UP", "", "now"], [[2, 4], [1], [1]], 7),
@@ -57,6 +59,21 @@ CASES = {
         ["dog Go", [], ["x"]],
         [[3, 4, 1, 5], [], [1, 2]],
         7,
+    ),
+    "passage": Case(
+        PassageColumn("c", QUESTION, limit=3), ["Who won?", ["won"], ""], [[2, 1, 3], [1], []], 7
+    ),
+    "matches": Case(
+        MatchesColumn("c"),
+        [(["The", "Normans"], ["the", "The", "Norman", "men"]), ([], ["a"]), (["a"], [])],
+        [[2, 3, 1, 0], [0], []],
+        "The Normans",
+    ),
+    "answers": Case(
+        AnswersColumn("c", "s"),
+        [[(0, 2), (1, 1)], [], [(3, 3)]],
+        [[0, 2, 1, 1], [], [3, 3]],
+        [(2, 1)],
     ),
     "tags": Case(
         TagsColumn(Labels(["O", "B"], column="c", multiple=True)),

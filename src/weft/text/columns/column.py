@@ -18,7 +18,6 @@ columns: Registry[Any] = Registry(
     "column",
     {
         "affixes": "weft.text.columns.affixes",
-        "affixes": "weft.text.columns.affixes",
         "answers": "weft.text.columns.question",
         "characters": "weft.text.columns.words",
         "given_kinds": "weft.text.columns.dictionary",

@@ -1,0 +1,105 @@
+"""Experiments of extractive question answering; set ``train_data.path`` and ``valid_data.path``.
+
+Files are SQuAD's by default; for others set ``train_data.columns``, which the other data follow.
+Where questions can have no answer, as in SQuAD 2.0, set ``model.no_answer=true``.
+"""
+
+from pathlib import Path
+
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_rows import TextRows
+from weft.models.drqa_reader import DrqaReader
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.joined_reader import JoinedReader
+from weft.models.layers.characters import CharacterCnn
+from weft.models.layers.words import WordEmbedding
+from weft.models.reader import Reader
+from weft.tasks.question import QuestionAnswering
+from weft.text.characters import FittedCharacters
+from weft.text.words import FittedWords
+from weft.training.loop import Trainer
+from weft.training.optimizers import Adam
+from weft.training.progress import Every
+from weft.training.schedules import Linear
+from weft.training.selection import Selection
+
+__all__ = [
+    "question_drqa",
+    "question_drqa_local",
+    "question_transformer",
+    "question_transformer_local",
+]
+
+WORDS = WordEmbedding.Config(dim=12)
+SPELLING = CharacterCnn.Config(dim=4, filters=4)
+
+
+def question(
+    doc: str, model: Reader.Config, *, lr: float = 2e-3, max_steps: int = 2500, warmup: int = 100
+) -> Recipe:
+    """A recipe that trains a reader on questions, contexts and the answers in them."""
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(
+            path=Path("data/train.json"),
+            columns=("id", "question", "context", "answers", "answer_starts"),
+            batch_size=32,
+        ),
+        valid_data=like("train_data", path=Path("data/dev.json"), shuffle=False),
+        tokenizer=FittedWords.Config(columns=("question", "context"), split="punctuation"),
+        characters=FittedCharacters.Config(column="context"),
+        model=model,
+        task=QuestionAnswering.Config(),
+        optimizer=Adam.Config(lr=lr),
+        lr_scheduler=Linear.Config(warmup_steps=warmup),
+        trainer=Trainer.Config(
+            max_steps=max_steps,
+            evaluate_every=Every(250, "steps"),
+            selection=Selection.Config(metric="f1"),
+        ),
+    )
+
+
+def local(doc: str, model: Reader.Config) -> Recipe:
+    """The same with a tiny model and a few steps: seconds on a laptop, to see it run."""
+    return question(
+        f"{doc} A tiny model and 20 steps, to see that all works.", model, max_steps=20, warmup=2
+    )
+
+
+@register_experiment("question/drqa")
+def question_drqa() -> Recipe:
+    """The document reader of DrQA (Chen et al. 2017), with characters."""
+    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=96)
+    model = DrqaReader.Config(encoder=encoder, question_encoder=encoder)
+    return question("Train DrQA's reader to find answers in texts.", model)
+
+
+@register_experiment("question/transformer")
+def question_transformer() -> Recipe:
+    """A Transformer encoder over the question and the context behind it."""
+    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config(dim=128)
+    model = JoinedReader.Config(encoder=encoder, dropout=0.1)
+    return question("Train a Transformer to find answers in texts.", model, lr=5e-4)
+
+
+@register_experiment("question/drqa/local")
+def question_drqa_local() -> Recipe:
+    """``question/drqa`` in seconds."""
+    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=8)
+    model = DrqaReader.Config(
+        embedding=WORDS, character_cnn=SPELLING, encoder=encoder, question_encoder=encoder
+    )
+    return local("Try DrQA's reader.", model)
+
+
+@register_experiment("question/transformer/local")
+def question_transformer_local() -> Recipe:
+    """``question/transformer`` in seconds."""
+    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+        dim=16, num_layers=1, num_heads=2, ffn_dim=32
+    )
+    model = JoinedReader.Config(embedding=WORDS, character_cnn=SPELLING, encoder=encoder)
+    return local("Try a Transformer that reads.", model)

@@ -1,0 +1,111 @@
+"""Readers: a row alone is as beside longer ones, every parameter learns, odd texts are read."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.models.drqa_reader import DrqaReader
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.joined_reader import JoinedReader
+from weft.models.layers.words import WordEmbedding
+
+TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0))
+CHARACTERS = SimpleNamespace(size=9, pad_idx=0)
+WORDS = WordEmbedding.Config(dim=6)
+LSTM = LstmEncoder.Config(hidden_dim=3)
+ATTENTION = SelfAttentionEncoder.Config(num_heads=2, num_layers=1, ffn_dim=8, dropout=0.0)
+MODELS = {
+    "drqa": DrqaReader.Config(
+        embedding=WORDS, encoder=LSTM, question_encoder=LSTM, dropout=0.0, no_answer=True
+    ),
+    "drqa without matches": DrqaReader.Config(
+        embedding=WORDS, encoder=LSTM, question_encoder=LSTM, dropout=0.0, matches=False
+    ),
+    "drqa without encoders": DrqaReader.Config(
+        embedding=WORDS,
+        encoder=AveragingEncoder.Config(word_dropout=0.0),
+        question_encoder=AveragingEncoder.Config(word_dropout=0.0),
+        dropout=0.0,
+    ),
+    "joined": JoinedReader.Config(embedding=WORDS, encoder=ATTENTION, dropout=0.0, no_answer=True),
+    "joined lstm": JoinedReader.Config(embedding=WORDS, encoder=LSTM, dropout=0.0, matches=False),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    torch.manual_seed(0)
+    spelled = {} if request.param == "drqa without matches" else {"characters": CHARACTERS}
+    return MODELS[request.param].build(tokenizer=TOKENIZER, **spelled)
+
+
+def texts(lengths, *, seed):
+    generator = torch.Generator().manual_seed(seed)
+    real = torch.arange(int(lengths.max())) < lengths[:, None]
+    ids = torch.randint(1, 20, real.shape, generator=generator) * real
+    spelled = torch.randint(4, 9, (*real.shape, 5), generator=generator) * real[..., None]
+    return ids, spelled
+
+
+ASKED, GIVEN = torch.tensor([3, 1, 0, 2]), torch.tensor([2, 5, 4, 0])
+(QUESTION, SPELLED_QUESTION), (CONTEXT, SPELLED) = texts(ASKED, seed=1), texts(GIVEN, seed=2)
+MATCHES = torch.tensor([[3, 0, 0, 0, 0], [0, 1, 2, 3, 0], [1, 1, 0, 2, 0], [0] * 5])
+
+
+def read(model, row=None):
+    inputs = [QUESTION, ASKED, CONTEXT, GIVEN, MATCHES, SPELLED_QUESTION, SPELLED]
+    if row is not None:
+        q, c = int(ASKED[row]), int(GIVEN[row])
+        inputs = [part[row : row + 1] for part in inputs]
+        inputs = [
+            part if part.ndim == 1 else part[:, : q if part.shape[1] == 3 else c] for part in inputs
+        ]
+    return model(*inputs)
+
+
+def test_a_row_alone_is_as_beside_longer_ones(model):
+    model.eval()
+    together = read(model)
+    assert together.start.shape == together.end.shape == (4, 5)
+    for row, length in enumerate(GIVEN.tolist()):
+        alone = read(model, row)
+        for one, all_ in ((alone.start, together.start), (alone.end, together.end)):
+            assert torch.allclose(one[0, :length], all_[row, :length], atol=1e-5)
+        if together.none is not None:
+            assert torch.allclose(alone.none[0], together.none[row], atol=1e-5)
+    assert (together.none is not None) == model.no_answer
+
+
+def test_every_parameter_gets_a_gradient(model):
+    found = read(model)
+    real = torch.arange(5) < GIVEN[:, None]
+    total = (found.start[real] * torch.randn(11)).sum() + (found.end[real] ** 2).sum()
+    (total if found.none is None else total + found.none.sum()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+
+
+def test_the_question_and_the_matches_matter():
+    torch.manual_seed(0)
+    for name in ("drqa", "joined"):
+        model = MODELS[name].build(tokenizer=TOKENIZER).eval()
+        before = model(QUESTION, ASKED, CONTEXT, GIVEN, MATCHES)
+        other = model(QUESTION.flip(0), ASKED.flip(0), CONTEXT, GIVEN, MATCHES)
+        unmatched = model(QUESTION, ASKED, CONTEXT, GIVEN, MATCHES * 0)
+        assert not torch.allclose(before.start[1], other.start[1])
+        assert not torch.allclose(before.start[1], unmatched.start[1])
+
+
+def test_what_is_no_probability_and_texts_that_are_too_long_are_refused():
+    with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1, but is 1.0"):
+        DrqaReader.Config(dropout=1.0)
+    short = SelfAttentionEncoder.Config(num_heads=2, num_layers=1, ffn_dim=8, max_length=6)
+    model = JoinedReader.Config(embedding=WORDS, encoder=short).build(tokenizer=TOKENIZER)
+    with pytest.raises(UserError, match="longer than the model's max_length of 6"):
+        model(QUESTION[:1], ASKED[:1], CONTEXT[1:2], GIVEN[1:2], MATCHES[1:2])

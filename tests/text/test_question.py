@@ -1,0 +1,141 @@
+"""Questions and answers in their contexts: words and characters agree, what does not is named."""
+
+import json
+
+import pytest
+
+from weft.errors import DataError, UserError
+from weft.text import load_text_path
+from weft.text.characters import Characters
+from weft.text.description import SavedTextError
+from weft.text.question import QuestionText
+from weft.text.words import FittedWords
+
+CONTEXT = "Rollo, a Viking, led the Normans (in 911)."
+ROWS = [
+    {
+        "question": "Who led the Normans?",
+        "context": CONTEXT,
+        "answers": '["Rollo", "a Viking", "Rollo"]',
+        "answer_starts": "[0, 7, 0]",
+    },
+    {"question": "Why?", "context": CONTEXT, "answers": [], "answer_starts": []},
+    {"question": "", "context": ["In", "911,"], "answers": ["11"], "answer_starts": [4]},
+    {"question": "a b c d e f", "context": "", "answers": "[]", "answer_starts": "[]"},
+]
+WORDS = FittedWords.Config(columns=("question", "context"), split="punctuation")
+CHARACTERS = Characters("RoleVik", length=6, column="context")
+
+
+def made(**settings):
+    return QuestionText(WORDS.build(train_data=ROWS), **settings)
+
+
+def row(**changes):
+    return {**ROWS[0], **changes}
+
+
+def test_answers_become_the_words_that_cover_them():
+    text = made()
+    encoded = text.encode(ROWS, with_targets=True)
+    words = [text.tokenizer.words(context) for context in (CONTEXT, "In 911,")]
+    assert words[0][:5] == ["rollo", ",", "a", "viking", ","]
+    assert encoded["context"].lengths.tolist() == [len(words[0])] * 2 + [len(words[1]), 0]
+    assert [answers.tolist() for answers in encoded["answers"]] == [[0, 0, 2, 3], [], [1, 1], []]
+    assert encoded["matches"][0].tolist() == [0, 0, 0, 0, 0, 3, 3, 3, 0, 0, 0, 0, 0]
+    assert encoded["matches"].lengths.tolist() == encoded["context"].lengths.tolist()
+    assert text.off_words(ROWS) == (1, 4, 2)
+
+
+def test_an_answer_is_a_part_of_the_context_as_it_is_written():
+    text = made()
+    first, none = text.decode([(2, 3, 0.5, 0.25), (-1, -1, 0.75, 0.75)])
+    answer = text.completed(first, ROWS[0])
+    assert (str(answer), answer.start, answer.end, answer.score) == ("a Viking", 7, 15, 0.5)
+    assert CONTEXT[answer.start : answer.end] == answer.text
+    answer = text.completed(none, ROWS[0])
+    assert (answer.text, answer.start, answer.end, answer.no_answer) == ("", None, None, 0.75)
+    assert text.completed(text.decode([(1, 1, 1, 0)])[0], ROWS[2]).start == 3
+
+
+def test_a_long_question_is_cut_with_its_characters():
+    text = made(max_question_length=4, characters=CHARACTERS)
+    whole = text.encode(ROWS, with_targets=False)
+    assert whole.over_length.tolist() == [0, 3]
+    cut = text.encode(ROWS, with_targets=False, truncate=True)
+    assert cut["question"].lengths.tolist() == [4, 2, 0, 4]
+    assert cut["question_characters"].lengths.tolist() == [24, 12, 0, 24]
+    assert cut["context_characters"] == whole["context_characters"]
+    assert not len(cut.over_length)
+
+
+@pytest.mark.parametrize("characters", [None, CHARACTERS])
+def test_saved_and_loaded_it_encodes_the_same(characters, tmp_path):
+    names = {"question": "q", "context": "context", "answers": "a", "starts": "s"}
+    text = made(characters=characters, max_question_length=7, **names)
+    rows = [dict(zip(("q", "context", "a", "s"), row.values(), strict=True)) for row in ROWS]
+    text.save(tmp_path)
+    loaded = load_text_path(tmp_path)
+    assert loaded.columns == text.columns == ("q", "context", "a", "s")
+    assert loaded.input_columns == ("q", "context")
+    assert set(loaded.ingredients) == set(text.ingredients)
+    one, two = (path.encode(rows, with_targets=True) for path in (text, loaded))
+    assert list(one) == list(two)
+    assert all(one[name] == two[name] for name in one)
+    assert one.over_length.tolist() == two.over_length.tolist() == []
+
+
+def test_a_changed_folder_is_refused(tmp_path):
+    made().save(tmp_path)
+    path = tmp_path / "columns" / "answers" / "column.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "settings": {"name": "answers"}}))
+    with pytest.raises(SavedTextError, match="the setting 'starts' is missing"):
+        load_text_path(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"answers": "Rollo"},
+            "column 'answers': wanted a list of texts, or one as JSON, found 'Ro",
+        ),
+        ({"answers": [3]}, r"column 'answers': wanted a list of texts, .* found \[3\]"),
+        ({"answers": None}, "column 'answers': wanted a list of texts, .* found None"),
+        ({"answer_starts": '["0", 7, 0]'}, "column 'answer_starts': wanted a list of numbers"),
+        ({"answer_starts": [0, 7]}, "has 3 texts in 'answers', but 2 numbers in 'answer_starts'"),
+        (
+            {"answer_starts": [0, 8, 0]},
+            "column 'answer_starts': 'a Viking' is not at 8 of 'context', where ' Viking,' is; it "
+            "is at 7",
+        ),
+        (
+            {"answers": ["Bob"], "answer_starts": [-1]},
+            "column 'answer_starts': 'Bob' is not at -1 of 'context', where '' is; it is nowhere",
+        ),
+        ({"answers": [" "], "answer_starts": [6]}, "column 'answers': an answer is empty"),
+        ({"context": 3}, "column 'context': wanted text or a list of words, found int"),
+        ({"question": b"?"}, "column 'question': wanted text or a list of words, found bytes"),
+    ],
+)
+def test_a_bad_row_is_named(changes, message):
+    with pytest.raises(DataError, match=r"^Row 1[ ,]") as error:
+        made().encode([ROWS[0], row(**changes)], with_targets=True)
+    assert error.match(message)
+
+
+@pytest.mark.parametrize("name", ["question", "context", "answers", "answer_starts"])
+def test_a_missing_column_is_named(name):
+    lacking = {key: value for key, value in ROWS[0].items() if key != name}
+    with pytest.raises(DataError, match=f"Row 1 has no column '{name}'; its columns: "):
+        made().encode([ROWS[0], lacking], with_targets=True)
+    if name.startswith("answer"):
+        assert made().encode([lacking], with_targets=False).num_rows == 1
+
+
+def test_characters_of_another_column_and_columns_of_one_name_are_refused():
+    with pytest.raises(UserError, match=r"are of 'words': set characters.column=context"):
+        made(characters=Characters("a", column="words"))
+    with pytest.raises(UserError, match="must differ, but 'question' is there twice"):
+        made(context="question")

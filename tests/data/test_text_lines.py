@@ -77,3 +77,9 @@ def test_batching_and_fingerprint_are_its_own(tmp_path):
     rows = TextRows.Config(path=path, columns=("text",)).build()
     assert texts(data) == texts(rows)
     assert data.fingerprint() == lines(path).fingerprint() != rows.fingerprint()
+
+
+def test_a_first_line_that_is_the_name_of_the_column_is_a_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("text\nof two lines\n")
+    assert [row["text"] for row in TextLines.Config(path=path).build()] == ["text", "of two lines"]

@@ -56,6 +56,19 @@ class TextLines(TextPairs):
 
     @property
     @override
+    def header(self) -> None:
+        """None: a line is text, whatever it says."""
+
+    @override
+    def _refuse_unsaid_header(self, path: Path, ingredient: str) -> None:
+        pass
+
+    @override
+    def _other_format(self, path: Path, ingredient: str) -> str:
+        return ""
+
+    @property
+    @override
     def batching(self) -> Batching:
         """How the text becomes batches."""
         config = self.config

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from bare import BATCH, BOS, DIM, EOS, FFN, HEADS, LAYERS, PAD, UNK, VOCABULARY
+from bare import BATCH, BOS, DIM, EOS, FFN, HEADS, LAYERS, PAD, VOCABULARY
+from marian import marian
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -79,30 +80,6 @@ def weft(beam: int, weights: Path, *, fast: bool) -> Peer:
 # -- transformers
 
 
-def marian_config() -> Any:
-    from transformers import MarianConfig
-
-    return MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=DIM,
-        encoder_layers=LAYERS,
-        decoder_layers=LAYERS,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=FFN,
-        decoder_ffn_dim=FFN,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=512,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        unk_token_id=UNK,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
-
-
 def marian_weights(ours: Weights) -> Weights:
     """weft's weights under the names of ``transformers``; attention's products are apart there."""
     found = {"model.shared.weight": ours["output_weight"]}
@@ -131,9 +108,7 @@ def marian_weights(ours: Weights) -> Weights:
 
 
 def transformers(beam: int, weights: Path) -> Peer:
-    from transformers import MarianMTModel
-
-    model = MarianMTModel(marian_config()).eval()
+    model = marian().eval()
     wrong = model.load_state_dict(marian_weights(load_file(weights)), strict=False)
     made_of_others = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight", "_bias")
     left = [name for name in wrong.missing_keys if not name.endswith(made_of_others)]

@@ -20,17 +20,9 @@ from typing import Any
 import torch
 from bare import (
     BATCH,
-    BOS,
-    DIM,
     DROPOUT,
-    EOS,
-    FFN,
-    HEADS,
-    LAYERS,
     PAD,
     RATE,
-    UNK,
-    VOCABULARY,
     Bare,
     Sizes,
     budget_batches,
@@ -43,6 +35,7 @@ from bare import (
     sizes,
 )
 from machine import Watch, peak_megabytes
+from marian import marian
 
 FAST = {"linear": "torch", "dropout_masks": False, "split_loss": False, "keep_memory": False}
 """The faster paths of weft's step, and what takes each away."""
@@ -185,33 +178,6 @@ def bare(args: argparse.Namespace, meter: Meter) -> None:
 
 def bare_budget(args: argparse.Namespace, meter: Meter) -> None:
     by_hand(counted(budget_batches(encoded(args.data, args.cache), args.cells), meter), meter)
-
-
-def marian() -> Any:
-    """The same model by its classes."""
-    from transformers import MarianConfig, MarianMTModel
-
-    config = MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=DIM,
-        encoder_layers=LAYERS,
-        decoder_layers=LAYERS,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=FFN,
-        decoder_ffn_dim=FFN,
-        dropout=DROPOUT,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=512,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        unk_token_id=UNK,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
-    return MarianMTModel(config)
 
 
 def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:

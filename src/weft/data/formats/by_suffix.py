@@ -35,6 +35,17 @@ SUFFIXES: dict[str, FileFormat] = {
 }
 
 
+HAVING: dict[str, tuple[FileFormat, ...]] = {
+    "header": ("tsv", "csv"),
+    "extra_columns": ("tsv", "csv"),
+    "separator": ("conll",),
+    "comment": ("conll",),
+    "lists": ("jsonl",),
+    "max_line_bytes": ("tsv", "csv", "conll", "jsonl"),
+}
+"""Settings that not all formats have, and those that have them."""
+
+
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
     """The format that is said, or that of the file's name; TSV where the name says nothing.
 
@@ -73,52 +84,43 @@ def column_format(
     Raises:
         UserError: A setting does not go with the format.
     """
-    own = {"separator": separator != "any", "comment": comment is not None, "lists": bool(lists)}
-    _check_own(name, [setting for setting, is_said in own.items() if is_said])
+    said = {
+        "header": header,
+        "extra_columns": extra_columns != "ignore",
+        "separator": separator != "any",
+        "comment": comment is not None,
+        "lists": bool(lists),
+        "max_line_bytes": max_line_bytes != MAX_LINE_BYTES,
+    }
+    _refuse_foreign(name, [setting for setting, is_said in said.items() if is_said])
+    lines: Any = {"max_line_bytes": max_line_bytes}
     if name in ("tsv", "csv"):
         make = tsv_format if name == "tsv" else csv_format
-        return make(
-            columns, header=header, extra_columns=extra_columns, max_line_bytes=max_line_bytes
-        )
+        return make(columns, header=header, extra_columns=extra_columns, **lines)
     if name == "conll":
-        if header or extra_columns != "ignore":
-            said = "header" if header else "extra_columns"
-            raise UserError(
-                f"{said}: a conll file has no header and any number of columns; leave {said} out."
-            )
-        return conll_format(
-            _positions(columns),
-            separator=SEPARATORS[separator],
-            comment=comment,
-            max_line_bytes=max_line_bytes,
-        )
-    if header:
-        raise UserError(f"header: a {name} file names its columns itself; leave header out.")
-    if extra_columns != "ignore":
-        raise UserError(
-            f"extra_columns: in a {name} file columns are found by their names, and others do no "
-            "harm; leave extra_columns out."
-        )
+        positions: Any = numbered(columns, None)[0]
+        between = SEPARATORS[separator]
+        return conll_format(positions, separator=between, comment=comment, **lines)
     if name == "jsonl":
-        return json_lines_format(columns, max_line_bytes=max_line_bytes, lists=lists)
-    if max_line_bytes != MAX_LINE_BYTES:
-        raise UserError(
-            f"max_line_bytes: {name} files are not read by lines; leave max_line_bytes out."
-        )
-    if name == "squad":
-        return squad_format(columns)
-    return parquet_format(columns) if name == "parquet" else arrow_format(columns)
+        return json_lines_format(columns, lists=lists, **lines)
+    makers = {"arrow": arrow_format, "parquet": parquet_format, "squad": squad_format}
+    return makers[name](columns)
 
 
-def _check_own(name: FileFormat, said: Sequence[str]) -> None:
-    """Refuses settings that only another format has."""
+def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
+    """Refuses settings that only other formats have."""
     for setting in said:
-        only = "jsonl" if setting == "lists" else "conll"
-        if name != only:
-            raise UserError(
-                f"{setting}: only {only} files have it, and this is {name}; leave {setting} out."
-            )
-
-
-def _positions(columns: Sequence[str] | Mapping[str, int | str]) -> Mapping[str, Any]:
-    return numbered(columns, None)[0]
+        if name in HAVING[setting]:
+            continue
+        if setting in ("separator", "comment", "lists"):
+            only = HAVING[setting][0]
+            why = f"only {only} files have it, and this is {name}"
+        elif name == "conll":
+            why = "a conll file has no header and any number of columns"
+        elif setting == "header":
+            why = f"a {name} file names its columns itself"
+        elif setting == "extra_columns":
+            why = f"in a {name} file columns are found by their names, and others do no harm"
+        else:
+            why = f"{name} files are not read by lines"
+        raise UserError(f"{setting}: {why}; leave {setting} out.")

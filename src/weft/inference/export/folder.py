@@ -9,13 +9,14 @@ from weft.errors import DataError, UserError
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
+from weft.exported.search import Search
 from weft.inference.export import ctranslate2
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of
 from weft.inference.predictor import Predictor
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.seq2seq import Seq2Seq
-from weft.tasks.task import Row
+from weft.tasks.task import Row, Task
 
 __all__ = ["ROWS", "write_export"]
 
@@ -57,40 +58,53 @@ def write_export(
     refuse_inexpressible(predictor.task, name)
     if out.exists() and not replace:
         raise UserError(f"{out} is there already. Delete it, or name another folder with --out.")
-    task = predictor.task
-    assert isinstance(task, Seq2Seq), "others are refused"
-    # Each is encoded to know whether it can be answered, so not all of a large file's.
-    some = _answerable(predictor, _spread(rows, 16 * ROWS)) or _answerable(predictor, rows)
-    chosen = _spread(some, ROWS)
-    if not chosen:
-        raise UserError(
-            f"None of the {len(rows):,} rows of {where} can be answered, so the export cannot be "
-            "compared with the model. Name a text file of rows with --rows FILE."
-        )
+    chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
     with new_folder(out, replace=replace) as folder:
-        search = search_of(task)
-        (folder / GRAPH).mkdir()
-        task.text.save(folder / TEXT)
-        ctranslate2.write(
-            task.module,
-            folder / GRAPH,
-            vocab=task.text.tokenizer.vocab_info,
-            start_idx=task.text.target_prefix[0],
-        )
+        search = _write_graph(predictor.task, folder)
         exported = open_graph(folder, search, device="cpu")
         found = compare(predictor, exported, chosen, where=where)
         found.check()
-        versions = {package: version(package) for package in ("weft", "torch", *FORMATS[name])}
         facts = {
             "graph": name,
             "search": search.to_json(),
             "source": {**source, "checkpoint": predictor.checkpoint},
             "compared": found.to_json(),
-            "versions": versions,
+            "versions": {each: version(each) for each in ("weft", "torch", *FORMATS[name])},
         }
         seal_folder(folder, facts)
     return found
+
+
+def _write_graph(task: Task, folder: Path) -> Search:
+    """Writes the module and its text path; gives how answers are searched with it."""
+    assert isinstance(task, Seq2Seq), "others are refused"
+    (folder / GRAPH).mkdir()
+    task.text.save(folder / TEXT)
+    ctranslate2.write(
+        task.module,
+        folder / GRAPH,
+        vocab=task.text.tokenizer.vocab_info,
+        start_idx=task.text.target_prefix[0],
+    )
+    return search_of(task)
+
+
+def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Sequence[Row]:
+    """Rows to compare the export with the model on.
+
+    Each is encoded to know whether it can be answered, so not all of a large file's.
+
+    Raises:
+        UserError: None can be answered.
+    """
+    some = _answerable(predictor, _spread(rows, 16 * ROWS)) or _answerable(predictor, rows)
+    if not some:
+        raise UserError(
+            f"None of the {len(rows):,} rows of {where} can be answered, so the export cannot be "
+            "compared with the model. Name a text file of rows with --rows FILE."
+        )
+    return _spread(some, ROWS)
 
 
 def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:

@@ -15,7 +15,7 @@ from weft.text.columns.column import texts_of
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import text_paths
-from weft.text.tokenizer import Tokenizer
+from weft.text.tokenizer import Tokenizer, not_text
 
 __all__ = ["Continued", "LanguageText", "MeasuredText"]
 
@@ -104,7 +104,9 @@ class LanguageText(ColumnsText):
             ([[4, 5], [4, 5]], [[4, 3, 3, 5]])
         """
         encoder = self.tokenizer.create_encoder()
-        parts = [text.split("\n") if lines else [text] for text in texts_of(texts, self.column)]
+        if error := not_text(texts_of(texts, self.column), column=self.column):
+            raise error
+        parts = [text.split("\n") if lines else [text] for text in texts]
         rows = iter(encoder.batch([line for part in parts for line in part]))
         # Each row has its end mark; what a text ends with is still to come.
         return [np.concatenate([next(rows) for _ in part]).tolist()[:-1] for part in parts]

@@ -133,11 +133,11 @@ def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
             "experiment": job.experiment,
             "seed": seed,
             "values": dict(found.values),
-            **found.details,
             "resumed": resumed,
             "threads": bench.threads if job.own is None else 1,
             "commit": commit(),
             **watch.read(),
+            **found.details,
         }
     )
 
@@ -162,15 +162,17 @@ def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
 
 
 def of_run(folder: Path, job: Job) -> Found:
-    """The values on the dev rows of the weights that a run has selected, and their step."""
+    """The values on the dev rows of the weights that a run has selected, and their step.
+
+    Its seconds on the wall are those that the run itself counts, over all its starts.
+    """
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     step = run["result"]["best"]["step"]
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    of_step = [line for line in map(json.loads, lines) if line["step"] == step]
-    values = next(line for line in reversed(of_step) if line["split"] == "valid")
-    return Found(
-        {figure.metric: values[figure.metric] for figure in job.figures}, {}, {"step": step}
-    )
+    found = [json.loads(line) for line in lines]
+    of_step = [line for line in found if (line["split"], line["step"]) == ("valid", step)]
+    values = {figure.metric: of_step[-1][figure.metric] for figure in job.figures}
+    return Found(values, {}, {"step": step, "wall_s": found[-1]["time"]["elapsed"]})
 
 
 def commit() -> str | None:

@@ -81,7 +81,9 @@ def figure_rows(measured: Measured) -> Iterator[list[str]]:
     for number, figure in enumerate(job.figures):
         first = number == 0
         name = f"{job.name}: `{job.experiment}`" if first else ""
-        seconds = [cost(measured.runs, clock) if first else "" for clock in ("cpu_s", "wall_s")]
+        whole = [line for line in measured.runs if not line["resumed"]]
+        seconds = [mean_of(whole, "cpu_s"), mean_of(measured.runs, "wall_s")]
+        seconds = seconds if first else ["", ""]
         yield [name, figure.name, *compared(figure, measured), *seconds]
 
 
@@ -114,10 +116,9 @@ def of_baseline(figure: Figure, lines: Sequence[Line]) -> tuple[float, float] | 
     return None, None
 
 
-def cost(runs: Sequence[Line], clock: str) -> str:
-    """The mean of the trainings' seconds; of those that were not interrupted."""
-    seconds = [line[clock] for line in runs if not line["resumed"]]
-    return f"{statistics.mean(seconds):,.0f}" if seconds else ""
+def mean_of(runs: Sequence[Line], name: str) -> str:
+    """The mean of a number of the runs; nothing where there is none."""
+    return f"{statistics.mean(line[name] for line in runs):,.0f}" if runs else ""
 
 
 def check_rows(measured: Measured) -> Iterator[list[str]]:

@@ -157,3 +157,17 @@ def test_further_columns_do_not_matter(shared_data):
     rows, _ = rows_of(path, columns={"label": 0, "text": 2, "language": 7})
     assert len(rows) == 10
     assert {row["language"] for row in rows} == {"en", "es"}
+
+
+def test_rows_of_sessions_are_rows_of_their_own(shared_data):
+    path = shared_data / "pytext-tiny" / "seq_tagging_example.tsv"
+    rows, count = rows_of(path, columns=("session", "intent", "goal", "label"))
+    assert (count.good, count.bad, count.total) == (7, 0, 7)
+    assert [row["session"] for row in rows] == ["id1"] * 2 + ["id2"] * 2 + ["id3"] * 3
+
+
+def test_a_list_of_sentences_is_read_as_it_is_written(shared_data):
+    path = shared_data / "pytext-tiny" / "train_seq_features.tsv"
+    rows, count = rows_of(path, columns=("text",), max_bad_rows=1)
+    assert [row["text"] for row in rows] == ['["where do you wanna meet?", "MPK"]']
+    assert count.good + count.bad == count.total

@@ -332,6 +332,26 @@ def test_one_longer_than_the_model_takes_is_cut_or_refused(case, make):
     assert rows[0] == rows[1]
 
 
+def test_rows_that_are_too_long_are_left_out_and_counted_or_an_error(case, make):
+    if len(case.rows) != 3 or case.long is None:
+        pytest.skip("its texts are read in parts")
+    rows = case.dicts()
+    rows[1][case.columns[0]] = "a b c d e"
+    for name in {*rows[1]} & {"tags", "slots"}:
+        rows[1][name] = "O O O O O"
+    task = make(*case.most, "task.over_length=skip")
+    over = task.text.encode(rows, with_targets=True).over_length.tolist()
+    assert 1 in over
+    found = measured(task, rows)
+    assert len(found.rows) == 3 - len(over)
+    note = f"{len(over)} of 3 rows left out: more than "
+    assert any(said.startswith(note) for said in found.details.values())
+    assert any(said.startswith(note) for said in task.notes)
+    listed = ", ".join(map(str, over))
+    with pytest.raises(DataError, match=rf"^{len(over)} of 3 rows have .*: rows {listed} \(from 0"):
+        measured(make(*case.most, "task.over_length=error"), rows)
+
+
 def test_the_labels_of_another_task_are_refused_at_the_first_row(case, make):
     words, _, error = case.elsewhere
     if not words:

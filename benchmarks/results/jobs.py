@@ -232,6 +232,14 @@ JOBS = (
         seeds=1,
     ),
     Job(
+        name="squad-dev",
+        experiment="question/drqa",
+        train="squad-dev/train.json",
+        dev="squad-dev/dev.json",
+        figures=(Figure("exact_match", "exact"), Figure("f1", "F1 of words")),
+        seeds=1,
+    ),
+    Job(
         name="wikitext-2",
         experiment="language/lstm",
         train="wikitext-2/train.txt",

@@ -44,7 +44,7 @@ def test_answers_become_the_words_that_cover_them():
     assert [answers.tolist() for answers in encoded["answers"]] == [[0, 0, 2, 3], [], [1, 1], []]
     assert encoded["matches"][0].tolist() == [0, 0, 0, 0, 0, 3, 3, 3, 0, 0, 0, 0, 0]
     assert encoded["matches"].lengths.tolist() == encoded["context"].lengths.tolist()
-    assert text.off_words(ROWS) == (1, 4, 2)
+    assert text.off_tokens(ROWS) == (1, 4, 2)
 
 
 def test_an_answer_is_a_part_of_the_context_as_it_is_written():

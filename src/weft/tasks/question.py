@@ -21,7 +21,8 @@ from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
 from weft.text.characters import Characters
-from weft.text.question import Answer, AnswerWords, QuestionText
+from weft.text.passages import read_passages
+from weft.text.question import Answer, AnswerTokens, QuestionText
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["QuestionAnswering"]
@@ -36,7 +37,7 @@ WINDOWS = 64
 class QuestionAnswering(ColumnsTask):
     """Finds the answer to a question in a context, or says that it has none.
 
-    A long context is read in windows that overlap; the scores of a word are those of the window
+    A long context is read in windows that overlap; the scores of a token are those of the window
     in which it has most around it, and the most probable span of the whole context is the answer.
 
     The module is called as ``module(question, lengths, context, lengths, matches)``, with the
@@ -62,22 +63,22 @@ class QuestionAnswering(ColumnsTask):
         answer_starts: str = "answer_starts"
         """The column of the characters they begin at in the context, from 0: a list likewise."""
         max_question_length: int = 64
-        """Most words of a question."""
+        """Most tokens of a question."""
         over_length: Literal["truncate", "skip", "error"] = "truncate"
-        """What becomes of a row whose question has more words: the question is cut, in prediction
+        """What becomes of a row whose question has more tokens: the question is cut, in prediction
         too; or the row is left out of training and evaluation, and counted; or it is an error."""
         max_length: int = 400
-        """Most words of a window over a context."""
+        """Most tokens of a window over a context."""
         stride: int = 200
-        """Words from the beginning of a window to that of the next."""
+        """Tokens from the beginning of a window to that of the next."""
         max_answer_length: int = 20
-        """Most words of a predicted answer."""
+        """Most tokens of a predicted answer."""
         no_answer_threshold: float = 0.0
         """By how much the log probability that there is no answer must be above that of the best
         answer for none to be given, where the model says one; a lower number gives more of none."""
-        off_words: Literal["widen", "error"] = "widen"
-        """What becomes of an answer that begins or ends within a word: training takes the whole
-        words, and it is counted, in a note; or it is an error."""
+        off_tokens: Literal["widen", "error"] = "widen"
+        """What becomes of an answer that begins or ends within a token: training takes the whole
+        tokens, and it is counted, in a note; or it is an error."""
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and windows that leave words out."""
@@ -86,8 +87,8 @@ class QuestionAnswering(ColumnsTask):
                     raise UserError(f"task.{name} must be at least 1, but is {value}.")
             if self.stride > self.max_length:
                 raise UserError(
-                    f"task.stride must be at most task.max_length ({self.max_length}), or words "
-                    f"between two windows are never read; it is {self.stride}."
+                    f"task.stride must be at most task.max_length ({self.max_length}), or what is "
+                    f"between two windows is never read; it is {self.stride}."
                 )
 
     config: Config
@@ -118,16 +119,16 @@ class QuestionAnswering(ColumnsTask):
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         batches = super()._encoded(data, train=train, seed=seed)
         self._check_answers(batches.rows)
-        off, every, first = self.text.off_words(batches.rows)
+        off, every, first = self.text.off_tokens(batches.rows)
         if off:
             note = (
                 f"{off} of {every} answers in '{self.config.answers}' do not begin and end with a "
-                f"word, the first in row {first}."
+                f"token, the first in row {first}."
             )
-            if self.config.off_words == "error":
-                raise DataError(f"{note} Correct them, or set task.off_words=widen.")
-            note += " Training takes the whole words; no prediction is exactly such an answer."
-            batches.details["off_words"] = note
+            if self.config.off_tokens == "error":
+                raise DataError(f"{note} Correct them, or set task.off_tokens=widen.")
+            note += " Training takes the whole tokens; no prediction is exactly such an answer."
+            batches.details["off_tokens"] = note
             self.notes.append(note)
             LOG.warning(note)
         return batches
@@ -148,7 +149,7 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def scores(self, batch: ColumnBatch) -> SpanScores:
-        """Scores of all words of each context, and of there being no answer."""
+        """Scores of all tokens of each context, and of there being no answer."""
         context, lengths = batch["context"], batch.lengths["context"]
         width, size = max(context.shape[1], 1), self.config.max_length
         if context.shape[1] <= size:
@@ -195,7 +196,7 @@ class QuestionAnswering(ColumnsTask):
     # -- answers
 
     @override
-    def answers(self, scores: SpanScores, batch: ColumnBatch) -> list[AnswerWords]:
+    def answers(self, scores: SpanScores, batch: ColumnBatch) -> list[AnswerTokens]:
         """The most probable span of each row's context, or none."""
         real = _real(scores, batch.to(scores.start.device))
         start, end, none = scores.log_probabilities(real)
@@ -211,7 +212,7 @@ class QuestionAnswering(ColumnsTask):
         return self.text.decode(zip(*(part.tolist() for part in rows), strict=True))
 
     @override
-    def completed(self, answer: AnswerWords, row: Mapping[str, Any]) -> Answer:
+    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
         """The answer as it is in its row's context."""
         return self.text.completed(answer, row)
 
@@ -249,7 +250,7 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """Rows with the words of a ready batch, and its answers where it has such."""
+        """Rows with the tokens of a ready batch, and its answers where it has such."""
         decoder = self.text.tokenizer.create_decoder()
         rows: list[dict[str, Any]] = [{} for _ in range(len(batch))]
         for role in ("question", "context"):
@@ -262,7 +263,7 @@ class QuestionAnswering(ColumnsTask):
                 rows, batch.lengths["answers"].tolist(), batch["answers"].tolist(), strict=True
             ):
                 text = row[self.config.context]
-                places = self.text.tokenizer.places(text)
+                places = read_passages(self.text.tokenizer, [text])[0].places
                 found = [(places[first][0], places[last][1]) for first, last in spans[:n]]
                 row[self.config.answers] = [text[start:end] for start, end in found]
                 row[self.config.answer_starts] = [start for start, _ in found]
@@ -270,7 +271,7 @@ class QuestionAnswering(ColumnsTask):
 
 
 def _real(scores: SpanScores, batch: ColumnBatch) -> Tensor:
-    """True at the words of contexts. *Shape:* :math:`(B,L)`."""
+    """True at the tokens of contexts. *Shape:* :math:`(B,L)`."""
     place = torch.arange(scores.start.shape[1], device=scores.start.device)
     return place < batch.lengths["context"][:, None]
 

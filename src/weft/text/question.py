@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,12 @@ from weft.text.characters import Characters
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
+from weft.text.passages import Passage, Place, read_passages
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import text_of
 from weft.text.tokenizer import Tokenizer
-from weft.text.words import WordTokenizer
 
-__all__ = ["Answer", "AnswerWords", "QuestionText"]
-
-Places = Sequence[tuple[int, int]]
+__all__ = ["Answer", "AnswerTokens", "QuestionText"]
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,13 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class AnswerWords:
-    """An answer by the numbers of its words, from 0."""
+class AnswerTokens:
+    """An answer by the numbers of its tokens, from 0."""
 
     first: int
     """-1 where there is no answer."""
     last: int
-    """Its last word."""
+    """Its last token."""
     score: float
     """As of `Answer`."""
     no_answer: float
@@ -69,14 +67,14 @@ class QuestionText(ColumnsText):
     """A question and a context to a span of the context, or to none.
 
     Args:
-        tokenizer: Of words, which punctuation may divide.
+        tokenizer: Of words, best with ``split=punctuation``, or of their pieces.
         question: The column of the question.
         context: The column of the text that has the answer.
         answers: The column of the right answers: a list of texts, or one as JSON; empty where there
             is none.
         starts: The column of the characters they begin at in the context, from 0.
-        max_question_length: Most words of a question; None is no limit.
-        characters: The known characters; None: a word is known by its id alone.
+        max_question_length: Most tokens of a question; None is no limit.
+        characters: The known characters; None: a token is known by its id alone.
 
     Raises:
         UserError: The characters are those of another column, or two columns have one name.
@@ -120,7 +118,6 @@ class QuestionText(ColumnsText):
                 inputs[f"{role}_characters"] = CharactersColumn(characters, name=name)
         self.answers = AnswersColumn(answers, starts)
         super().__init__(inputs, {"answers": self.answers})
-        assert isinstance(tokenizer, WordTokenizer), "a passage takes no other"
         self.tokenizer = tokenizer
 
     @property
@@ -142,32 +139,36 @@ class QuestionText(ColumnsText):
         Raises:
             DataError: A row lacks a column, or has a value that cannot be used; names both.
         """
-        places = _Places(self.tokenizer.places)
-        made = [
-            self._prepared(row, number, places, with_targets=with_targets)
-            for number, row in enumerate(rows)
+        for number, row in enumerate(rows):
+            for name in self.columns if with_targets else self.input_columns:
+                if name not in row:
+                    has = ", ".join(map(str, row)) or "none"
+                    raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
+        questions, contexts = (self._passages(rows, name) for name in self.input_columns)
+        made: list[dict[str, Any]] = [
+            {self.question: question, self.context: context, "matches": (question, context)}
+            for question, context in zip(questions, contexts, strict=True)
         ]
+        for number, row in enumerate(rows) if with_targets else ():
+            spans = self._spans(contexts[number], row, number)
+            made[number][self.answers.name] = sorted({tokens for tokens, _ in spans})
         return super().encode(made, with_targets=with_targets, truncate=truncate)
 
-    def _prepared(
-        self, row: Mapping[str, Any], number: int, places: "_Places", *, with_targets: bool
-    ) -> Mapping[str, Any]:
-        """A row as its columns encode it."""
-        for name in self.columns if with_targets else self.input_columns:
-            if name not in row:
-                has = ", ".join(map(str, row)) or "none"
-                raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
-        made: dict[str, Any] = {}
-        for name in self.input_columns:
-            text = text_of(row[name], name, number)
-            made[name] = [text[start:end] for start, end in places[text]]
-        made["matches"] = (made[self.question], made[self.context])
-        if with_targets:
-            context = places[text_of(row[self.context], self.context, number)]
-            given = self.gold(row, number=number)
-            spans = [_covering(context, start, start + len(text)) for text, start in given]
-            made[self.answers.name] = sorted(set(spans))
-        return made
+    def _passages(self, rows: Sequence[Mapping[str, Any]], name: str) -> list[Passage]:
+        texts = [text_of(row[name], name, number) for number, row in enumerate(rows)]
+        return read_passages(self.tokenizer, texts)
+
+    def _spans(
+        self, context: Passage, row: Mapping[str, Any], number: int
+    ) -> list[tuple[tuple[int, int], bool]]:
+        """The tokens that cover each right answer, and whether they are exactly it."""
+        found = []
+        for text, start in self.gold(row, number=number):
+            end = start + len(text)
+            first, last = _covering(context.places, start, end)
+            exact = context.places[first][0] == start and context.places[last][1] == end
+            found.append(((first, last), exact))
+        return found
 
     @override
     def cut(self, encoded: Encoded) -> Encoded:
@@ -207,35 +208,31 @@ class QuestionText(ColumnsText):
                 )
         return list(zip(texts, starts, strict=True))
 
-    def off_words(self, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-        """Answers that begin or end within a word.
+    def off_tokens(self, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+        """Answers that begin or end within a token.
 
         Returns:
             How many there are, how many answers there are in all, and the first such row, or -1.
         """
-        places = _Places(self.tokenizer.places)
         off, every, first = 0, 0, -1
-        for number, row in enumerate(rows):
-            words = places[text_of(row[self.context], self.context, number)]
-            for text, start in self.gold(row, number=number):
-                begin, end = _covering(words, start, start + len(text))
-                exact = words[begin][0] == start and words[end][1] == start + len(text)
-                first = number if not exact and first < 0 else first
-                off, every = off + (not exact), every + 1
+        for number, context in enumerate(self._passages(rows, self.context)):
+            exact = [each for _, each in self._spans(context, rows[number], number)]
+            first = number if not all(exact) and first < 0 else first
+            off, every = off + exact.count(False), every + len(exact)
         return off, every, first
 
     @override
-    def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerWords]:
-        """Answers without their text, from first and last word and both probabilities."""
-        return [AnswerWords(*output) for output in outputs]
+    def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerTokens]:
+        """Answers without their text, from first and last token and both probabilities."""
+        return [AnswerTokens(*output) for output in outputs]
 
-    def completed(self, answer: AnswerWords, row: Mapping[str, Any]) -> Answer:
+    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
         """An answer with its text, as it is in its row's context."""
         if answer.first < 0:
             return Answer("", None, None, answer.score, answer.no_answer)
         text = text_of(row[self.context], self.context, 0)
-        places = self.tokenizer.places(text)
-        start, end = places[answer.first][0], places[answer.last][1]
+        (passage,) = read_passages(self.tokenizer, [text])
+        start, end = passage.places[answer.first][0], passage.places[answer.last][1]
         return Answer(text[start:end], start, end, answer.score, answer.no_answer)
 
     @classmethod
@@ -258,20 +255,8 @@ class QuestionText(ColumnsText):
         )
 
 
-class _Places(dict[str, Places]):
-    """The words' places of each text, found once: a passage is asked about many times."""
-
-    def __init__(self, find: Callable[[str], Places]) -> None:
-        super().__init__()
-        self._find = find
-
-    def __missing__(self, text: str) -> Places:
-        self[text] = found = self._find(text)
-        return found
-
-
-def _covering(places: Places, start: int, end: int) -> tuple[int, int]:
-    """The first and the last word with a character of a span that is not all white space.
+def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:
+    """The first and the last token with a character of a span that is not all white space.
 
     >>> _covering([(0, 3), (4, 8), (8, 9)], 1, 6), _covering([(0, 3), (4, 8), (8, 9)], 3, 8)
     ((0, 1), (1, 1))

@@ -1,4 +1,4 @@
-"""Columns of questions: passages of words, what a context shares with its question, and answers."""
+"""Columns of questions: passages, what a context shares with its question, and answers."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -9,10 +9,11 @@ from typing_extensions import override
 
 from weft.errors import DataError
 from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.columns.words import WordsColumn
+from weft.text.columns.ids import TextColumn
 from weft.text.description import settings_of
+from weft.text.passages import Passage, read_passages
 from weft.text.ragged import Ragged
-from weft.text.words import Split
+from weft.text.slots import text_of
 
 __all__ = ["AnswersColumn", "MatchesColumn", "PassageColumn"]
 
@@ -21,8 +22,8 @@ STEM = 5
 
 
 @columns.register("passage")
-class PassageColumn(WordsColumn):
-    """Words, one id for each; marks of punctuation may be words of their own.
+class PassageColumn(TextColumn):
+    """Text as the ids of tokens that know their places. A text can have none.
 
     Example:
         >>> from weft.text.words import WordTokenizer
@@ -32,12 +33,22 @@ class PassageColumn(WordsColumn):
     """
 
     kind = "passage"
-    splits: ClassVar[tuple[Split, ...]] = ("space", "punctuation")
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        texts = [
+            value if isinstance(value, Passage) else text_of(value, self.name, row)
+            for row, value in enumerate(values)
+        ]
+        read = iter(
+            read_passages(self.tokenizer, [text for text in texts if isinstance(text, str)])
+        )
+        return Ragged.from_lists([(next(read) if isinstance(t, str) else t).ids for t in texts])
 
 
 @columns.register("matches")
 class MatchesColumn(Column):
-    """How far each word of a context is one of its question; a value is the words of both.
+    """How far each token of a context is one of its question; a value is the tokens of both.
 
     3: it is there as it is written; 2: in other cases of its letters; 1: a word with the same first
     five letters is; 0: none of these. Known words and others alike: names that training never saw
@@ -63,7 +74,7 @@ class MatchesColumn(Column):
         for row, value in enumerate(values):
             if not isinstance(value, tuple) or len(value) != 2:
                 raise DataError(
-                    f"Row {row}, column '{self.name}': wanted the words of a question and of its "
+                    f"Row {row}, column '{self.name}': wanted the tokens of a question and of its "
                     f"context, found {value!r:.80}."
                 )
             rows.append(_matches(*value))
@@ -94,7 +105,7 @@ def _matches(question: Sequence[str], context: Sequence[str]) -> list[int]:
 
 @columns.register("answers")
 class AnswersColumn(Column):
-    """The right answers of each row: the first and the last word of each; none has no answer.
+    """The right answers of each row: the first and the last token of each; none has no answer.
 
     Args:
         name: The column of the answers' texts.
@@ -115,7 +126,7 @@ class AnswersColumn(Column):
     @property
     @override
     def pad(self) -> int:
-        """No word has this number."""
+        """No token has this number."""
         return -1
 
     @property
@@ -129,7 +140,7 @@ class AnswersColumn(Column):
             for first, last in spans:
                 if not 0 <= first <= last:
                     raise DataError(
-                        f"Row {row}, column '{self.name}': an answer cannot have the first word "
+                        f"Row {row}, column '{self.name}': an answer cannot have the first token "
                         f"{first} and the last {last}."
                     )
         return Ragged.from_lists([[*chain.from_iterable(spans)] for spans in values])

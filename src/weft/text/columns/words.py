@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, encode_column, load_tokenizer
-from weft.text.words import Split, WordTokenizer
+from weft.text.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
+from weft.text.words import WordTokenizer
 from weft.text.words_in import words_in
 
 __all__ = ["CharactersColumn", "WordsColumn", "table_of_words"]
@@ -39,8 +39,6 @@ class WordsColumn(Column):
     """
 
     kind = "words"
-    splits: ClassVar[tuple[Split, ...]] = ("space",)
-    """What may divide the words."""
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         super().__init__(name)
@@ -50,7 +48,7 @@ class WordsColumn(Column):
                 f"The column '{name}' needs a tokenizer with one id for each word and no other: "
                 f"tokenizer.type=fitted_words. Found a {type(tokenizer).__name__}{with_marks}."
             )
-        if tokenizer.config.split not in self.splits:
+        if tokenizer.config.split != "space":
             raise UserError(
                 f"The words of the column '{name}' are those that white space divides, but "
                 f"tokenizer.split is {tokenizer.config.split}. Set tokenizer.split=space."
@@ -64,6 +62,11 @@ class WordsColumn(Column):
     @override
     def pad(self) -> int:
         return self.tokenizer.vocab_info.pad_idx
+
+    @property
+    @override
+    def kept_as(self) -> str:
+        return id_type(self.tokenizer)
 
     @property
     @override

@@ -19,6 +19,7 @@ from weft.config.component import Config as BaseConfig
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.columns import ColumnBatch, collate_columns
+from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
@@ -135,7 +136,8 @@ class ColumnsTask(Task):
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)
-        encoded, details = self.text.encode(rows, with_targets=True), dict[str, str]()
+        encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
+        details = dict[str, str]()
         kept: NDArray[np.int64] | None = None
         if len(over := encoded.over_length):
             details["over_length"] = self._over_length(over, len(rows))

@@ -13,6 +13,7 @@ from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.data.batching import Batching, plan_epoch
 from weft.data.blocks import BlockBatch, Blocking, TextBlocks
+from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.metrics.language import BitsPerByte
 from weft.metrics.metric import Metric
@@ -139,7 +140,7 @@ class LanguageModeling(Task):
         if isinstance(data, Batches):
             return data
         rows, batching = rows_with_text(data, self.config.column, train=train)
-        ids = self.text.encode(rows, with_targets=False)["text"]
+        ids = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))["text"]
         blocking = Blocking(
             length=self.config.block,
             batch_size=blocks_of(batching, self.config.block),

@@ -14,6 +14,7 @@ from weft.config.component import Config as BaseConfig
 from weft.data.blocks import BlockBatch, Blocking
 from weft.data.masked_blocks import MaskedBlocks
 from weft.data.masking import Masking
+from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
@@ -101,7 +102,7 @@ class MaskedLanguageModeling(Task):
             shuffle=train and batching.shuffle,
             seed=seed,
         )
-        ids = self.text.encode(rows, with_targets=False)["text"]
+        ids = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))["text"]
         return MaskedBlocks(
             ids,
             rows,

@@ -18,7 +18,7 @@ from weft.config.registry import Registry, UnknownNameError
 from weft.errors import DataError
 from weft.text.description import SavedTextError, read_description, settings_of, write_description
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Mode, Tokenizer, encode_column, load_tokenizer
+from weft.text.tokenizer import Mode, Tokenizer, encode_column, id_type, load_tokenizer
 
 __all__ = [
     "Encoded",
@@ -118,6 +118,11 @@ class TextPath(ABC):
         """The recipe's ingredients that this path holds and stands for when a run is loaded."""
         return {}
 
+    @property
+    def arrays(self) -> dict[str, str]:
+        """What ``encode`` gives with targets, by name, each with the type that it is kept in."""
+        return dict.fromkeys(self.columns, "<i4")
+
     def difference(self, other: "TextPath") -> str:
         """What differs from another path that the same settings made, in words; empty: nothing."""
         return ""
@@ -196,6 +201,11 @@ class Seq2SeqText(TextPath):
     @override
     def ingredients(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer}
+
+    @property
+    @override
+    def arrays(self) -> dict[str, str]:
+        return dict.fromkeys(self.columns, id_type(self.tokenizer))
 
     @property
     def target_prefix(self) -> list[int]:

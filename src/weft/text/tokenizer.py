@@ -139,6 +139,11 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return owner.from_files(folder, settings)
 
 
+def id_type(tokenizer: Tokenizer) -> str:
+    """The type that ids are kept in: two bytes each, where the vocabulary allows it."""
+    return "<u2" if tokenizer.vocab_info.size <= 1 << 16 else "<i4"
+
+
 def encode_column(encoder: Encoder, texts: Sequence[str], column: str) -> Ragged:
     """Encodes the texts of a column of rows.
 

@@ -112,7 +112,7 @@ class _Workers:
                 assert process.stdout is not None
                 send_rows(process.stdin, rows, self._text.columns)
                 return receive_encoded(process.stdout)
-            except (OSError, ValueError, KeyError, EOFError) as error:
+            except (OSError, TypeError, ValueError, KeyError, EOFError) as error:
                 LOG.debug("An encoding worker failed (%r); its rows are encoded here.", error)
                 process.kill()
                 self._own.process = None
@@ -168,7 +168,8 @@ def send_encoded(pipe: IO[bytes], encoded: Encoded) -> None:
     columns = [encoded[name] for name in names]
     arrays = [array for column in columns for array in (column.values, column.offsets)]
     parts = [np.ascontiguousarray(array).tobytes() for array in (*arrays, encoded.over_length)]
-    _send(pipe, {"names": names}, parts)
+    dtypes = [column.values.dtype.str for column in columns]
+    _send(pipe, {"names": names, "dtypes": dtypes}, parts)
 
 
 def receive_encoded(pipe: IO[bytes]) -> Encoded:
@@ -177,9 +178,10 @@ def receive_encoded(pipe: IO[bytes]) -> Encoded:
     if found is None:
         raise EOFError
     head, (*parts, over) = found
+    each = zip(head["names"], head["dtypes"], parts[::2], parts[1::2], strict=True)
     columns = {
-        name: Ragged(np.frombuffer(values, np.int32), np.frombuffer(offsets, np.int64))
-        for name, values, offsets in zip(head["names"], parts[::2], parts[1::2], strict=True)
+        name: Ragged(np.frombuffer(values, dtype), np.frombuffer(offsets, np.int64))
+        for name, dtype, values, offsets in each
     }
     return Encoded(columns, np.frombuffer(over, np.int64))
 

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from weft.data.store.arrays import ArrayWriter, check_room, locked, open_arrays, store_root
 from weft.data.store.encoding import column_of, encode_chunks, workers_for
 from weft.data.store.manifest import DamagedStoreError, StoreManifest
-from weft.errors import StorageError
+from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer
 
 __all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
 
@@ -68,7 +67,9 @@ def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -
         return TokenStore.of(text, fingerprint).get(text, rows)
     except StorageError as error:
         LOG.warning("Tokens are not kept, and are made in memory: %s", error)
-        return text.encode(rows, with_targets=True)
+    except DataError as error:  # its row is counted from the beginning of a chunk
+        LOG.debug("A row cannot be encoded: %s", error)
+    return text.encode(rows, with_targets=True)
 
 
 def kept_fingerprint(data: object, text: TextPath) -> str | None:
@@ -114,14 +115,14 @@ class TokenStore:
         facts = {
             "text": text_fingerprint(text),
             "data": fingerprint,
-            "columns": list(text.columns),
+            "columns": list(text.arrays),
             "encoding": ENCODING,
             "versions": {name: importlib.metadata.version(name) for name in packages},
         }
         key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
         dtypes = {"over_length": "<i8"}
-        for name in text.columns:
-            dtypes[f"{name}.values"] = _id_type(text)
+        for name, dtype in text.arrays.items():
+            dtypes[f"{name}.values"] = dtype
             dtypes[f"{name}.offsets"] = "<i8"
         return cls(store_root() / "tokens" / key, facts, dtypes)
 
@@ -192,7 +193,7 @@ class TokenStore:
         made = text.encode(some, with_targets=True)
         over = np.flatnonzero(np.isin(numbers, kept.over_length))
         if not np.array_equal(over, made.over_length) or any(
-            kept[name].take(numbers) != made[name] for name in text.columns
+            kept[name].take(numbers) != made[name] for name in text.arrays
         ):
             raise DamagedStoreError(f"{self.folder} has other ids than these rows get now")
         return kept
@@ -238,21 +239,22 @@ class TokenStore:
         _, some = spread_rows(rows, MEASURED_ROWS)
         made = text.encode(some, with_targets=True)
         size = 8 * len(made.over_length)
-        for name in text.columns:
+        for name in text.arrays:
             size += np.dtype(self.dtypes[f"{name}.values"]).itemsize * len(made[name].values)
-        return size * len(rows) // max(1, len(some)) + 8 * len(text.columns) * (len(rows) + 1)
+        return size * len(rows) // max(1, len(some)) + 8 * len(text.arrays) * (len(rows) + 1)
 
 
 def _write(writer: ArrayWriter, text: TextPath, rows: Sequence[Row], workers: int) -> None:
     """Encodes what is not in the store yet, and appends it."""
     if writer.place is None:
-        writer.append({f"{name}.offsets": np.zeros(1, np.int64) for name in text.columns}, 0)
+        writer.append({f"{name}.offsets": np.zeros(1, np.int64) for name in text.arrays}, 0)
     done: int = writer.place
     for encoded in encode_chunks(text, chunks_of(rows, text.columns, done), workers=workers):
         arrays: dict[str, NDArray[Any]] = {"over_length": encoded.over_length + done}
         for name, column in encoded.columns.items():
             dtype = np.dtype(writer.dtypes[f"{name}.values"])
-            assert column.values.max(initial=0) <= np.iinfo(dtype).max, "an id is too large"
+            wide = np.issubdtype(dtype, np.floating)
+            assert wide or column.values.max(initial=0) <= np.iinfo(dtype).max, "an id is too large"
             before = writer.sizes[f"{name}.values"] // dtype.itemsize
             arrays[f"{name}.values"] = column.values
             arrays[f"{name}.offsets"] = column.offsets[1:] + before
@@ -322,9 +324,3 @@ def text_fingerprint(text: TextPath) -> str:
 
 def _lengths(rows: Sequence[Row], name: str) -> NDArray[np.int64]:
     return np.fromiter(map(len, column_of(rows, name)), np.int64, len(rows))
-
-
-def _id_type(text: TextPath) -> str:
-    """Two bytes an id where the vocabulary allows it."""
-    sizes = [i.vocab_info.size for i in text.ingredients.values() if isinstance(i, Tokenizer)]
-    return "<u2" if sizes and max(sizes) <= 1 << 16 else "<i4"

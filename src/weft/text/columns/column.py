@@ -75,6 +75,11 @@ class Column(ABC):
         return None
 
     @property
+    def kept_as(self) -> str:
+        """The type that its encoded values are kept in, on a disk."""
+        return "<f4" if issubclass(self.dtype, np.floating) else "<i4"
+
+    @property
     def fitted(self) -> Mapping[str, Any]:
         """What it was fitted with, by the name of the recipe's ingredient."""
         return {}

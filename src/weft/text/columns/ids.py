@@ -11,7 +11,7 @@ from weft.errors import UserError
 from weft.text.columns.column import DESCRIPTION, Column, columns, texts_of
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, encode_column, load_tokenizer
+from weft.text.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
 
 __all__ = ["TextColumn"]
 
@@ -45,6 +45,11 @@ class TextColumn(Column):
     @override
     def pad(self) -> int:
         return self.tokenizer.vocab_info.pad_idx
+
+    @property
+    @override
+    def kept_as(self) -> str:
+        return id_type(self.tokenizer)
 
     @property
     @override

@@ -68,6 +68,11 @@ class ColumnsText(TextPath):
         """Most numbers of a row, by role, where there is a limit."""
         return {role: c.limit for role, c in self.all.items() if c.limit is not None}
 
+    @property
+    @override
+    def arrays(self) -> dict[str, str]:
+        return {role: column.kept_as for role, column in self.all.items()}
+
     @override
     def difference(self, other: TextPath) -> str:
         assert isinstance(other, ColumnsText), "a task has asked for its kind"

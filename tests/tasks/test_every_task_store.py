@@ -110,7 +110,7 @@ def test_a_bad_row_far_behind_is_named_by_its_number(task, monkeypatch):
     monkeypatch.setattr(tokens, "CHUNK_ROWS", 4)
     data = list(rows())
     name = task.text.input_columns[0]
-    data[13] = {**data[13], name: None}
+    data[13] = {**data[13], name: "\ud800"}
     with pytest.raises(DataError, match=rf"^Row 13, column '{name}'"):
         encoded_rows(task.text, data, MARK)
 

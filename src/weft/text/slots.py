@@ -12,6 +12,7 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text.labels import SHOWN
+from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
 
 __all__ = ["FittedSlots", "Format", "SlotSpan", "Slots", "places_of", "text_of"]
@@ -170,9 +171,12 @@ def text_of(value: Any, column: str, row: int) -> str:
     """A row's text; of a list of words, with a space between two.
 
     Raises:
-        DataError: It is neither; names the row and the column.
+        DataError: It is neither, or half a character; names the row and the column.
     """
-    return value if isinstance(value, str) else " ".join(words_in(value, column, row))
+    text = value if isinstance(value, str) else " ".join(words_in(value, column, row))
+    if error := not_text([text], column=column, first=row):
+        raise error
+    return text
 
 
 def places_of(text: str) -> list[tuple[int, int]]:

@@ -159,17 +159,20 @@ def encode_column(encoder: Encoder, texts: Sequence[str], column: str) -> Ragged
         raise error from None
 
 
-def not_text(texts: Iterable[str], *, column: str | None = None) -> DataError | None:
+def not_text(
+    texts: Iterable[str], *, column: str | None = None, first: int = 0
+) -> DataError | None:
     """What is wrong with the first that no tokenizer can encode; None where all are text.
 
     Args:
         texts: The texts.
         column: The column that they are, where they are rows.
+        first: The number of the first row.
 
     >>> print(not_text(["a", 7]))
     Text 1 is not text, or holds half of a surrogate pair: 7. Give strings decoded as UTF-8.
     """
-    for i, text in enumerate(texts):
+    for i, text in enumerate(texts, first):
         try:
             text.encode()
         except (AttributeError, UnicodeEncodeError):

@@ -1,10 +1,11 @@
-"""Experiments of extractive question answering; set ``train_data.path`` and ``valid_data.path``.
+"""Experiments of question answering from texts; set ``train_data.path`` and ``valid_data.path``.
 
 Files are SQuAD's by default; for others set ``train_data.columns``, which the other data follow.
 Where questions can have no answer, as in SQuAD 2.0, set ``model.no_answer=true``.
 """
 
 from pathlib import Path
+from typing import Any
 
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_rows import TextRows
@@ -18,6 +19,7 @@ from weft.models.layers.words import WordEmbedding
 from weft.models.reader import Reader
 from weft.tasks.question import QuestionAnswering
 from weft.text.characters import FittedCharacters
+from weft.text.fitted import FittedTokenizer
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
@@ -32,12 +34,23 @@ __all__ = [
     "question_transformer_local",
 ]
 
-WORDS = WordEmbedding.Config(dim=12)
-SPELLING = CharacterCnn.Config(dim=4, filters=4)
+ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
+"""That of ``bert/pretraining``."""
+SMALL_ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=1, num_heads=2, ffn_dim=32, positions="rotary"
+)
+"""That of ``bert/pretraining/local``."""
+COLUMNS = ("question", "context")
 
 
 def question(
-    doc: str, model: Reader.Config, *, lr: float = 2e-3, max_steps: int = 2500, warmup: int = 100
+    doc: str,
+    model: Reader.Config,
+    *,
+    lr: float = 2e-3,
+    max_steps: int = 2500,
+    warmup: int = 100,
+    **ingredients: Any,
 ) -> Recipe:
     """A recipe that trains a reader on questions, contexts and the answers in them."""
     return Recipe(
@@ -48,8 +61,6 @@ def question(
             batch_size=32,
         ),
         valid_data=like("train_data", path=Path("data/dev.json"), shuffle=False),
-        tokenizer=FittedWords.Config(columns=("question", "context"), split="punctuation"),
-        characters=FittedCharacters.Config(column="context"),
         model=model,
         task=QuestionAnswering.Config(),
         optimizer=Adam.Config(lr=lr),
@@ -59,14 +70,22 @@ def question(
             evaluate_every=Every(250, "steps"),
             selection=Selection.Config(metric="f1"),
         ),
+        **ingredients,
     )
 
 
-def local(doc: str, model: Reader.Config) -> Recipe:
+def spelled() -> dict[str, Any]:
+    """Words with their characters."""
+    return {
+        "tokenizer": FittedWords.Config(columns=COLUMNS, split="punctuation"),
+        "characters": FittedCharacters.Config(column="context"),
+    }
+
+
+def local(doc: str, model: Reader.Config, **ingredients: Any) -> Recipe:
     """The same with a tiny model and a few steps: seconds on a laptop, to see it run."""
-    return question(
-        f"{doc} A tiny model and 20 steps, to see that all works.", model, max_steps=20, warmup=2
-    )
+    doc = f"{doc} A tiny model and 20 steps, to see that all works."
+    return question(doc, model, max_steps=20, warmup=2, **ingredients)
 
 
 @register_experiment("question/drqa")
@@ -74,15 +93,24 @@ def question_drqa() -> Recipe:
     """The document reader of DrQA (Chen et al. 2017), with characters."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=96)
     model = DrqaReader.Config(encoder=encoder, question_encoder=encoder)
-    return question("Train DrQA's reader to find answers in texts.", model)
+    return question("Train DrQA's reader to find answers in texts.", model, **spelled())
 
 
 @register_experiment("question/transformer")
 def question_transformer() -> Recipe:
-    """A Transformer encoder over the question and the context behind it."""
-    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config(dim=128)
-    model = JoinedReader.Config(encoder=encoder, dropout=0.1)
-    return question("Train a Transformer to find answers in texts.", model, lr=5e-4)
+    """A Transformer encoder over the question and the context behind it, in pieces of words.
+
+    It can begin with what ``bert/pretraining`` has learned: ``tokenizer.type=of_run
+    tokenizer.path=RUN trainer.initialize=RUN``.
+    """
+    return question(
+        "Train a Transformer to find answers in texts.",
+        JoinedReader.Config(embedding=WordEmbedding.Config(dim=128), encoder=ENCODER, dropout=0.1),
+        lr=5e-4,
+        tokenizer=FittedTokenizer.Config(
+            kind="bpe", vocab_size=8000, lowercase=True, columns=COLUMNS
+        ),
+    )
 
 
 @register_experiment("question/drqa/local")
@@ -90,16 +118,17 @@ def question_drqa_local() -> Recipe:
     """``question/drqa`` in seconds."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=8)
     model = DrqaReader.Config(
-        embedding=WORDS, character_cnn=SPELLING, encoder=encoder, question_encoder=encoder
+        embedding=WordEmbedding.Config(dim=12),
+        character_cnn=CharacterCnn.Config(dim=4, filters=4),
+        encoder=encoder,
+        question_encoder=encoder,
     )
-    return local("Try DrQA's reader.", model)
+    return local("Try DrQA's reader.", model, **spelled())
 
 
 @register_experiment("question/transformer/local")
 def question_transformer_local() -> Recipe:
-    """``question/transformer`` in seconds."""
-    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config(
-        dim=16, num_layers=1, num_heads=2, ffn_dim=32
-    )
-    model = JoinedReader.Config(embedding=WORDS, character_cnn=SPELLING, encoder=encoder)
-    return local("Try a Transformer that reads.", model)
+    """``question/transformer`` in seconds, with words: few rows have no number of pieces."""
+    model = JoinedReader.Config(embedding=WordEmbedding.Config(dim=16), encoder=SMALL_ENCODER)
+    tokenizer = FittedWords.Config(columns=COLUMNS, split="punctuation")
+    return local("Try a Transformer that reads.", model, tokenizer=tokenizer)

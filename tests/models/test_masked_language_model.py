@@ -8,6 +8,7 @@ import torch
 from weft.models.classifier import Classifier
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.joined_reader import JoinedReader
 from weft.models.layers.words import WordEmbedding
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.models.tagger import Tagger
@@ -77,6 +78,8 @@ def test_what_it_shares_with_other_models_has_the_same_shapes():
     tagger = Tagger.Config(**parts).build(tokenizer=TOKENIZER, labels=["a", "b"]).state_dict()
     assert shared <= set(tagger)
     assert all(tagger[name].shape == names[name] for name in shared)
+    reader = JoinedReader.Config(**parts).build(tokenizer=TOKENIZER).state_dict()
+    assert all(reader[name].shape == names[name] for name in shared)
     classifier = Classifier.Config(**parts).build(tokenizer=TOKENIZER, labels=range(2))
     state = classifier.text.state_dict()
     assert all(state[name].shape == names[name] for name in shared)

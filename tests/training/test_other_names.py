@@ -18,8 +18,8 @@ def state(**shapes):
         (state(a__encoder__layers__w=2), state(encoder__layers__w=2), {"a.encoder": "encoder"}),
         # What has its own name there is nowhere else, whatever its shape.
         (state(encoder__w=2), state(text__encoder__w=2, encoder__w=3), {}),
-        # One of another shape is none.
-        (state(encoder__w=2), state(text__encoder__w=3), {}),
+        # One of another shape is found, and then not taken.
+        (state(encoder__w=2), state(text__encoder__w=3), {"encoder": "text.encoder"}),
         # Of two places none is taken.
         (state(encoder__w=2), state(one__encoder__w=2, two__encoder__w=2), {}),
         (

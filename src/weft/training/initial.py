@@ -1,5 +1,6 @@
 """Weights of another run, or of a part of it, to begin with."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,9 +15,12 @@ from weft.checkpoint.store import Checkpoints
 from weft.errors import UserError, WeftError, refuse_all
 from weft.tasks.task import Task
 from weft.training.other_names import below, fits, moved, moved_modules
+from weft.training.other_settings import other_settings
 from weft.training.other_vocabulary import difference, tables, tokenizer_of
 
 __all__ = ["Initial"]
+
+LOG = logging.getLogger("weft")
 
 SHOWN = 8
 """Names in a line of the report; a foreign model differs in all of them."""
@@ -75,6 +79,11 @@ class Initial:
             said = [f"{here} ({there} there)" for here, there in elsewhere.items()]
             lines.append(f"Of these, by another name: {_few(said)}.")
         other = [h for h, t in pairs.items() if t in found and h not in taken]
+        if settings := other_settings(Path(self.source), self.task.module, taken):
+            LOG.warning(
+                f"Weights are taken from {place} where they were trained with other settings: "
+                f"{_few(settings)}. Set them alike, unless this is meant."
+            )
         if other:
             shapes = [
                 f"{h} {_shape(found[pairs[h]])} there, {_shape(wanted[h])} here" for h in other

@@ -12,8 +12,8 @@ def moved_modules(wanted: Mapping[str, Any], found: Mapping[str, Tensor]) -> dic
     """Submodules that the other model has one level further out or further in.
 
     The ``text.encoder`` of a classifier is the ``encoder`` of a tagger. A submodule is looked for
-    elsewhere only where the other model has nothing of its name, and taken where one place alone
-    has a tensor of the same name and shape.
+    elsewhere only where the other model has nothing of its name, and found where one place alone
+    has a tensor of the same name; of several, one of the same shape.
 
     Args:
         wanted: The state of the model here.
@@ -35,14 +35,17 @@ def moved_modules(wanted: Mapping[str, Any], found: Mapping[str, Tensor]) -> dic
     for here in _submodules(wanted):
         if below(found, here) or any(here.startswith(f"{name}.") for name in pairs):
             continue
-        inner = here.partition(".")[2]
-        places = [
-            there
-            for there in ([inner] if inner else [f"{top}.{here}" for top in tops])
-            if any(fits(wanted, found, key, moved(key, here, there)) for key in below(wanted, here))
-        ]
-        if len(places) == 1:
-            pairs[here] = places[0]
+        inner, keys = here.partition(".")[2], below(wanted, here)
+        places = [inner] if inner else [f"{top}.{here}" for top in tops]
+        for like in (_named, fits):
+            places = [
+                there
+                for there in places
+                if any(like(wanted, found, key, moved(key, here, there)) for key in keys)
+            ]
+            if len(places) == 1:
+                pairs[here] = places[0]
+                break
     return pairs
 
 
@@ -51,6 +54,10 @@ def _submodules(keys: Iterable[str]) -> list[str]:
     parts = [key.split(".")[:-1] for key in keys]
     names = dict.fromkeys(".".join(words[:depth]) for depth in (1, 2) for words in parts)
     return [name for name in names if name]
+
+
+def _named(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, there: str) -> bool:
+    return here in wanted and there in found
 
 
 def below(keys: Iterable[str], name: str) -> list[str]:

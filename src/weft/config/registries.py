@@ -7,60 +7,28 @@ from weft.config.registry import Registry
 
 __all__ = ["all_registries", "find_name", "for_ingredient"]
 
+_EXPERIMENTS = {
+    "bert": ("pretraining",),
+    "classification": ("averaging", "bilstm", "docnn", "transformer"),
+    "joint": ("bilstm", "bilstm-crf", "transformer"),
+    "language": ("lstm", "transformer"),
+    "pairs": ("classification", "ranking", "regression"),
+    "parsing": ("cogs", "top"),
+    "question": ("drqa", "transformer"),
+    "regression": ("docnn",),
+    "summarization": ("scitldr",),
+    "tagging": ("bilstm", "bilstm-crf", "ner", "transformer"),
+    "translation": ("demo", "tatoeba"),
+}
+"""Each family has a module of its name; each experiment has a tiny variant, ``/local``."""
+
 experiments: Registry[Any] = Registry(
     "experiment",
     {
-        **dict.fromkeys(
-            ("bert/pretraining", "bert/pretraining/local"), "weft.recipes.experiments.bert"
-        ),
-        **{
-            f"classification/{name}{size}": "weft.recipes.experiments.classification"
-            for name in ("averaging", "bilstm", "docnn", "transformer")
-            for size in ("", "/local")
-        },
-        **{
-            f"language/{name}{size}": "weft.recipes.experiments.language"
-            for name in ("lstm", "transformer")
-            for size in ("", "/local")
-        },
-        **{
-            f"joint/{name}{size}": "weft.recipes.experiments.joint"
-            for name in ("bilstm", "bilstm-crf", "transformer")
-            for size in ("", "/local")
-        },
-        **{
-            f"pairs/{name}{size}": "weft.recipes.experiments.pairs"
-            for name in ("classification", "ranking", "regression")
-            for size in ("", "/local")
-        },
-        **{
-            f"parsing/{name}{size}": "weft.recipes.experiments.parsing"
-            for name in ("cogs", "top")
-            for size in ("", "/local")
-        },
-        **{
-            f"question/{name}{size}": "weft.recipes.experiments.question"
-            for name in ("drqa", "transformer")
-            for size in ("", "/local")
-        },
-        **dict.fromkeys(
-            ("regression/docnn", "regression/docnn/local"), "weft.recipes.experiments.regression"
-        ),
-        **dict.fromkeys(
-            ("summarization/scitldr", "summarization/scitldr/local"),
-            "weft.recipes.experiments.summarization",
-        ),
-        **dict.fromkeys(
-            (
-                f"tagging/{name}{size}"
-                for name in ("bilstm", "bilstm-crf", "ner", "transformer")
-                for size in ("", "/local")
-            ),
-            "weft.recipes.experiments.tagging",
-        ),
-        **dict.fromkeys(
-            ("translation/demo", "translation/tatoeba"), "weft.recipes.experiments.translation"
-        ),
+        f"{family}/{name}{size}": f"weft.recipes.experiments.{family}"
+        for family, names in _EXPERIMENTS.items()
+        for name in names
+        for size in ("", "/local")
     },
 )
 tasks: Registry[Any] = Registry(

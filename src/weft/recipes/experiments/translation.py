@@ -1,9 +1,11 @@
 """The experiments the library ships: recipes by name, ready for ``weft train NAME``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_pairs import TextPairs
+from weft.models.decoding import Decoding
 from weft.models.transformer import Transformer
 from weft.recipes.corpus.data import CorpusPairs
 from weft.tasks.translation import Translation
@@ -14,7 +16,28 @@ from weft.training.progress import Every
 from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
-__all__ = ["translation_demo", "translation_tatoeba"]
+__all__ = [
+    "translation_demo",
+    "translation_demo_local",
+    "translation_tatoeba",
+    "translation_tatoeba_local",
+]
+
+
+def local(recipe: Recipe) -> Recipe:
+    """The recipe with a tiny model over characters and a few steps: whether all fits together."""
+    made = dict(recipe.ingredients)
+    made["tokenizer"] = replace(made["tokenizer"], kind="characters", vocab_size=5000)
+    made["model"] = Transformer.Config(
+        dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, ffn_dim=32
+    )
+    # Untrained, it would fill every answer up to a multiple of its source.
+    short = Decoding(max_length_a=0.0, max_length_b=10)
+    made["task"] = replace(made.get("task", Translation.Config()), decoding=short)
+    made.pop("test_data", None)
+    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
+    made["trainer"] = replace(made["trainer"], max_steps=20, evaluate_every=Every(20, "steps"))
+    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
 
 
 @register_experiment("translation/tatoeba")
@@ -60,3 +83,15 @@ def translation_demo() -> Recipe:
             selection=Selection.Config(metric="bleu"),
         ),
     )
+
+
+@register_experiment("translation/tatoeba/local")
+def translation_tatoeba_local() -> Recipe:
+    """``translation/tatoeba`` in seconds."""
+    return local(translation_tatoeba())
+
+
+@register_experiment("translation/demo/local")
+def translation_demo_local() -> Recipe:
+    """``translation/demo`` in seconds."""
+    return local(translation_demo())

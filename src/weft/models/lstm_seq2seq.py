@@ -1,7 +1,7 @@
 """The recurrent encoder-decoder: long short-term memory with attention."""
 
 from dataclasses import dataclass
-from typing import Literal, cast, final
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -161,7 +161,7 @@ class LstmSeq2Seq(Component, nn.Module):
 
     def start(self, memory: Memory) -> LstmDecoderState:
         """A state in which nothing of the target was read."""
-        memory = cast("LstmMemory", memory)
+        assert isinstance(memory, LstmMemory)
         return self.decoder.start(memory.states, memory.mask, memory.last)
 
     def step(self, tokens: Tensor, state: LstmDecoderState) -> Tensor:

@@ -76,19 +76,25 @@ class LstmEncoder(SequenceEncoder):
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         # Either way the direction from the end begins at each text's own last token.
-        run = self._turned if x.device.type == "cpu" else self._packed
-        return run(x, lengths)
+        return self._turned(x, lengths) if x.device.type == "cpu" else self.read(x, lengths)[0]
 
-    def _packed(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """As torch has it: without padding."""
+    def read(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """As :meth:`forward`, without padding as torch has it, with where each text ended.
+
+        Returns:
+            What :meth:`forward` gives, and the layers' states after the last token, directions side
+            by side. *Shape:* :math:`(B,T,H)` and :math:`(2,L,B,H)`.
+        """
         total = x.shape[1]
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        last = []
         for number, layer in enumerate(self.layers):
             if number:
                 packed = packed._replace(data=self.dropout(packed.data))
-            packed, _ = layer(packed)
+            packed, ended = layer(packed)
+            last.append(torch.stack(ended).transpose(1, 2).flatten(2))
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=total)
-        return states
+        return states, torch.stack(last, dim=1)
 
     def _turned(self, x: Tensor, lengths: Tensor) -> Tensor:
         """The same over padding, which comes last in both directions, for each is turned round.

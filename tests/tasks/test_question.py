@@ -1,6 +1,7 @@
 """Question answering: exact loss, windows, answers in the text as it is, bad rows refused."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -76,7 +77,7 @@ def make(model=DRQA, *, rows=ALL, characters=False, no_answer=True, words=None, 
     if characters:
         fitted = FittedCharacters.Config(column="context", min_count=1)
         given["characters"] = fitted.build(train_data=rows)
-    module = type(model)(**{**vars(model), "no_answer": no_answer}).build(**given)
+    module = replace(model, no_answer=no_answer).build(**given)
     return QuestionAnswering.Config(**settings).build(module=module, **given)
 
 
@@ -284,6 +285,35 @@ def test_bad_rows_are_named_and_a_cut_question_is_counted():
             SpanScores(torch.zeros(1, 1), torch.zeros(1, 1), None),
             ColumnBatch(columns={"context": torch.ones(1, 1)}, lengths={"context": torch.ones(1)}),
         )
+
+
+def test_texts_that_an_encoder_does_not_take_are_refused_before_the_first():
+    short = SelfAttentionEncoder.Config(num_heads=2, num_layers=1, ffn_dim=8, max_length=100)
+    task = make(replace(JOINED, encoder=short))
+    with pytest.raises(UserError) as error:
+        task.batches(Data(), train=True, seed=1)
+    assert str(error.value) == (
+        "A question with a window of its context may have 464 tokens, but the module's encoder "
+        "takes at most 100. Lower task.max_length or task.max_question_length, or raise "
+        "model.encoder.max_length."
+    )
+    make(replace(JOINED, encoder=short), max_length=36, stride=9).batches(
+        Data(), train=True, seed=1
+    )
+    short = replace(short, dim=8)
+    task = make(replace(DRQA, encoder=short))
+    with pytest.raises(
+        UserError, match=r"A window .* 400 tokens, .* Lower task.max_length, or raise"
+    ):
+        task.batches(Data(), train=True, seed=1)
+    task = make(replace(DRQA, question_encoder=short), max_question_length=101)
+    with pytest.raises(
+        UserError, match=r"A question may have 101 .* model.question_encoder.max_le"
+    ):
+        task.batches(Data(), train=True, seed=1)
+    task = make(max_question_length=3, over_length="error")
+    with pytest.raises(DataError, match=r"5 of 6 rows .* Raise task.max_question_length, or let"):
+        task.batches(Data(), train=True, seed=1)
 
 
 @pytest.mark.parametrize(

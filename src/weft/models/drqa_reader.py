@@ -10,7 +10,7 @@ from weft.models.answer_spans import SpanScores
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.poolings import AttentionPooling
-from weft.models.reader import LEVELS, Reader, Texts
+from weft.models.reader import LEVELS, Reader, Texts, refuse_longer
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
 __all__ = ["DrqaReader"]
@@ -71,6 +71,23 @@ class DrqaReader(Reader):
         if config.no_answer:
             self.pooling: AttentionPooling = AttentionPooling.Config().build(dim=own)
             self.none = nn.Linear(own, 2)
+
+    @override
+    def check_lengths(self, question: int, context: int) -> None:
+        refuse_longer(
+            question,
+            self.question_encoder.max_length,
+            what="A question",
+            instead="task.max_question_length",
+            where="model.question_encoder",
+        )
+        refuse_longer(
+            context,
+            self.encoder.max_length,
+            what="A window of a context",
+            instead="task.max_length",
+            where="model.encoder",
+        )
 
     @override
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:

@@ -9,7 +9,7 @@ from weft.models.answer_spans import SpanScores
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.poolings import MeanPooling
-from weft.models.reader import LEVELS, Reader, Texts
+from weft.models.reader import LEVELS, Reader, Texts, refuse_longer
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
 __all__ = ["JoinedReader"]
@@ -56,6 +56,16 @@ class JoinedReader(Reader):
         self.pooling: MeanPooling = MeanPooling.Config().build(dim=self.encoder.out_dim)
         if config.no_answer:
             self.none = nn.Linear(self.encoder.out_dim, 1)
+
+    @override
+    def check_lengths(self, question: int, context: int) -> None:
+        refuse_longer(
+            question + context,
+            self.encoder.max_length,
+            what="A question with a window of its context",
+            instead="task.max_length or task.max_question_length",
+            where="model.encoder",
+        )
 
     @override
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:

@@ -17,7 +17,7 @@ from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import WordEmbedding
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
 
-__all__ = ["Reader", "Texts"]
+__all__ = ["LEVELS", "Reader", "Texts", "refuse_longer"]
 
 LEVELS = 4
 """How a word of the context can match one of the question, from not at all to letter by letter."""
@@ -81,6 +81,18 @@ class Reader(Component, nn.Module):
         self.dropout = Dropout(config.dropout)
 
     @abstractmethod
+    def check_lengths(self, question: int, context: int) -> None:
+        """Refuses texts that may be longer than the encoders take: the first such would fail.
+
+        Args:
+            question: Most tokens of a question.
+            context: Most tokens of a window of a context.
+
+        Raises:
+            UserError: An encoder takes fewer.
+        """
+
+    @abstractmethod
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
         """Scores the words of contexts.
 
@@ -130,3 +142,16 @@ class Reader(Component, nn.Module):
             spelled = F.pad(characters, (0, 0, 0, more), value=self.characters.pad_idx)
             x = torch.cat([x, self.characters(spelled)], dim=-1)
         return Texts(self.dropout(x), lengths.clamp(min=1))
+
+
+def refuse_longer(length: int, most: int | None, *, what: str, instead: str, where: str) -> None:
+    """Refuses what may have more tokens than an encoder takes.
+
+    Raises:
+        UserError: It may.
+    """
+    if most is not None and length > most:
+        raise UserError(
+            f"{what} may have {length} tokens, but the module's encoder takes at most {most}. "
+            f"Lower {instead}, or raise {where}.max_length."
+        )

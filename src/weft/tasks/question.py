@@ -4,7 +4,9 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
@@ -114,6 +116,17 @@ class QuestionAnswering(ColumnsTask):
         )
 
     # -- batches
+
+    @override
+    def _check_limits(self) -> None:
+        check = getattr(self.module, "check_lengths", None)
+        if check is not None:
+            check(self.config.max_question_length, self.config.max_length)
+
+    @override
+    def _too_long(self, over: NDArray[np.int64], count: int) -> str:
+        said = super()._too_long(over, count)
+        return said.replace("task.max_length (and the model's)", "task.max_question_length")
 
     @override
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:

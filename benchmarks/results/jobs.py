@@ -89,7 +89,7 @@ class Job:
 
 
 TOKENS = {"columns": {"words": "tokens", "tags": "tags"}}
-SNIPS = {"columns": {"label": 0, "text": 1, "slots": 2}}
+SNIPS = {"columns": ["label", "text", "slots"]}
 NEAR = Wanted(errors=-1)
 
 JOBS = (

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from seqeval.metrics import f1_score
 
+from benchmarks.results import timed
 from benchmarks.results.crf import Crf, features, fitted
 from benchmarks.results.files import Files
 from benchmarks.results.found import FailedError
@@ -104,12 +105,15 @@ def test_the_first_sentence_is_scored_by_the_reference_it_is_like(tmp_path):
     assert found.standard_errors["rouge1"] == pytest.approx(100 * 0.5 / 2**0.5, rel=0.1)
 
 
-def test_a_loop_that_is_timed_measures_the_perplexity(tmp_path):
+def test_a_loop_that_is_timed_measures_the_perplexity(tmp_path, monkeypatch):
     text = tmp_path / "text.txt"
     text.write_text("to be or not to be that is the question\n" * 60)
     files = Files(text, text)
     found = Timed("plain", minutes=0.005).found(files, {})
     assert 1 < found.values["perplexity"] < 20
     assert found.details["steps"] > 0
-    with pytest.raises(FailedError, match=r"^language.py --side plain: it ended with an error: "):
-        Timed("plain").found(Files(tmp_path / "nowhere.txt", text), {})
+    broken = tmp_path / "language.py"
+    broken.write_text("import sys\nsys.exit('no such text')\n")
+    monkeypatch.setattr(timed, "SCRIPT", broken)
+    with pytest.raises(FailedError, match=r"^language.py --side plain: .* an error: no such text$"):
+        Timed("plain").found(files, {})

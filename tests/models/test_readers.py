@@ -1,5 +1,6 @@
 """Readers: a row alone is as beside longer ones, every parameter learns, odd texts are read."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.joined_reader import JoinedReader
 from weft.models.layers.words import WordEmbedding
 
-TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0))
+TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0, unk_idx=1))
 CHARACTERS = SimpleNamespace(size=9, pad_idx=0)
 WORDS = WordEmbedding.Config(dim=6)
 LSTM = LstmEncoder.Config(hidden_dim=3)
@@ -100,6 +101,18 @@ def test_the_question_and_the_matches_matter():
         unmatched = model(QUESTION, ASKED, CONTEXT, GIVEN, MATCHES * 0)
         assert not torch.allclose(before.start[1], other.start[1])
         assert not torch.allclose(before.start[1], unmatched.start[1])
+
+
+def test_words_are_hidden_in_training_alone():
+    torch.manual_seed(0)
+    config = replace(MODELS["drqa"], word_dropout=0.999, matches=False)
+    model = config.build(tokenizer=TOKENIZER)
+    inputs = [QUESTION, ASKED, CONTEXT, GIVEN, MATCHES]
+    others = [QUESTION, ASKED, CONTEXT.clamp(max=1), GIVEN, MATCHES]
+    unknown = [QUESTION.clamp(max=1), ASKED, CONTEXT.clamp(max=1), GIVEN, MATCHES]
+    assert torch.allclose(model(*inputs).start, model(*unknown).start)
+    model.eval()
+    assert not torch.allclose(model(*inputs).start[0], model(*others).start[0])
 
 
 def test_what_is_no_probability_and_texts_that_are_too_long_are_refused():

@@ -11,7 +11,7 @@ from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.poolings import AttentionPooling
 from weft.models.reader import LEVELS, Reader, Texts, refuse_longer
-from weft.models.vocabulary import HasVocabInfo, VocabInfo
+from weft.models.vocabulary import HasWordVocabInfo, VocabInfo
 
 __all__ = ["DrqaReader"]
 
@@ -34,7 +34,7 @@ class DrqaReader(Reader):
 
     Example:
         >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=1418, pad_idx=0))
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=1418, pad_idx=0, unk_idx=1))
         >>> from weft.models.layers.words import WordEmbedding
         >>> words = WordEmbedding.Config(dim=50)
         >>> config = DrqaReader.Config(embedding=words, no_answer=True, matches=False)
@@ -58,7 +58,7 @@ class DrqaReader(Reader):
     config: Config
 
     def __init__(
-        self, config: Config, *, tokenizer: HasVocabInfo, characters: VocabInfo | None = None
+        self, config: Config, *, tokenizer: HasWordVocabInfo, characters: VocabInfo | None = None
     ) -> None:
         super().__init__(config, tokenizer=tokenizer, characters=characters)
         self.align = nn.Linear(self.dim, self.dim)

@@ -10,7 +10,7 @@ from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.poolings import MeanPooling
 from weft.models.reader import LEVELS, Reader, Texts, refuse_longer
-from weft.models.vocabulary import HasVocabInfo, VocabInfo
+from weft.models.vocabulary import HasWordVocabInfo, VocabInfo
 
 __all__ = ["JoinedReader"]
 
@@ -28,7 +28,7 @@ class JoinedReader(Reader):
 
     Example:
         >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=10, pad_idx=0))
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=10, pad_idx=0, unk_idx=1))
         >>> model = JoinedReader.Config(no_answer=True).build(tokenizer=tokenizer)
         >>> context, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
         >>> model(context[:, :1], lengths.clamp(max=1), context, lengths, context * 0).start.shape
@@ -45,7 +45,7 @@ class JoinedReader(Reader):
     config: Config
 
     def __init__(
-        self, config: Config, *, tokenizer: HasVocabInfo, characters: VocabInfo | None = None
+        self, config: Config, *, tokenizer: HasWordVocabInfo, characters: VocabInfo | None = None
     ) -> None:
         super().__init__(config, tokenizer=tokenizer, characters=characters)
         self.texts = nn.Parameter(torch.randn(2, self.dim) * self.dim**-0.5)

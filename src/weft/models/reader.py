@@ -14,8 +14,8 @@ from weft.errors import UserError
 from weft.models.answer_spans import SpanScores
 from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.words import WordEmbedding
-from weft.models.vocabulary import HasVocabInfo, VocabInfo
+from weft.models.layers.words import WordEmbedding, hide_words
+from weft.models.vocabulary import HasWordVocabInfo, VocabInfo
 
 __all__ = ["LEVELS", "Reader", "Texts", "refuse_longer"]
 
@@ -50,6 +50,9 @@ class Reader(Component, nn.Module):
         dropout: float = 0.4
         """Probability of dropping a feature of a word's vector, before and behind the encoders, in
         training."""
+        word_dropout: float = 0.0
+        """Probability of taking a word for the unknown one in training: what is left of it are its
+        characters, its neighbours, and whether the question has it."""
         matches: bool = True
         """Whether a word of the context is told how far it is one of the question's."""
         no_answer: bool = False
@@ -57,17 +60,19 @@ class Reader(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no probability."""
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"model.dropout must be from 0 to below 1, but is {self.dropout}.")
+            for name in ("dropout", "word_dropout"):
+                if not 0 <= (value := getattr(self, name)) < 1:
+                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
 
     config: Any
 
     def __init__(
-        self, config: Config, *, tokenizer: HasVocabInfo, characters: VocabInfo | None = None
+        self, config: Config, *, tokenizer: HasWordVocabInfo, characters: VocabInfo | None = None
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
-        self.no_answer, self.pad_idx = config.no_answer, info.pad_idx
+        self.no_answer = config.no_answer
+        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
         self.embedding: WordEmbedding = config.embedding.build(
             vocabulary_size=info.size, pad_idx=info.pad_idx
         )
@@ -137,6 +142,8 @@ class Reader(Component, nn.Module):
     def _texts(self, ids: Tensor, lengths: Tensor, characters: Tensor | None) -> Texts:
         more = int(not ids.shape[1])
         ids = F.pad(ids, (0, more), value=self.pad_idx)
+        if self.training and (share := self.config.word_dropout):
+            ids = hide_words(ids, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
         x = self.embedding(ids)
         if self.characters is not None and characters is not None:
             spelled = F.pad(characters, (0, 0, 0, more), value=self.characters.pad_idx)

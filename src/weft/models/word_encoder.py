@@ -15,7 +15,7 @@ from weft.models.layers.affixes import AffixEmbedding, AffixInfo
 from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.dictionary import DictionaryEmbedding
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.words import WordEmbedding, hide_words
 from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 
 __all__ = ["WordEncoder"]
@@ -137,5 +137,4 @@ class WordEncoder(Component, nn.Module):
         share = self.config.word_dropout
         if not (self.training and share):
             return words
-        dropped = torch.rand(words.shape, device=words.device) < share
-        return words.masked_fill(dropped & (words != self.pad_idx), self.unk_idx)
+        return hide_words(words, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)

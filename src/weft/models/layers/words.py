@@ -13,7 +13,7 @@ from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
 
-__all__ = ["WordEmbedding"]
+__all__ = ["WordEmbedding", "hide_words"]
 
 
 @final
@@ -74,3 +74,18 @@ class WordEmbedding(Component, nn.Module):
         """*Shape:* :math:`(*)` to :math:`(*,D)`."""
         out: Tensor = self.dropout(self.tokens(ids))
         return out
+
+
+def hide_words(words: Tensor, share: float, *, pad_idx: int, unk_idx: int) -> Tensor:
+    """Ids of which a share, drawn at random, is the unknown word's; padding stays.
+
+    What is left of a hidden word is what is known beside its id, and its neighbours, as of a word
+    that training never saw.
+
+    Example:
+        >>> hidden = hide_words(torch.tensor([[5, 6, 0]]), 0.999, pad_idx=0, unk_idx=1)
+        >>> hidden.shape, hidden[0, 2].item()
+        (torch.Size([1, 3]), 0)
+    """
+    dropped = torch.rand(words.shape, device=words.device) < share
+    return words.masked_fill(dropped & (words != pad_idx), unk_idx)

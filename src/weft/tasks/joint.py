@@ -15,10 +15,9 @@ from weft.errors import DataError, UserError
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Mean
-from weft.models.crf import LinearChainCrf
-from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
+from weft.tasks.words import WordsTask
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.dictionary import Dictionary
@@ -33,19 +32,18 @@ LOG = logging.getLogger("weft")
 
 
 @registries.tasks.register("intent_slots")
-class IntentSlots(ColumnsTask):
+class IntentSlots(WordsTask):
     """Gives a text an intent (the ingredient ``labels``) and slots (the ingredient ``slots``).
 
-    The module is called as ``module(words, lengths)``, with ``characters=`` and ``dictionary=``
-    where the recipe has such, and gives scores of intents, :math:`(B,I)`, and of the tags of words,
-    :math:`(B,T,L)`. Where it has a conditional random field as its attribute ``crf``, loss and
-    answers are of whole sequences of tags.
+    The module gives scores of intents, :math:`(B,I)`, and of the tags of words, :math:`(B,T,L)`.
+    Where it has a conditional random field as its attribute ``crf``, loss and answers are of whole
+    sequences of tags.
 
     The loss of a text is the negative log probability of its frame: that of its intent and those of
     all its tags.
     """
 
-    class Config(ColumnsTask.Config):
+    class Config(WordsTask.Config):
         """Settings of the task."""
 
         column: str = "text"
@@ -93,11 +91,6 @@ class IntentSlots(ColumnsTask):
             dictionary=dictionary,
         )
 
-    @property
-    def crf(self) -> LinearChainCrf | None:
-        """The module's random field; a module of the recipe's own need not have the attribute."""
-        return getattr(self.module, "crf", None)
-
     @override
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         batches = super()._encoded(data, train=train, seed=seed)
@@ -119,8 +112,7 @@ class IntentSlots(ColumnsTask):
     @override
     def scores(self, batch: ColumnBatch) -> tuple[Tensor, Tensor]:
         """Scores of intents :math:`(B,I)` and of tags :math:`(B,T,L)`."""
-        beside = {role: batch[role] for role in self.text.inputs if role != "words"}
-        intents, tags = self.module(batch["words"], batch.lengths["words"], **beside)
+        intents, tags = self.called(batch)
         return intents.float(), tags.float()
 
     @override
@@ -199,10 +191,7 @@ class IntentSlots(ColumnsTask):
     def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
         """Rows with the words of a ready batch, and its frames where it has such."""
         lengths, text = batch.lengths["words"].tolist(), self.text
-        decoder = text.inputs["words"].fitted["tokenizer"].create_decoder()
-        ids = batch["words"].cpu().numpy()
-        words = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
-        rows: list[dict[str, Any]] = [{text.column: found} for found in words]
+        rows: list[dict[str, Any]] = [{text.column: found} for found in self.words_of(batch)]
         if "label" in batch and "slots" in batch:
             both = zip(batch["label"].tolist(), batch["slots"].tolist(), strict=True)
             for row, n, (label, tags) in zip(rows, lengths, both, strict=True):

@@ -19,9 +19,9 @@ from weft.metrics.streaming import Accuracy, Mean
 from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import CrossEntropyLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
-from weft.tasks.columns import ColumnsTask
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Outputs, Row
+from weft.tasks.words import WordsTask
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.dictionary import Dictionary
@@ -37,15 +37,14 @@ LOG = logging.getLogger("weft")
 
 
 @registries.tasks.register("word_tagging")
-class WordTagging(ColumnsTask):
+class WordTagging(WordsTask):
     """Gives each word of a text a label: parts of speech, names, fields.
 
-    The module is called as ``module(words, lengths)``, with ``characters=`` and ``dictionary=``
-    where the recipe has such, and gives scores, :math:`(B,T,L)`. Where it has a conditional random
-    field as its attribute ``crf``, loss and answers are of whole sequences.
+    The module gives scores, :math:`(B,T,L)`. Where it has a conditional random field as its
+    attribute ``crf``, loss and answers are of whole sequences.
     """
 
-    class Config(ColumnsTask.Config):
+    class Config(WordsTask.Config):
         """Settings of the task."""
 
         column: str = "words"
@@ -97,11 +96,6 @@ class WordTagging(ColumnsTask):
             self.crf.keep_to(None if self.scheme == "io" else self.scheme)
         self.criterion = _criterion(config.loss, labels, self.crf)
 
-    @property
-    def crf(self) -> LinearChainCrf | None:
-        """The module's random field; a module of the recipe's own need not have the attribute."""
-        return getattr(self.module, "crf", None)
-
     @override
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         batches = super()._encoded(data, train=train, seed=seed)
@@ -135,8 +129,7 @@ class WordTagging(ColumnsTask):
     @override
     def scores(self, batch: ColumnBatch) -> Tensor:
         """Unnormalized scores of each word's labels. *Shape:* :math:`(B,T,L)`."""
-        beside = {role: batch[role] for role in self.text.inputs if role != "words"}
-        out: Tensor = self.module(batch["words"], batch.lengths["words"], **beside)
+        out: Tensor = self.called(batch)
         return out
 
     @override
@@ -241,10 +234,7 @@ class WordTagging(ColumnsTask):
     def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
         """Rows with the words of a ready batch, and its labels where it has such."""
         lengths, names = batch.lengths["words"].tolist(), self.text.tags.labels.names
-        decoder = self.text.inputs["words"].fitted["tokenizer"].create_decoder()
-        ids = batch["words"].cpu().numpy()
-        words = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
-        rows: list[dict[str, Any]] = [{self.config.column: text} for text in words]
+        rows: list[dict[str, Any]] = [{self.config.column: text} for text in self.words_of(batch)]
         if "tags" in batch:
             for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
                 # A list: what divides the labels of a text is the recipe's to say.

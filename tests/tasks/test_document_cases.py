@@ -143,20 +143,6 @@ def test_a_run_begins_with_the_vectors_of_a_file_and_is_loaded_without_it(tiny, 
     assert found == pytest.approx([0.17873, -0.10689, 0.069695, -0.20678, 0.037157])
 
 
-@pytest.mark.parametrize("name", ["averaging", "bilstm", "docnn", "transformer"])
-def test_every_experiment_has_a_tiny_variant_that_runs(name, tiny, tmp_path):
-    words = documents(tiny, valid="test_data_tiny.tsv")
-    run = weft.train(f"classification/{name}/local", words, run_dir=tmp_path / "run")
-    assert run.result["steps"] == 20
-    assert weft.load(run.folder)("set an alarm").label
-
-
-def test_the_tiny_variant_of_regression_runs(tiny, tmp_path):
-    words = documents(tiny, "sts_tiny.tsv", columns="train_data.columns={text: 7, score: 9}")
-    run = weft.train("regression/docnn/local", words, run_dir=tmp_path / "run")
-    assert run.result["steps"] == 20
-
-
 def test_the_example_trains_on_real_messages(shared_data, tmp_path):
     example = Path(__file__).parents[2] / "examples" / "sms_spam.py"
     data = shared_data / "sms-spam"

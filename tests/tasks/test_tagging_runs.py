@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 import weft
-from weft.config import registries
 from weft.errors import DataError
 
 SENTENCES = [
@@ -15,7 +14,6 @@ SENTENCES = [
     ("Nobody met Ann in Rome .", "O O B-per O B-loc O"),
     ("Bob fell in Rome .", "B-per O O B-loc O"),
 ]
-SMALL = [name for name in registries.experiments.names() if name.startswith("tagging/")]
 
 
 @pytest.fixture
@@ -40,21 +38,6 @@ def settings(folder, *more):
         "trainer.evaluate_every=100 steps",
         *more,
     ]
-
-
-@pytest.mark.parametrize("name", [name for name in SMALL if name.endswith("/local")])
-def test_the_small_form_of_every_experiment_trains_and_answers(name, files):
-    run = weft.train(name, settings(files, "trainer.max_steps=2"), run_dir=files / "run")
-    predictor = weft.load(run.folder)
-    answer = predictor("Ann fell")
-    assert answer.words == ("Ann", "fell")
-    assert set(answer.tags) <= {"B-per", "I-per", "B-loc", "O"}
-
-
-def test_every_experiment_has_a_small_form():
-    full = {name for name in SMALL if not name.endswith("/local")}
-    assert full == {"tagging/bilstm", "tagging/bilstm-crf", "tagging/ner", "tagging/transformer"}
-    assert {f"{name}/local" for name in full} == set(SMALL) - full
 
 
 def test_a_run_is_loaded_and_answers_by_label_name_without_its_files(files):

@@ -87,6 +87,7 @@ def test_a_run_is_loaded_and_answers_without_its_files(files):
     row = rows[1]
     assert (row["start"], row["end"], row["answers"]) == (32, 44, '["on the Seine"]')
     assert row["no_answer"] < 0.5 < row["score"]
+    assert "seine" not in (run.folder / "config.yaml").read_text()  # words would fill it
     shutil.rmtree(files / "run" / "predictions")
     for name in ("train", "dev"):
         (files / f"{name}.json").unlink()

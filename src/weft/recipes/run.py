@@ -225,7 +225,7 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         seed_everything(fold(seed_of(plan), "weights"))
         cells = _settle(session, plan, folder)
         trainer = session.get("trainer")
-        built = {k: v for k, v in session.built.items() if v != plan.settings.get(k)}
+        built = _sizes(session, plan)
         compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
         if session.has("task"):
             compare_text(folder, session.get("task").text)
@@ -252,6 +252,21 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
             result["exports"] = export_trained(folder.path, exports, session)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def _sizes(session: Session, plan: Plan) -> dict[str, Any]:
+    """What was built otherwise than it was set, without what the text path holds.
+
+    That is saved with every checkpoint and compared byte by byte; as settings, the words of a
+    vocabulary would be more than a file of settings may have.
+    """
+    text = getattr(session.get("task"), "text", None) if session.has("task") else None
+    held = getattr(text, "ingredients", {})
+    return {
+        name: config
+        for name, config in session.built.items()
+        if config != plan.settings.get(name) and name not in held
+    }
 
 
 def _settle(session: Session, plan: Plan, folder: RunFolder) -> int | None:

@@ -96,6 +96,24 @@ def test_phrases_tell_of_words_that_training_never_saw(experiment, train, tmp_pa
         assert RIGHT[experiment](answer, kind, phrase), (phrase, answer)
 
 
+def test_how_many_words_are_known_is_said(train, tmp_path, caplog):
+    words = ["dictionary.type=phrases", f"dictionary.path={tmp_path / 'names.tsv'}"]
+    with caplog.at_level("INFO", logger="weft"):
+        train("classification/bilstm", *words, "trainer.max_steps=1")
+        train(
+            "classification/bilstm",
+            *words,
+            "trainer.max_steps=1",
+            folder="none",
+            line=lambda k, p: f"{k}\tx",
+        )
+    said = [record for record in caplog.records if "dictionary knows" in record.message]
+    assert [(record.levelname, record.message) for record in said] == [
+        ("INFO", "The dictionary knows 60 of 180 words of the training data."),
+        ("WARNING", "The dictionary knows 0 of 40 words of the training data."),
+    ]
+
+
 def test_without_them_it_is_a_guess(train):
     run = train("classification/bilstm")
     assert run.result["best"]["accuracy"] < 1

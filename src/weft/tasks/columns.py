@@ -27,6 +27,7 @@ from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.text.columns.column import Column
+from weft.text.columns.dictionary import DictionaryColumn
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import Encoded, TextPath
 from weft.text.word_vectors import read_word_vectors
@@ -138,6 +139,8 @@ class ColumnsTask(Task):
         rows, batching = rows_of(data, train=train)
         encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
         details = dict[str, str]()
+        if train:
+            self._say_known(encoded)
         kept: NDArray[np.int64] | None = None
         if len(over := encoded.over_length):
             details["over_length"] = self._over_length(over, len(rows))
@@ -147,6 +150,16 @@ class ColumnsTask(Task):
                 encoded = self.text.cut(encoded)
         batches = self._epochs(encoded, batching, seed=seed, rows=kept)
         return RowBatches(batches, rows, details=details)
+
+    def _say_known(self, encoded: Encoded) -> None:
+        """Says how many words a dictionary knows: a file of other words would be of no effect."""
+        column = self.text.inputs.get("dictionary")
+        if not isinstance(column, DictionaryColumn):
+            return
+        known, words = column.known(encoded["dictionary"]), encoded[column.text].lengths.sum()
+        note = f"The dictionary knows {known:,} of {words:,} words of the training data."
+        self.notes.append(note)
+        LOG.log(logging.INFO if known else logging.WARNING, note)
 
     def _over_length(self, over: NDArray[np.int64], count: int) -> str:
         """Says what becomes of the rows that are too long, or refuses them."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
@@ -65,9 +66,8 @@ class DictionaryColumn(Column):
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
         """Refuses what is known of a word behind the last one of its row."""
         own = next(role for role, column in kinds.items() if column is self)
-        found, words = encoded[own], encoded[self.text].lengths
-        rows = np.repeat(np.arange(len(found)), found.lengths // self.width)
-        places = found.values[:: self.width]
+        words = encoded[self.text].lengths
+        rows, places = self._places(encoded[own])
         behind = np.flatnonzero(places >= words[rows])
         if len(behind):
             row, place = int(rows[behind[0]]), int(places[behind[0]])
@@ -75,6 +75,22 @@ class DictionaryColumn(Column):
                 f"Row {row}, column '{self.name}': has kinds of the word at {place} (from 0), but "
                 f"the text in '{kinds[self.text].name}' has {words[row]} words."
             )
+
+    def known(self, encoded: Ragged) -> int:
+        """Of how many words something is known.
+
+        Example:
+            >>> column = PhrasesColumn(Phrases([("city", "ur"), ("river", "ur"), ("city", "rome")]))
+            >>> column.known(column.encode(["Ur and Rome", "up", "Ur"]))
+            3
+        """
+        rows, places = self._places(encoded)
+        return len({*zip(rows.tolist(), places.tolist(), strict=True)})
+
+    def _places(self, encoded: Ragged) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The row and the word of each finding."""
+        rows = np.repeat(np.arange(len(encoded)), encoded.lengths // self.width)
+        return rows, encoded.values[:: self.width]
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:

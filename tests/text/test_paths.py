@@ -8,10 +8,11 @@ import unicodedata
 import numpy as np
 import pytest
 
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 from weft.text import MultilingualTokenizer, Seq2SeqText, load_text_path
 from weft.text.description import SavedTextError
 from weft.text.paths import text_paths
+from weft.text.words import WordTokenizer
 
 ROWS = [
     {"source": "The cat sleeps on the mat.", "target": "Le chat dort sur le tapis."},
@@ -158,3 +159,13 @@ def test_real_sentences_there_and_back(shared_data, tmp_path):
     sample = np.arange(0, len(rows), 70)
     batch = (encoded[name].padded(sample, pad=0) for name in encoded)
     assert path.roundtrip(*batch) == []
+
+
+def test_a_tokenizer_without_marks_cannot_write_texts():
+    with pytest.raises(UserError) as caught:
+        Seq2SeqText(WordTokenizer.Config(words=("go",)).build())
+    assert str(caught.value) == (
+        "Generated text needs marks of its beginning and end, but the tokenizer, a WordTokenizer, "
+        "has none. Set tokenizer.marks=true."
+    )
+    Seq2SeqText(WordTokenizer.Config(words=("go",), marks=True).build())

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from weft.config.registry import Registry, UnknownNameError
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 from weft.text.description import SavedTextError, read_description, settings_of, write_description
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Mode, Tokenizer, encode_column, id_type, load_tokenizer
@@ -174,6 +174,10 @@ class Seq2SeqText(TextPath):
         target_lang: Language of the targets; None is the tokenizer's default.
         max_source_length: Most ids of a source, marks included; None is no limit.
         max_target_length: Most ids of a target, marks included; None is no limit.
+
+    Raises:
+        UserError: The tokenizer has no marks of a text's beginning and end.
+        DataError: A limit leaves no room for a token.
     """
 
     kind = "seq2seq"
@@ -192,6 +196,11 @@ class Seq2SeqText(TextPath):
         self.tokenizer = tokenizer
         self.source_lang, self.target_lang = source_lang, target_lang
         self.limits = {"source": max_source_length, "target": max_target_length}
+        if tokenizer.vocab_info.eos_idx < 0 or not self.target_prefix:
+            raise UserError(
+                f"Generated text needs marks of its beginning and end, but the tokenizer, a "
+                f"{type(tokenizer).__name__}, has none. Set tokenizer.marks=true."
+            )
         for side, limit in self.limits.items():
             least = 3 + len(self.target_prefix)
             if limit is not None and limit < least:

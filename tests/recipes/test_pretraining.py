@@ -12,6 +12,7 @@ import weft
 from weft.errors import CheckpointError, UserError
 from weft.inference.checkpoints import use_checkpoint
 from weft.recipes import run_tokenizer
+from weft.recipes.check import check
 from weft.recipes.run import train
 from weft.recipes.run_tokenizer import RunTokenizer
 from weft.tasks.masked_language_model import MaskedLanguageModeling
@@ -245,6 +246,19 @@ def test_a_run_fills_masks_in_without_its_files(tmp_path, monkeypatch):
     answer = fill("the cat and [MASK]")
     assert answer.text == f"the cat and {answer.masks[0][0].text}"
     assert len(answer.masks[0]) == 5
+
+
+def test_it_is_checked_with_a_word_masked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    lines: list[str] = []
+    assert check(LOCAL, TEXT, say=lines.append).problems == []
+    (line,) = [line for line in lines if line.startswith("predict: ")]
+    given, answer = re.fullmatch(r"predict: '(.*)' -> '?(.*?)'? \(.* s\)", line).groups()
+    assert given.endswith(" [MASK]")
+    assert answer.startswith(given.removesuffix("[MASK]"))
+    text = (tmp_path / "text.txt").read_text()
+    assert f"\n{given.removesuffix(' [MASK]')} " in f"\n{text}"
 
 
 def test_real_text(shared_data, tmp_path, monkeypatch):

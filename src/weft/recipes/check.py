@@ -347,7 +347,7 @@ class _Steps:
     def predict(self) -> str:
         """From a row's text to an answer."""
         example = self.few.examples(self.few.batches[0])[0]
-        row = {name: str(example[name]) for name in self.task.text.input_columns}
+        row = {name: str(value) for name, value in self.task.asked(example).items()}
         answer = str(Predictor(self.task)(row))
         return f"{_short(next(iter(row.values())))} -> {_short(answer)}"
 

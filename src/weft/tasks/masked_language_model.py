@@ -214,6 +214,11 @@ class MaskedLanguageModeling(Task):
                 )
 
     @override
+    def asked(self, row: Row) -> Row:
+        """The row's text with a mask in place of its last word."""
+        return {self.config.column: " ".join([*row[self.config.column].split()[:-1], MASK])}
+
+    @override
     def check(self, row: Row) -> None:
         """Refuses a text that is none, has no mask, or is longer than the model reads."""
         self._check_lengths(self.text.masked([row[self.config.column]]))

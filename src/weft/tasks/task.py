@@ -147,6 +147,10 @@ class Task(Component):
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         """Typed answers to rows without targets, in order."""
 
+    def asked(self, row: Row) -> Row:
+        """What a row of training data is as a row to predict: by default its input columns."""
+        return {name: row[name] for name in self.text.input_columns}
+
     def check(self, row: Row) -> None:
         """Refuses a row that cannot be answered, with a DataError that says why."""
         return

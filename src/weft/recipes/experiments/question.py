@@ -48,7 +48,7 @@ def question(
     model: Reader.Config,
     *,
     lr: float = 2e-3,
-    max_steps: int = 2500,
+    max_steps: int = 2000,
     warmup: int = 100,
     **ingredients: Any,
 ) -> Recipe:
@@ -91,7 +91,7 @@ def local(doc: str, model: Reader.Config, **ingredients: Any) -> Recipe:
 @register_experiment("question/drqa")
 def question_drqa() -> Recipe:
     """The document reader of DrQA (Chen et al. 2017), with characters."""
-    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=96)
+    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
     model = DrqaReader.Config(encoder=encoder, question_encoder=encoder)
     return question("Train DrQA's reader to find answers in texts.", model, **spelled())
 

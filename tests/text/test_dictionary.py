@@ -86,6 +86,12 @@ def test_a_phrase_without_a_word_or_a_kind_is_refused(pair):
         Phrases([("city", "Ur"), pair])
 
 
+def test_a_phrase_as_long_as_a_text_is_refused():
+    assert Phrases([("a", "so " * 100)]).known
+    with pytest.raises(UserError, match=r"at most 100 words, but one has 101: 'so so"):
+        Phrases([("a", "so " * 101)])
+
+
 def test_phrases_of_a_file(tmp_path):
     path = tmp_path / "names.tsv"
     path.write_bytes(b"\xef\xbb\xbfcity\tNew York\r\n\r\nriver\tPo")

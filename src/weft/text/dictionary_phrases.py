@@ -15,6 +15,9 @@ from weft.text.words_in import words_in
 
 __all__ = ["Phrases", "PhrasesOfFile", "read_phrases"]
 
+MOST_WORDS = 100
+"""Of a phrase: each word of a text is looked up with as many behind it."""
+
 
 class Phrases(Dictionary):
     """Phrases of words, each of one kind or several.
@@ -28,7 +31,7 @@ class Phrases(Dictionary):
         lowercase: Whether case does not matter.
 
     Raises:
-        UserError: There is no phrase, or one has no word or no kind.
+        UserError: There is no phrase, or one has no word, too many words, or no kind.
 
     Example:
         >>> phrases = Phrases([("city", "New York"), ("paper", "new york times"), ("city", "Ur")])
@@ -50,6 +53,11 @@ class Phrases(Dictionary):
                 raise UserError(
                     "A phrase must have a kind, without tab or line end, and a word at least, but "
                     f"one is {phrase!r:.80} of the kind {kind!r:.80}."
+                )
+            if len(words) > MOST_WORDS:
+                raise UserError(
+                    f"A phrase must have at most {MOST_WORDS} words, but one has {len(words)}: "
+                    f"{phrase!r:.80}."
                 )
             known.setdefault(" ".join(words), {})[kind] = None
             longest = self._longest.get(words[0], 0)

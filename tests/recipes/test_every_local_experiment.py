@@ -1,95 +1,20 @@
 """Every experiment in its tiny variant: rows where it looks for them, one command, an answer."""
 
-import json
-import random
-from pathlib import Path
-from string import ascii_lowercase
-
 import pytest
 
 import weft
+from tests.recipes.local_data import write_data
 from weft.config import registries
 from weft.recipes.planning import plan_recipe
 
 NAMES = registries.experiments.names()
 LOCAL = [name for name in NAMES if name.endswith("/local")]
-ROWS = 8
-
-TEXTS = ["wake me at seven", "play the old song", "wake us at nine", "play it again now"]
-TREE = "[IN:WAKE wake me [SL:TIME at seven ] ]"
-CELLS = {
-    "label": ["alarm", "music"],
-    "slots": ["O O B-time I-time", "O O O O"],
-    "text": TEXTS,
-    "text1": TEXTS,
-    "text2": TEXTS[1:],
-    "query": TEXTS,
-    "positive": TEXTS[1:],
-    "negative": TEXTS[2:],
-    "score": ["0.5", "3", "-1"],
-    "source": TEXTS,
-    "target": ["réveille-moi à sept heures", "joue la vieille chanson"],
-}
-WORDS = [("Ann", "B-per"), ("met", "O"), ("Bob", "B-per"), ("Ray", "I-per"), (".", "O")]
-
-
-def a_row(columns, number):
-    return [CELLS[name][number % len(CELLS[name])] for name in columns]
-
-
-def a_table(columns):
-    if isinstance(columns, dict):  # of TOP: raw text, tokens, tree
-        return "".join(f"{text}\t{text}\t{TREE}\n" for text in TEXTS * 2)
-    rows = [a_row(columns, number) for number in range(ROWS)]
-    return "".join("\t".join(row) + "\n" for row in rows)
-
-
-def a_squad():
-    context = "Rollo led the Normans."
-    questions = [
-        {"id": str(n), "question": "Who led?", "answers": [{"text": "Rollo", "answer_start": 0}]}
-        for n in range(ROWS)
-    ]
-    return json.dumps({"data": [{"paragraphs": [{"context": context, "qas": questions}]}]})
-
-
-def summaries():
-    """Texts of so many words that a vocabulary has the pieces that it is to have."""
-    draw = random.Random(0)
-    words = ["".join(draw.choices(ascii_lowercase, k=6)) for _ in range(50 * ROWS)]
-    rows = [" ".join(words[n::ROWS]) for n in range(ROWS)]
-    return "".join(f"{json.dumps({'source': row, 'target': [row[:13]]})}\n" for row in rows)
-
-
-def content(path, columns):
-    """A file as an experiment's settings want it."""
-    match path.suffix:
-        case ".txt":
-            return "".join(f"{text}\n" for text in TEXTS * 20)
-        case ".conll":
-            return "\n".join("".join(f"{w}\t{t}\n" for w, t in WORDS) for _ in range(ROWS))
-        case ".json":
-            return a_squad()
-        case ".jsonl":
-            return summaries()
-    return a_table(columns)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def write_data(name):
-    """Writes the files that an experiment names by default; gives its settings."""
-    settings = plan_recipe(name, targets=["trainer"]).plan.settings
-    for data in ("train_data", "valid_data"):
-        if "path" in settings[data]:
-            path = Path(settings[data]["path"])
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content(path, settings[data].get("columns")), encoding="utf-8")
-    return settings
 
 
 @pytest.mark.parametrize("name", [name for name in LOCAL if name != "translation/demo/local"])

@@ -7,7 +7,6 @@ answers of scores. Batches, evaluation, prediction and what is refused come from
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +21,6 @@ from weft.data.columns import ColumnBatch, collate_columns
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.words import WordEmbedding
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
@@ -30,8 +28,6 @@ from weft.text.columns.column import Column
 from weft.text.columns.dictionary import DictionaryColumn
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import Encoded, TextPath
-from weft.text.word_vectors import read_word_vectors
-from weft.text.words import WordTokenizer
 
 __all__ = ["ColumnsTask"]
 
@@ -61,25 +57,6 @@ class ColumnsTask(Task):
     def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
         self.config, self.module = config, module
         self.notes: list[str] = []
-
-    @override
-    def initialize(self) -> list[str]:
-        """Reads the files of word vectors that the module's embeddings name."""
-        layers = [m for m in self.module.modules() if isinstance(m, WordEmbedding)]
-        return [self._begin(layer, path) for layer in layers if (path := layer.config.vectors)]
-
-    def _begin(self, layer: WordEmbedding, path: Path) -> str:
-        """Gives a layer the vectors of a file; says how many words have one."""
-        tokenizer = self.text.ingredients.get("tokenizer")
-        if not isinstance(tokenizer, WordTokenizer):
-            raise UserError(
-                f"The vectors of {path} are of words, but the tokenizer has other tokens. Use "
-                "tokenizer.type=fitted_words, or leave out embedding.vectors."
-            )
-        words, lowercase = tokenizer.numbers, tokenizer.config.lowercase
-        found = read_word_vectors(path, words, layer.config.dim, lowercase=lowercase)
-        layer.begin(torch.from_numpy(found.ids), torch.from_numpy(found.vectors))
-        return f"Word vectors of {path}: {found.coverage}."
 
     @override
     def use_text(self, text: TextPath) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from weft.config.component import Component
 from weft.errors import CheckpointError, UserError
 from weft.metrics.metric import Metric
+from weft.tasks.word_vectors import begin_with_vectors
 from weft.text.paths import TextPath
 
 __all__ = ["Batches", "Loss", "Outputs", "Row", "Task"]
@@ -94,8 +95,11 @@ class Task(Component):
         return
 
     def initialize(self) -> list[str]:
-        """Called once, on a fresh start only; returns lines that say what it did."""
-        return []
+        """Called once, on a fresh start only; returns lines that say what it did.
+
+        Files of word vectors that embeddings of the module name are read.
+        """
+        return begin_with_vectors(self.module, self.text)
 
     @abstractmethod
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:

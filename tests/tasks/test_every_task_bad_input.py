@@ -238,7 +238,9 @@ def measured(task, rows):
 
 
 def test_the_suite_has_every_task():
-    assert {*CASES} == {*registries.tasks.names()}
+    known = registries.tasks
+    shipped = {name for name in known.names() if known.get(name).__module__.startswith("weft.")}
+    assert {*CASES} == shipped
 
 
 def test_good_rows_count_all(case, make):

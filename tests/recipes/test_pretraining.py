@@ -16,6 +16,7 @@ from weft.recipes.check import check
 from weft.recipes.run import train
 from weft.recipes.run_tokenizer import RunTokenizer
 from weft.tasks.masked_language_model import MaskedLanguageModeling
+from weft.training.initial import Initial
 
 TOPICS = {
     topic: words.split()
@@ -126,6 +127,22 @@ def test_what_was_read_without_labels_helps_where_labels_are_few(name, pretraine
     assert after.result["best"][metric] > 0.85
     (said,) = [line for line in log_of(after) if "Initialized from" in line]
     assert re.search(r": 1\d of \d\d tensors\.$", said)
+
+
+def test_a_reader_of_questions_begins_with_it(pretrained, tmp_path):
+    answers = [{"text": "dog", "answer_start": 4}]
+    asked = [{"id": str(i), "question": "cat horse", "answers": answers} for i in range(4)]
+    squad = {"data": [{"paragraphs": [{"context": "cow dog fox", "qas": asked}]}]}
+    (tmp_path / "squad.json").write_text(json.dumps(squad))
+    words = [f"{part}_data.path={tmp_path / 'squad.json'}" for part in ("train", "valid")]
+    words += [*MODEL, "model.encoder.num_layers=1", "model.encoder.ffn_dim=32"]
+    words += ["model.encoder.num_heads=2", "model.encoder.positions=rotary"]
+    words += ["tokenizer.type=of_run", f"tokenizer.path={pretrained / 'pre'}"]
+    task = weft.create_task("question/transformer/local", words)
+    (first, *others) = Initial(str(pretrained / "pre"), {}, task=task).load()
+    shared = [n for n in task.module.state_dict() if n.startswith(("embedding.", "encoder."))]
+    assert f": {len(shared)} of " in first
+    assert not any("shape" in line or "another name" in line for line in others)
 
 
 def test_a_pooler_that_was_not_trained_is_said_in_a_line(pretrained, tmp_path):

@@ -13,8 +13,8 @@ from weft.config import Component, registries
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batched, MaxTokens
-from weft.data.formats.json_lines import json_lines_format, pick_row
-from weft.data.formats.row_format import Row, RowFormat
+from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
+from weft.data.formats.row_format import Row
 from weft.data.rows import Rows
 from weft.errors import DataError, MissingExtraError, UserError
 
@@ -35,7 +35,7 @@ class DatasetRows(Sequence[dict[str, str]]):
     """
 
     def __init__(
-        self, dataset: Any, layout: RowFormat, numbers: NDArray[np.int64], *, num_bytes: int
+        self, dataset: Any, layout: JsonLinesFormat, numbers: NDArray[np.int64], *, num_bytes: int
     ) -> None:
         self._dataset, self._layout, self._numbers = dataset, layout, numbers
         self.num_bytes = num_bytes
@@ -210,7 +210,7 @@ def _loaded(config: "HuggingFacePairs.Config") -> Any:
     return found[config.split] if splits else found
 
 
-def _check_columns(dataset: Any, layout: RowFormat, name: str) -> None:
+def _check_columns(dataset: Any, layout: JsonLinesFormat, name: str) -> None:
     known = list(dataset.column_names)
     for key in map(str, layout.columns.values()):
         if key not in known and key.split(".")[0] not in known:
@@ -230,7 +230,7 @@ def _objects(dataset: Any, numbers: NDArray[np.int64]) -> Iterator[dict[str, Any
             yield dict(zip(found, values, strict=True))
 
 
-def _checked(found: dict[str, Any], layout: RowFormat) -> Row:
+def _checked(found: dict[str, Any], layout: JsonLinesFormat) -> Row:
     row = pick_row(found, layout)
     if isinstance(row, str):
         raise DataError(f"A row of the data set was changed since it was read: {row}.")

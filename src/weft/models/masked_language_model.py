@@ -12,6 +12,7 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.linear import Linear, linear
 from weft.models.layers.words import WordEmbedding
 from weft.models.vocabulary import HasVocabInfo
 
@@ -63,7 +64,7 @@ class MaskedLanguageModel(Component, nn.Module):
         )
         self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
         self.mask = nn.Parameter(nn.init.normal_(torch.empty(dim), std=dim**-0.5))
-        self.transform = nn.Linear(self.encoder.out_dim, dim)
+        self.transform = Linear(self.encoder.out_dim, dim)
         self.norm = nn.LayerNorm(dim)
         self.output_weight = self.embedding.tokens.weight
         if not config.tie:
@@ -95,7 +96,7 @@ class MaskedLanguageModel(Component, nn.Module):
 
     def project(self, states: Tensor) -> Tensor:
         """Logits of states. *Shape:* :math:`(*,H)` to :math:`(*,V)`."""
-        return F.linear(self.head(states), self.output_weight, self.output_bias)
+        return linear(self.head(states), self.output_weight, self.output_bias)
 
     @override
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:

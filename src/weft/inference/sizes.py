@@ -7,6 +7,7 @@ it grows.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
     register_module_parameter_registration_hook,
 )
+from torch.overrides import TorchFunctionMode
+from typing_extensions import override
 
 from weft.errors import CheckpointError
 
@@ -25,6 +28,9 @@ BUFFERS = 1 << 23
 """Numbers in buffers that are not saved (positions), beyond four times the checkpoint's bytes."""
 HEADER = 16 << 20
 """Bytes of a file of weights that are no weights."""
+
+DRAWS = frozenset({nn.init.normal_, nn.init.trunc_normal_, Tensor.normal_})
+"""What torch's compiler is imported for where there is no memory; it takes a second."""
 
 
 class Budget:
@@ -86,7 +92,21 @@ def shape_of(build: Callable[[], nn.Module], budget: Budget) -> nn.Module | None
         CheckpointError: It is larger than its checkpoint.
     """
     try:
-        with budget.watching(), torch.device("meta"):
+        with budget.watching(), torch.device("meta"), _Undrawn():
             return build()
     except (NotImplementedError, RuntimeError):
         return None  # a package's own module that reads numbers while it is built
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves numbers undrawn that have no memory."""
+
+    @override
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        given = kwargs or {}
+        x = args[0] if args else given.get("tensor")  # nn.init gives it by its name
+        if func in DRAWS and isinstance(x, Tensor) and x.is_meta:
+            return x
+        return func(*args, **given)

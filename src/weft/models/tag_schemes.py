@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,18 +49,17 @@ def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tenso
         >>> allowed[0].tolist()  # a span does not begin in its middle
         [True, True, False, True, True]
     """
-    size = len(names)
     if scheme is None:
-        return torch.ones(size + 2, size + 2, dtype=torch.bool)
-    marks = [*map(_mark, names), OUTSIDE, OUTSIDE]  # a sentence has nothing before and behind it
-    kinds = [*(name.partition("-")[2] for name in names), "", ""]
-    numbers: dict[str, int] = {}
-    kind = torch.tensor([numbers.setdefault(name, len(numbers)) for name in kinds])
-    opened = torch.tensor([mark in ("B", "I") for mark in marks])[:, None]
-    goes_on = torch.tensor([mark in ("I", "L") for mark in marks])
-    within = opened & (kind[:, None] == kind)
+        return torch.ones(len(names) + 2, len(names) + 2, dtype=torch.bool)
+    # A sentence has nothing before and behind it. Numpy, for where a module is built without memory
+    # torch would import its compiler for these operations.
+    marks = np.array([*map(_mark, names), OUTSIDE, OUTSIDE])
+    kinds = np.array([*(name.partition("-")[2] for name in names), "", ""])
+    opened = np.isin(marks, ["B", "I"])[:, None]
+    within = opened & (kinds[:, None] == kinds)
     # In bilou a span that was opened is closed by L, so nothing else comes behind it.
-    return torch.where(goes_on, within, ~opened if scheme == "bilou" else True)
+    others = ~opened if scheme == "bilou" else np.ones_like(opened)
+    return torch.tensor(np.where(np.isin(marks, ["I", "L"]), within, others).tolist())
 
 
 def _mark(name: str) -> str | None:

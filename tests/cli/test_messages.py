@@ -83,7 +83,7 @@ WRONG = {
     "help translation/tatoba": (
         "error: command line: no recipe is called 'translation/tatoba'. Did you mean "
         "'translation/tatoeba'? Wanted a script.py, a file.yaml, or an experiment: "
-        f"{', '.join(registries.experiments.names())}.\n"
+        f"weft list experiments has all {len(registries.experiments.names())}.\n"
     ),
     "help broken.py": "error: broken.py:1:5: not Python: invalid syntax.\n",
     "check doc.py": (
@@ -108,7 +108,7 @@ WRONG = {
         "error: 1 problem in the recipe; nothing was run.\n"
         "  no 'module' is specified. Define module in the recipe.\n"
     ),
-    "train run": (
+    "train run lr=1e-3": (
         "error: run/config.yaml:1:9: this run was made by the script run/recipe.py, and code that "
         "a run folder names is not executed. If you trust it, add --allow-code "
         "(allow_code=True), or name the script yourself.\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 from weft.recipes.check import check
 
 ROWS = [("ham", "see you, at home"), ("spam", "win cash now")] * 4
@@ -62,6 +62,18 @@ def test_a_header_that_was_not_said_is_no_row_to_learn(files):
         "train.csv:1: wanted a row, found the names of the columns, 'label', 'text'. If that is a "
         "header: train_data.header=true"
     )
+
+
+def test_all_files_that_are_missing_are_named(files):
+    with pytest.raises(DataError) as caught:
+        weft.train(LOCAL)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("train_data: path: there is no file data/train.tsv (the working folder")
+    assert second.startswith("valid_data: path: there is no file data/dev.tsv (the working folder")
+    with pytest.raises(UserError, match=r"^path: there is no file data/dev\.tsv") as caught:
+        weft.train(LOCAL, ["train_data.path=train.csv", "train_data.header=true"])
+    assert caught.value.__notes__[0].startswith("in the ingredient 'valid_data' (")
+    assert not Path("runs").exists() or not any(Path("runs").rglob("run.json"))
 
 
 def test_an_unknown_label_is_said_to_be_of_its_data(files):

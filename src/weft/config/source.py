@@ -19,6 +19,8 @@ __all__ = ["Source", "open_recipe", "read_settings"]
 
 _SUFFIXES = (".yaml", ".yml")
 _OUTER = ("recipe", "settings", "built")
+_SHOWN = 12
+"""Experiments that an error lists; more are for ``weft list experiments``."""
 _SAVED_OUTER = (*_OUTER, "swaps")
 """At the top of a file that a run wrote; a person types a swap, and writes none in a file."""
 
@@ -209,11 +211,13 @@ def _near_script(name: str) -> str:
 def _experiment(name: str, place: str) -> Table:
     known = registries.experiments.names()
     if name not in known:
-        listed = ", ".join(known) or "none"
+        listed = f"experiment: {', '.join(known) or 'none'}."
+        if len(known) > _SHOWN:
+            listed = f"experiment: weft list experiments has all {len(known)}."
         scripts = [f"{name}.py"] if Path(f"{name}.py").exists() else []
         raise UserError(
             f"{place}: no recipe is called '{name}'. {near(name, [*known, *scripts])}"
-            f"Wanted a script.py, a file.yaml, or an experiment: {listed}."
+            f"Wanted a script.py, a file.yaml, or an {listed}"
         )
     function: Any = registries.experiments.get(name)
     recipe = function()

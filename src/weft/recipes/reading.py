@@ -1,6 +1,6 @@
 """Reading the data of a recipe before anything else costs time: every row of every file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from weft.config.session import Session
 from weft.data.bad_rows import AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
 from weft.data.first_row import is_header
 from weft.data.text_pairs import TextPairs
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 
 __all__ = ["DATA", "fingerprint_of", "read_all", "read_data", "refuse_other_header"]
 
@@ -63,8 +63,7 @@ def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folde
     """
     errors: list[DataError] = []
     bad: list[BadRow] = []
-    for name in (name for name in DATA if name in order):
-        data = session.get(name)
+    for name, data in _built(session, [name for name in DATA if name in order]).items():
         try:
             read_data(name, data)
             bad += data.bad_rows if isinstance(data, AccountedRows) else ()
@@ -82,3 +81,18 @@ def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folde
     if errors:
         where = f"\nAll bad rows are in {path}." if bad else ""
         raise DataError("\n".join(str(error) for error in errors) + where)
+
+
+def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
+    """All data, by its name; where several cannot be made, as two files are missing, all of it."""
+    made, errors = {}, dict[str, UserError]()
+    for name in names:
+        try:
+            made[name] = session.get(name)
+        except UserError as error:
+            errors[name] = error
+    if len({str(error) for error in errors.values()}) > 1:
+        raise DataError("\n".join(f"{name}: {error}" for name, error in errors.items()))
+    if errors:
+        raise next(iter(errors.values()))
+    return made

@@ -157,6 +157,14 @@ def test_a_pooler_that_was_not_trained_is_said_in_a_line(pretrained, tmp_path):
     assert said.endswith("scores.1.weight, scores.1.bias.")
 
 
+def test_an_encoder_of_another_size_is_left_and_said(pretrained, tmp_path):
+    words = ("model.encoder.dim=16", "model.encoder.ffn_dim=64", "trainer.max_steps=2")
+    lines = log_of(tuned("classification/transformer", pretrained, tmp_path, *words))
+    assert "Of these, by another name: text.embedding (embedding there)." in "\n".join(lines)
+    (said,) = [line for line in lines if line.startswith("Of another shape, so left as they were")]
+    assert "text.encoder.layers.layers.0.attention.qkv.weight [96, 32] there, [48, 16] here" in said
+
+
 def test_another_vocabulary_is_refused_and_says_what_to_do(pretrained, tmp_path):
     own = ("tokenizer.type=fitted_words",)
     with pytest.raises(UserError) as caught:

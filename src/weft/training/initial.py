@@ -75,8 +75,10 @@ class Initial:
             for here, there in taken.items():
                 wanted[here].detach().copy_(found[there])
         lines = [f"Initialized from {place}: {len(taken)} of {len(wanted)} tensors."]
-        if not self.names and (elsewhere := moved_modules(wanted, found)):
-            said = [f"{here} ({there} there)" for here, there in elsewhere.items()]
+        elsewhere = {} if self.names else moved_modules(wanted, found)
+        if said := [
+            f"{here} ({elsewhere[here]} there)" for here in elsewhere if below(taken, here)
+        ]:
             lines.append(f"Of these, by another name: {_few(said)}.")
         other = [h for h, t in pairs.items() if t in found and h not in taken]
         if settings := other_settings(Path(self.source), self.task.module, taken):

@@ -15,6 +15,7 @@ from torch import nn
 
 from weft.checkpoint.store import Checkpoints
 from weft.config.key import local_modules
+from weft.config.recipe import Recipe
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import PlanError, SeveralError, UserError, WeftError, raised_at
@@ -94,7 +95,7 @@ class _EncodedOnce:
 
 
 def check(
-    recipe: str | Path,
+    recipe: str | Path | Recipe,
     words: Sequence[str] = (),
     *,
     configs: Sequence[str | Path] = (),
@@ -105,7 +106,7 @@ def check(
     """Checks a recipe: what could go wrong an hour into training goes wrong here.
 
     Args:
-        recipe: A script, an experiment, a YAML file or a run folder.
+        recipe: A script, an experiment, a YAML file, a Recipe or a run folder.
         words: Settings as on the command line.
         configs: YAML files of settings.
         allow_code: Whether code that a run folder brings may be executed.

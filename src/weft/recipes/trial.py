@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from weft.config.recipe import Recipe
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.recipes.first_batch import describe_batch
@@ -32,7 +33,7 @@ SHOWN_CELLS = 2048
 
 
 def try_ingredient(
-    recipe: str | Path,
+    recipe: str | Path | Recipe,
     name: str,
     words: Sequence[str] = (),
     *,
@@ -44,7 +45,7 @@ def try_ingredient(
     """Builds one ingredient and what it needs; data is also iterated, and measured.
 
     Args:
-        recipe: A script, an experiment or a YAML file; it need not be complete.
+        recipe: A script, an experiment, a YAML file or a Recipe; it need not be complete.
         name: The ingredient.
         words: Settings as on the command line.
         configs: YAML files of settings.

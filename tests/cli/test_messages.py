@@ -305,7 +305,17 @@ def test_a_reader_that_leaves_early_is_no_error_text(place):
     assert done.stdout.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("ending", [b"\x04", b"\x03", b"\n"], ids=["Ctrl-D", "Ctrl-C", "empty"])
+def test_an_empty_line_ends_what_is_typed(place, monkeypatch, capsys):
+    lines = iter(["un deux", " ", "never read"])
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
+    assert main(["predict", "run"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+    assert next(lines) == "never read"
+
+
+@pytest.mark.parametrize("ending", [b"\x04", b"\x03"], ids=["Ctrl-D", "Ctrl-C"])
 def test_predict_on_a_terminal_answers_each_line(place, ending):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "weft", "predict", "run"]

@@ -48,4 +48,5 @@ def processor() -> str:
 
 
 if __name__ == "__main__":
-    main(PATHS[sys.argv[1]])
+    for name in sys.argv[1:]:
+        main(PATHS[name])

@@ -45,7 +45,7 @@ def language_lstm() -> Recipe:
         tokenizer=FittedWords.Config(marks=True, lowercase=False),
         model=LstmLanguageModel.Config(),
         task=LanguageModeling.Config(block=35),
-        optimizer=Adam.Config(lr=2e-3),
+        optimizer=Adam.Config(lr=4e-3),
         lr_scheduler=Cosine.Config(warmup_steps=100),
         trainer=Trainer.Config(
             max_steps=4500,  # 1.5 times through WikiText-2: 20 minutes on two cores

@@ -354,3 +354,18 @@ def test_a_config_that_nothing_takes_is_noted(kitchen):
     ]
     assert kitchen.plan("slot=null", script=script).notes == []
     assert kitchen.plan(script=script, targets=["scorer"]).notes == []  # asked for a part alone
+
+
+def test_what_is_needed_cannot_be_switched_off(kitchen):
+    needed = (
+        "'train_data' is switched off by train_data=null, and trainer needs it. Leave that out."
+    )
+    followed = "recipe.py:42:1: valid_data is like 'train_data', which is switched off: "
+    for words, problems in (
+        (["trainer=null"], ["'trainer' is switched off by trainer=null. Leave that out."]),
+        (["train_data=null", "valid_data=null"], [needed]),
+        (["train_data=null"], [f"{followed}valid_data=null too.", needed]),
+    ):
+        with pytest.raises(PlanError) as caught:
+            kitchen.plan(*words)
+        assert [str(problem) for problem in caught.value.problems] == problems

@@ -10,7 +10,7 @@ import torch
 import weft
 from tests.recipes.local_data import write_data
 from weft.config import registries
-from weft.errors import UserError
+from weft.errors import PlanError, UserError
 from weft.recipes.changes import flat
 from weft.recipes.planning import plan_recipe
 
@@ -127,6 +127,14 @@ def test_setting_one_value_changes_no_other(name):
     for key in leaves[:: max(1, len(leaves) // 40)]:
         word = f"{key}={json.dumps(dotted[key])}"
         assert plan_recipe(name, [word], targets=["trainer"]).plan.settings == settings, word
+
+
+def test_a_setting_below_one_that_is_null_is_known_or_refused():
+    off = "model.character_cnn=null"
+    for word in ("model.character_cnn.filter=3", "model.character_cnn.filters=many"):
+        with pytest.raises(PlanError, match=r"model\.character_cnn") as caught:
+            plan_recipe("joint/bilstm", [off, word], targets=["trainer"])
+        assert len(caught.value.problems) == 1
 
 
 def test_every_row_is_evaluated_once_in_the_order_of_the_file(folder):

@@ -207,10 +207,11 @@ class _Planner:
             by = f", and {needs} it" if users else ""
             own = [user for user in users if user in self.names.table.ingredients]
             place = self.nodes[own[0]].ingredient.place if own else None
-            guess = near(
-                name, [key for key in self.names.table.ingredients if key not in self.nodes]
-            )
+            free = [key for key in self.names.table.ingredients if key not in self.nodes]
+            guess = near(name, free)
             text = f"no '{name}' is specified{by}. {guess}Define {name} in the recipe."
+            if name in self.names.off:
+                text = f"'{name}' is switched off by {name}=null{by}. Leave that out."
             bound = self.names.table.objects.get(name)
             self.problems.append(Problem(bound) if bound else Problem(text, place))
 

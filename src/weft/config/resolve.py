@@ -77,6 +77,8 @@ class Resolver:
         if value.name not in self.names.known or value.name in self.names.off:
             guess = near(value.name, self.names.known)
             text = f"{name} is like '{value.name}', which is no ingredient. {guess}"
+            if value.name in self.names.off:
+                text = f"{name} is like '{value.name}', which is switched off: {name}=null too."
             self.problems.append(Problem(text.strip(), place))
             return None
         model = self.node(value.name)

@@ -92,7 +92,7 @@ def local(doc: str, model: Reader.Config, **ingredients: Any) -> Recipe:
 def question_drqa() -> Recipe:
     """The document reader of DrQA (Chen et al. 2017), with characters."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
-    model = DrqaReader.Config(encoder=encoder, question_encoder=encoder)
+    model = DrqaReader.Config(encoder=encoder, question_encoder=encoder, dropout=0.3)
     return question("Train DrQA's reader to find answers in texts.", model, **spelled())
 
 

@@ -281,22 +281,29 @@ def test_a_registered_class_is_loaded_once_its_module_is_imported(tmp_path, monk
     run = train_script(tmp_path / "work", lines)
     (run / "recipe.py").write_text(CANARY.format(path=str(tmp_path / "canary")))
 
-    def answer(line: str) -> subprocess.CompletedProcess[str]:
-        code = f"{line}\nimport weft\nprint(weft.load({str(run)!r})('Go.').text)"
-        path = {**os.environ, "PYTHONPATH": str(package)}
-        return subprocess.run(
-            [sys.executable, "-c", code], env=path, capture_output=True, text=True, check=False
-        )
+    code = f"""
+import weft
+from weft.errors import UserError
 
-    assert answer("import tests_my_models").stdout == weft.load(run)("Go.").text + "\n"
-    refused = answer("")
-    assert refused.returncode == 1
-    assert refused.stderr.splitlines()[-1] == (
-        f"weft.inference.load.NeedsCodeError: The module of {run} is of type 'tests_deep', which "
-        "nothing imported here has registered. Import the module that registers it; or, if it is "
-        f"the recipe's own ({run / 'recipe.py'}) and you trust that, allow it: --allow-code on the "
-        "command line, allow_code=True in Python."
+try:
+    weft.load({str(run)!r})
+except UserError as error:
+    print(type(error).__name__, error)
+import tests_my_models
+
+print(weft.load({str(run)!r})("Go.").text)
+"""
+    path = {**os.environ, "PYTHONPATH": str(package)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True
     )
+    assert done.stdout.splitlines() == [
+        f"NeedsCodeError The module of {run} is of type 'tests_deep', which nothing imported here "
+        "has registered. Import the module that registers it; or, if it is the recipe's own "
+        f"({run / 'recipe.py'}) and you trust that, allow it: --allow-code on the command line, "
+        "allow_code=True in Python.",
+        weft.load(run)("Go.").text,
+    ]
     assert not (tmp_path / "canary").exists()
 
 

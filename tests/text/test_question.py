@@ -5,9 +5,10 @@ import json
 import pytest
 
 from weft.errors import DataError, UserError
-from weft.text import load_text_path
+from weft.text import load_text_path, passages, question
 from weft.text.characters import Characters
 from weft.text.description import SavedTextError
+from weft.text.passages import read_passages
 from weft.text.question import QuestionText
 from weft.text.words import FittedWords
 
@@ -56,6 +57,40 @@ def test_an_answer_is_a_part_of_the_context_as_it_is_written():
     answer = text.completed(none, ROWS[0])
     assert (answer.text, answer.start, answer.end, answer.no_answer) == ("", None, None, 0.75)
     assert text.completed(text.decode([(1, 1, 1, 0)])[0], ROWS[2]).start == 3
+
+
+def test_each_context_is_read_once_in_a_check_and_few_are_held(monkeypatch):
+    text, read = made(), []
+
+    def counted(tokenizer, texts):
+        read.append([*texts])
+        return read_passages(tokenizer, texts)
+
+    monkeypatch.setattr(question, "read_passages", counted)
+    monkeypatch.setattr(question, "CHUNK", 8)
+    monkeypatch.setattr(question, "TOGETHER", 2)
+    contexts = [f"Rollo led {name}." for name in "abcd"] + ["nobody asked"]
+    rows = [row(context=contexts[n % 4], answers=["led"], answer_starts=[6]) for n in range(10)]
+    rows += [row(context=contexts[4], answers=[], answer_starts=[])]
+    rows[6] = row(context=contexts[2], answers=["Roll", "led"], answer_starts=[0, 6])
+    rows[5] = row(context=contexts[1], answers=["ollo"], answer_starts=[1])
+    assert text.off_tokens(rows) == (2, 11, 5)
+    assert read == [contexts[:2], contexts[2:4], contexts[:2]]
+    assert text.off_tokens(rows[10:]) == (0, 0, -1)
+
+
+def test_answers_about_one_context_read_it_once(monkeypatch):
+    text, read = made(), []
+
+    def counted(tokenizer, texts):
+        read.extend(texts)
+        return read_passages(tokenizer, texts)
+
+    monkeypatch.setattr(passages, "read_passages", counted)
+    (answer,) = text.decode([(0, 1, 0.5, 0.25)])
+    found = [str(text.completed(answer, each)) for each in (ROWS[0], ROWS[2], ROWS[1], ROWS[2])]
+    assert found == ["Rollo,", "In 911", "Rollo,", "In 911"]
+    assert read == [CONTEXT, "In 911,"]
 
 
 def test_a_long_question_is_cut_with_its_characters():

@@ -4,6 +4,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,17 @@ from weft.text.characters import Characters
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
-from weft.text.passages import Passage, Place, read_passages
+from weft.text.passages import Passage, Place, RecentPlaces, read_passages
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import text_of
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["Answer", "AnswerTokens", "QuestionText"]
+
+CHUNK = 4096
+"""Rows whose equal contexts are read once in a check, and whose texts it holds."""
+TOGETHER = 32
+"""Contexts whose tokens it holds: 800 words are some 160 KB."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ class QuestionText(ColumnsText):
         self.answers = AnswersColumn(answers, starts)
         super().__init__(inputs, {"answers": self.answers})
         self.tokenizer = tokenizer
+        self._places = RecentPlaces(tokenizer)
 
     @property
     @override
@@ -162,13 +169,10 @@ class QuestionText(ColumnsText):
         self, context: Passage, row: Mapping[str, Any], number: int
     ) -> list[tuple[tuple[int, int], bool]]:
         """The tokens that cover each right answer, and whether they are exactly it."""
-        found = []
-        for text, start in self.gold(row, number=number):
-            end = start + len(text)
-            first, last = _covering(context.places, start, end)
-            exact = context.places[first][0] == start and context.places[last][1] == end
-            found.append(((first, last), exact))
-        return found
+        return [
+            _covered(context.places, start, start + len(text))
+            for text, start in self.gold(row, number=number)
+        ]
 
     @override
     def cut(self, encoded: Encoded) -> Encoded:
@@ -214,12 +218,24 @@ class QuestionText(ColumnsText):
         Returns:
             How many there are, how many answers there are in all, and the first such row, or -1.
         """
-        off, every, first = 0, 0, -1
-        for number, context in enumerate(self._passages(rows, self.context)):
-            exact = [each for _, each in self._spans(context, rows[number], number)]
-            first = number if not all(exact) and first < 0 else first
-            off, every = off + exact.count(False), every + len(exact)
-        return off, every, first
+        off, every, first = 0, 0, len(rows)
+        numbered = enumerate(rows)
+        while chunk := [*islice(numbered, CHUNK)]:
+            answers: dict[str, list[tuple[int, str, int]]] = {}
+            for number, row in chunk:
+                if gold := self.gold(row, number=number):
+                    context = text_of(row[self.context], self.context, number)
+                    answers.setdefault(context, []).extend((number, *each) for each in gold)
+            contexts = iter(answers)
+            while texts := [*islice(contexts, TOGETHER)]:
+                for passage, context in zip(
+                    read_passages(self.tokenizer, texts), texts, strict=True
+                ):
+                    for number, text, start in answers[context]:
+                        every += 1
+                        if not _covered(passage.places, start, start + len(text))[1]:
+                            off, first = off + 1, min(first, number)
+        return off, every, first if off else -1
 
     @override
     def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerTokens]:
@@ -231,8 +247,8 @@ class QuestionText(ColumnsText):
         if answer.first < 0:
             return Answer("", None, None, answer.score, answer.no_answer)
         text = text_of(row[self.context], self.context, 0)
-        (passage,) = read_passages(self.tokenizer, [text])
-        start, end = passage.places[answer.first][0], passage.places[answer.last][1]
+        places = self._places(text)
+        start, end = places[answer.first][0], places[answer.last][1]
         return Answer(text[start:end], start, end, answer.score, answer.no_answer)
 
     @classmethod
@@ -263,6 +279,12 @@ def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:
     """
     first = bisect_right(places, start, key=lambda place: place[1])
     return first, bisect_left(places, end, key=lambda place: place[0]) - 1
+
+
+def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, int], bool]:
+    """The tokens that cover a span, and whether they are exactly it."""
+    first, last = _covering(places, start, end)
+    return (first, last), places[first][0] == start and places[last][1] == end
 
 
 def _listed(row: Mapping[str, Any], name: str, kind: type, *, number: int) -> list[Any]:

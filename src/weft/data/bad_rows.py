@@ -35,7 +35,8 @@ class BadRow:
     Attributes:
         file: The file as it was named, ``-`` for standard input.
         line: Its number from 1, header included.
-        byte_offset: Where the line begins in the file, in bytes from 0.
+        byte_offset: Where the line begins in the file, in bytes from 0; None where a row has no
+            line, and ``line`` is its number from 1.
         reason: One phrase: what was wanted and what was found.
         text_excerpt: At most 80 characters of it; bytes that are not UTF-8 as ``\xff``.
 
@@ -46,12 +47,14 @@ class BadRow:
 
     file: str
     line: int
-    byte_offset: int
+    byte_offset: int | None
     reason: str
     text_excerpt: str
 
     @override
     def __str__(self) -> str:
+        if self.byte_offset is None:
+            return f"{self.file}, row {self.line - 1} (from 0): {self.reason}"
         return f"{self.file}:{self.line} (byte {self.byte_offset}): {self.reason}"
 
 

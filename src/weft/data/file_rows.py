@@ -189,7 +189,7 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
             for places, lines, wrong in _gathered(_placed(scan)):
                 bad += wrong
                 if head is None:
-                    starts = [*places[:1].tolist(), *(row.byte_offset for row in wrong[:1])]
+                    starts = [*places[:1].tolist(), *(row.byte_offset or 0 for row in wrong[:1])]
                     head = min(starts, default=None)
                 writer.append({"places": places, "lines": lines}, None)
         if _stamp(path) != (facts["size"], facts["mtime_ns"]):

@@ -28,6 +28,8 @@ class FileNotes:
         crlf: Lines that ended in CR LF.
         lone_cr: CRs inside lines, kept as data.
         left_out: Lines of a CoNLL file that are no tokens: comments, and marks of documents.
+        same_ids: Questions of a SQuAD file with the id of one before them.
+        same_id: That of the first.
 
     Example:
         >>> FileNotes(lf=7, crlf=2).sentences()
@@ -39,6 +41,8 @@ class FileNotes:
     crlf: int = 0
     lone_cr: int = 0
     left_out: int = 0
+    same_ids: int = 0
+    same_id: str = ""
 
     def sentences(self) -> list[str]:
         """The notes for a person, none where there is nothing to say."""
@@ -51,6 +55,11 @@ class FileNotes:
             said.append(f"{self.lone_cr} carriage returns inside lines were kept as data.")
         if self.left_out:
             said.append(f"{self.left_out} lines before sentences were left out as no tokens.")
+        if self.same_ids:
+            said.append(
+                f"{self.same_ids} of the questions have the id of one before them, the first "
+                f"{self.same_id!r}; all were kept."
+            )
         return said
 
 

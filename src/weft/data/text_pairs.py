@@ -147,6 +147,8 @@ class TextPairs(Component, Batched, AccountedRows):
             raise DataError(f"{path}: wanted rows of {wanted}, found {found}.")
         if self._table is None and table.notes.left_out:
             LOG.info("%s: %d lines are no tokens: left out.", path, table.notes.left_out)
+        if self._table is None and table.notes.same_ids:
+            LOG.warning("%s: %s", path, table.notes.sentences()[-1])
         self._table = table
         return self
 

@@ -23,6 +23,7 @@ from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.row_format import RowFormat
 from weft.data.formats.squad import squad_format
 from weft.data.readers import read_rows, read_table, tsv_format
+from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 
 ROWS = [("Hi.", "Salut."), ("Où", "là-bas"), ("🙂", "é"), ("a", "b"), ("x", "y")]
@@ -581,8 +582,8 @@ def test_questions_of_both_versions_of_squad_are_rows(tmp_path):
     strict = read_table(path, squad_format(("question", "answers")))
     (bad,) = strict.bad_rows
     assert str(bad) == (
-        f"{path}:3 (byte 0): data[0].paragraphs[0].qas[2]: no key 'answers'; the keys are 'title', "
-        "'context', 'impossible', 'id', 'question'"
+        f"{path}, row 2 (from 0): the question with id '3', data[0].paragraphs[0].qas[2]: no key "
+        "'answers'; the keys are 'title', 'context', 'impossible', 'id', 'question'"
     )
     assert bad.text_excerpt == "When?"
 
@@ -620,12 +621,46 @@ def test_a_question_that_contradicts_itself_is_a_bad_row(question, why):
     article = {"paragraphs": [{"context": "a", "qas": [{"question": "a?", **question}]}]}
     data = json.dumps({"data": [article, "text", {"paragraphs": 3}]}).encode()
     table = read_table(io.BytesIO(data), squad_format(("question",)))
+    assert str(table.bad_rows[2]).startswith("<stream>, row 2 (from 0): data[2]: 'paragraphs'")
     assert table.bad_rows[0].reason.startswith(f"data[0].paragraphs[0].qas[0]: {why}")
     assert [row.reason for row in table.bad_rows[1:]] == [
         "data[1]: wanted an object, found text",
         "data[2]: 'paragraphs': wanted a list, found a number",
     ]
     assert (table.count.good, table.count.total) == (0, 3)
+
+
+def test_the_id_of_a_question_that_contradicts_itself_is_said():
+    question = {"id": "q7", "question": "a?", "is_impossible": 3}
+    data = json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": [question]}]}]}).encode()
+    (bad,) = read_table(io.BytesIO(data), squad_format(("question",))).bad_rows
+    assert str(bad) == (
+        "<stream>, row 0 (from 0): the question with id 'q7', data[0].paragraphs[0].qas[0]: "
+        "'is_impossible': wanted true or false, found a number"
+    )
+
+
+def test_ids_that_are_there_twice_are_counted(tmp_path, caplog):
+    names = ["a", "b", "b", "a", "b", ["a"], 3, 3]
+    questions = [{"id": name, "question": "?", "answers": []} for name in names]
+    content = {"data": [{"paragraphs": [{"context": "c", "qas": questions}]}]}
+    (path := tmp_path / "q.json").write_text(json.dumps(content))
+    data = TextRows.Config(path=path, columns=("question", "context")).build()
+    assert len(data.rows()) == len(data) == 8
+    said = "3 of the questions have the id of one before them, the first 'b'; all were kept."
+    assert data.notes.sentences() == [said]
+    warned = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert warned == [f"{path}: {said}"]
+
+
+def test_a_squad_file_of_another_task_is_said_to_be_one():
+    with pytest.raises(UserError) as error:
+        squad_format(("source", "target"))
+    assert str(error.value) == (
+        "columns: a question of a SQuAD file has id, title, question, context, answers, "
+        "answer_starts, impossible, but no 'source'. The file may be one of another task; a file "
+        "of another kind has another suffix, or is named by format."
+    )
 
 
 def test_other_json_is_not_taken_for_squad():

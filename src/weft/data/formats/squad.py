@@ -68,6 +68,12 @@ def squad_format(
     if not isinstance(columns, Mapping):
         places = {name: name for name in columns}
     for name, at in places.items():
+        if at == name and at not in KEYS:
+            raise UserError(
+                f"columns: a question of a SQuAD file has {', '.join(KEYS)}, but no {name!r}. The "
+                "file may be one of another task; a file of another kind has another suffix, or is "
+                "named by format."
+            )
         if at not in KEYS:
             raise UserError(
                 f"columns: a question of a SQuAD file has {', '.join(KEYS)}; wanted one of these "
@@ -95,15 +101,25 @@ class _SquadScan(Scan):
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        ids = set[str]()
         for number, (where, found) in zip(count(), _questions(self._articles()), strict=False):
             self.place, self._total = number, number + 1
             row = found if isinstance(found, str) else self._row(found)
+            if isinstance(found, dict) and isinstance(name := found.get("id"), str):
+                self._note(name, ids)
             if isinstance(row, str):
                 shown = "" if isinstance(found, str) else str(found.get("question", ""))[:SHOWN]
-                bad = BadRow(self.name, number + 1, 0, f"{where}: {row}", shown)
+                bad = BadRow(self.name, number + 1, None, f"{where}: {row}", shown)
                 yield number + 1, bad
             else:
                 yield number + 1, row
+
+    def _note(self, name: str, ids: set[str]) -> None:
+        """Counts the ids that were there before."""
+        if name in ids:
+            self.notes.same_ids += 1
+            self.notes.same_id = self.notes.same_id or name[:SHOWN]
+        ids.add(name)
 
     def _articles(self) -> list[Any]:
         """All of the file; it is one JSON object, which cannot be read in parts."""
@@ -154,7 +170,13 @@ def _questions(articles: list[Any]) -> Iterator[tuple[str, dict[str, Any] | str]
                 continue
             about = {"title": article.get("title"), "context": paragraph.get("context")}
             for k, question in enumerate(questions):
-                yield f"{inner}.qas[{k}]", _values(about, question)
+                yield _named(question) + f"{inner}.qas[{k}]", _values(about, question)
+
+
+def _named(question: Any) -> str:
+    """What a bad row calls its question, where it has an id."""
+    name = question.get("id") if isinstance(question, dict) else None
+    return "" if name is None else f"the question with id {name!r:.{SHOWN}}, "
 
 
 def _list_in(found: Any, key: str) -> list[Any] | str:

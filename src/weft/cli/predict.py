@@ -37,6 +37,13 @@ def run(args: argparse.Namespace) -> int:
     )  # a wrong name is said before the model is loaded
     with source or contextlib.nullcontext():
         predictor = _loaded(args)
+        if not args.json and len(predictor.columns) > 1:
+            names = ", ".join(predictor.columns)
+            row = json.dumps(dict.fromkeys(predictor.columns, "..."), ensure_ascii=False)
+            raise UserError(
+                f"This model reads the columns {names}; a line of text fills only one. Give JSON "
+                f"lines with --json, each such as {row}."
+            )
         if source is None:
             return _interactive(predictor, json_lines=args.json)
         reader = _Reader(source, json_lines=args.json)

@@ -201,3 +201,58 @@ def test_an_evaluation_says_how_much_it_is_of():
         f"{none} of 40 rows have none of them, and no prediction."
     }
     assert blocks(text(40)).details == {}
+
+
+def same_batch(one, two):
+    return all(
+        np.array_equal(getattr(one, name), getattr(two, name))
+        for name in ("inputs", "targets", "rows", "row_lengths", "row_of")
+    ) and np.array_equal(counted_of(one), counted_of(two))
+
+
+def counted_of(batch):
+    return np.ones_like(batch.targets, bool) if batch.counted is None else batch.counted.numpy()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_each_batch_after_a_resume_is_the_undisturbed_one_in_a_tiny_text(seed):
+    ids = Ragged.from_lists([[4, 6, 8], [10, 12]])
+    how = {"masking": Masking(share=0.05), "length": 4, "batch_size": 1, "seed": seed}
+    data, states, whole = blocks(ids, **how), [], []
+    for _ in range(4):
+        states.append(data.state_dict())
+        for batch in data:
+            whole.append(batch)
+            states.append(data.state_dict())
+        states.pop()  # the end of an epoch is the beginning of the next
+    assert len(whole) == len(states) == 8
+    for done, state in enumerate(states):
+        other = blocks(ids, **how)
+        other.load_state_dict(state)
+        again = [batch for _ in range(4) for batch in other][: len(whole) - done]
+        assert all(map(same_batch, again, whole[done:]))
+        for batch in again:
+            assert batch.count == counted_of(batch).sum() > 0
+            found = np.bincount(batch.row_of, minlength=len(batch.rows))
+            assert (found <= batch.row_lengths).all()
+
+
+def test_a_batch_of_marks_alone_has_one_of_them_as_its_target():
+    ids = Ragged.from_lists([[0, 1], [4, 6], [2, 3]])
+    first, words, last = blocks(ids, length=2, batch_size=1, shuffle=False)
+    for batch, mark in ((first, 0), (last, 2)):
+        assert batch.inputs.tolist() == batch.targets.tolist()
+        assert batch.targets[batch.counted].tolist() == [mark]
+        assert batch.row_lengths.tolist() == [1]
+    assert words.count
+    evaluated = blocks(ids, train=False, length=2, batch_size=1)
+    assert [bool(batch.count) for batch in evaluated] == [False, True, False]
+
+
+def test_the_lengths_of_rows_are_found_once_an_epoch(monkeypatch):
+    data, sizes, cumsum = blocks(text(), shuffle=False), [], np.cumsum
+    monkeypatch.setattr(np, "cumsum", lambda a, *args: sizes.append(len(a)) or cumsum(a, *args))
+    assert len(list(data)) > 10
+    assert not sizes
+    next(iter(data))
+    assert sizes.count(len(data.ids.values)) <= 2  # the next epoch's words and row lengths

@@ -83,3 +83,54 @@ def test_a_first_line_that_is_the_name_of_the_column_is_a_line(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("text\nof two lines\n")
     assert [row["text"] for row in TextLines.Config(path=path).build()] == ["text", "of two lines"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "columns"),
+    [
+        ("a.tsv", "tsv", "[label,text]' (the names of its columns in their order)"),
+        ("a.CSV", "csv", "[label,text]' (the names of its columns in their order)"),
+        ("a.jsonl", "jsonl", "[text]' (the key of its text)"),
+        ("a.json", "squad", "{text: context}' (the key of its text)"),
+        ("a.conll", "conll", "{text: 0}' (the place of its words, from 0)"),
+    ],
+)
+def test_a_file_that_has_columns_is_read_as_text_with_one_warning(
+    name, kind, columns, tmp_path, caplog
+):
+    path = tmp_path / name
+    path.write_text("ham\tsee you\n")
+    data = lines(path)
+    assert texts(data.read(ingredient="valid_data")) == ["ham\tsee you"]
+    assert caplog.messages == [
+        f"{path}: each line is read as text, whole, though by its name the file is {kind}: labels, "
+        "keys and separators are learned too. To read its text alone: valid_data.type=text_rows "
+        f"'valid_data.columns={columns}."
+    ]
+
+
+def test_a_file_of_text_is_read_without_a_word(tmp_path, caplog):
+    for name in ("a.txt", "a", "a.text"):
+        (tmp_path / name).write_text("a\tb\n")
+        assert texts(lines(tmp_path / name)) == ["a\tb"]
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "settings"),
+    [
+        ("a.tsv", "ham\tsee you\n", {"columns": ("label", "text")}),
+        ("a.csv", "ham,see you\n", {"columns": ("label", "text")}),
+        ("a.jsonl", '{"text": "see you", "label": "ham"}\n', {"columns": ("text",)}),
+        ("a.conll", "see V\nyou P\n\n", {"columns": {"text": 0}}),
+        (
+            "a.json",
+            '{"data": [{"paragraphs": [{"context": "see you", "qas": '
+            '[{"id": "1", "question": "?", "answers": []}]}]}]}',
+            {"columns": {"text": "context"}},
+        ),
+    ],
+)
+def test_what_the_warning_says_reads_the_text_alone(name, content, settings, tmp_path):
+    (tmp_path / name).write_text(content)
+    assert texts(TextRows.Config(path=tmp_path / name, **settings).build()) == ["see you"]

@@ -138,6 +138,14 @@ def test_a_list_that_is_none_of_texts_is_a_bad_row(tmp_path, short, problem):
 def test_lists_are_columns_of_json_lines(tmp_path):
     with pytest.raises(UserError, match=r"^lists: wanted names of columns \(label, text\), found"):
         written(tmp_path, "a.jsonl", "", lists=("a",))
-    message = "^lists: only jsonl files have it, and this is tsv; leave lists out.$"
-    with pytest.raises(UserError, match=message):
-        written(tmp_path, "a.tsv", "", lists=("text",))
+    for name, problem in (
+        ("a.tsv", "tsv; leave it out or empty it, as in train_data.lists=[]."),
+        (
+            "a.json",
+            "squad; leave it out or empty it, as in train_data.lists=[]; or, if these are JSON "
+            "lines, train_data.format=jsonl.",
+        ),
+    ):
+        with pytest.raises(UserError) as caught:
+            written(tmp_path, name, "", lists=("text",))
+        assert str(caught.value) == f"lists: only jsonl files have it, and this is {problem}"

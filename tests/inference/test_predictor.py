@@ -106,6 +106,7 @@ BAD = [
     ("x" * 100_000, "'source' is longer than the 64 tokens the model takes."),
     ({"text": "Go."}, "A row needs the columns source; 'source' is missing. Found: text."),
     ({"source": None}, "'source' must be a string; found NoneType."),
+    ({"source": []}, "'source' is an empty list; give at least one sentence."),
     (None, "A row is a string or a mapping of columns (source); found NoneType."),
     (b"Go.", "A row is a string or a mapping of columns (source); found bytes."),
 ]

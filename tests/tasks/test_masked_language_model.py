@@ -176,6 +176,19 @@ def test_texts_of_any_length_are_answered_in_their_order():
     assert [a.score for a in together] == pytest.approx([a.score for a in alone], rel=1e-4)
 
 
+def test_answers_are_without_dropout_and_a_training_goes_on_with_it():
+    encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=24, dropout=0.5)
+    task = make(MaskedLanguageModel.Config(embedding=WordEmbedding.Config(dim=12), encoder=encoder))
+    row = [{"text": "set [MASK] alarm"}]
+    task.module.train()
+    found = [task.predict(row)[0].score for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+    assert all(module.training for module in task.module.modules())
+    task.module.eval()
+    assert task.predict(row)[0].score == found[0]
+    assert not task.module.training
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

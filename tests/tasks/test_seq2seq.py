@@ -69,20 +69,28 @@ def test_rows_over_the_length_are_an_error_that_lists_them(make_task):
         if len(lengths["source"][i]) > 12 or len(lengths["target"][i]) > 20
     ]
     assert 0 < len(over) < len(ROWS)
+    longest = []
+    for side, limit in (("source", 12), ("target", 20)):
+        sizes = [len(ids) for ids in lengths[side]]
+        if max(sizes) > limit:
+            row = sizes.index(max(sizes))
+            longest.append(f"the longest {side} has {max(sizes)} tokens (row {row})")
     with pytest.raises(DataError) as caught:
         task.batches(Data(), train=True, seed=1)
     assert str(caught.value) == (
         f"{len(over)} of 9 rows have more than 12 source or 20 target tokens: "
-        f"rows {', '.join(map(str, over))} (from 0). Raise task.max_source_length and "
-        "task.max_target_length (and model.max_length with them), or leave these rows out with "
-        "task.over_length=skip."
+        f"rows {', '.join(map(str, over))} (from 0); {', '.join(longest)}. "
+        "Raise task.max_source_length and task.max_target_length (and model.max_length with "
+        "them), or leave these rows out with task.over_length=skip."
     )
 
 
 def test_many_rows_over_the_length_are_listed_up_to_twenty(make_task):
     rows = [{"source": "She lives in the garden, " * 9, "target": "Va !"}] * 30
     with pytest.raises(
-        DataError, match=r"^30 of 30 rows .*: rows 0, 1, .*, 19, \.\.\. \(from 0\)\. Raise"
+        DataError,
+        match=r"^30 of 30 rows .*: rows 0, 1, .*, 19, \.\.\. \(from 0\); "
+        r"the longest source has \d+ tokens \(row 0\)\. Raise",
     ):
         make_task(max_source_length=12).batches(Data(rows), train=True, seed=1)
 

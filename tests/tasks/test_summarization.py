@@ -88,3 +88,13 @@ def test_a_source_may_be_a_list_of_sentences(make_task):
     assert summarize({"source": ["The cat sleeps.", "Why are you late?"]}) == whole
     (row,) = summarize.stream([{"source": ["The cat sleeps.", 3]}])
     assert row["error"] == "'source' must be a string; found list."
+
+
+def test_a_source_without_a_sentence_is_named(make_task):
+    task = make_task(Summarization)
+    wanted = "is an empty list; give at least one sentence."
+    (row,) = Predictor(task).stream([{"source": []}])
+    assert row["error"] == f"'source' {wanted}"
+    with pytest.raises(DataError) as caught:
+        task.batches(Data([*ROWS, {**ROWS[0], "source": []}]), train=True, seed=1)
+    assert str(caught.value) == f"Row 2, column 'source': {wanted}"

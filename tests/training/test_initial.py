@@ -137,6 +137,9 @@ def test_another_vocabulary_and_other_shapes_are_named(bench, source, tmp_path):
             f"). Take its tokenizer: tokenizer.type=of_run tokenizer.path={folder}. Or name what "
             'to take without these vectors: trainer.initialize_from={"encoder": "encoder"}'
         )
+    outputs = {"encoder": "encoder", "output_weight": "output_weight"}
+    with pytest.raises(UserError, match=r"initialize: output_weight has a vector for each token"):
+        Initial(folder, outputs, task=task).check()
     lines = Initial(folder, {"encoder": "encoder"}, task=task).load()
     assert lines[0].startswith(f"Initialized from {best}: ")
 

@@ -62,6 +62,7 @@ class MaskedBlocks(TextBlocks):
         self.masking, self.pieces, self.train = masking, pieces, train
         each = np.arange(len(ids.values))
         self._words = words_of(ids, pieces) if masking.whole_words else each
+        self._forced: int | None = None
         self._mask(epoch=0)
         self.details = {} if train else {"masked_accuracy": self._said()}
 
@@ -77,6 +78,8 @@ class MaskedBlocks(TextBlocks):
         seed = self.blocking.seed if self.train else EVALUATION_SEED
         masks = mask_text(self.ids, self.masking, self.pieces, self._words, seed=seed, epoch=epoch)
         self._masks, self._masked_epoch = masks, epoch
+        before = np.concatenate([[0], np.cumsum(masks.chosen)])
+        self._lengths: Places = np.diff(before[self.ids.offsets])
 
     @override
     def _block_cuts(self, size: int, stride: int) -> tuple[Places, Places, Places]:
@@ -93,19 +96,32 @@ class MaskedBlocks(TextBlocks):
 
     @override
     def _read(self, places: Places) -> Places:
-        return self._masks.read[places].astype(np.int64)
+        read = self._masks.read[places].astype(np.int64)
+        if self._forced is not None and self.pieces.plain[self.ids.values[self._forced]]:
+            read[places == self._forced] = len(self.pieces)
+        return read
 
     @override
     def _counted(self, places: Places, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        found = self._masks.chosen[places] & counted
-        if self.train and not found.any():  # a step needs a target: in a tiny batch, the first word
-            able = places[counted & self.pieces.plain[self.ids.values[places]]][:1]
-            self._masks.read[able], self._masks.chosen[able] = len(self.pieces), True
-            found = self._masks.chosen[places] & counted
+        found, self._forced = self._masks.chosen[places] & counted, None
+        if self.train and not found.any():
+            self._forced = self._substitute(places[counted])
+            found = counted & (places == self._forced)
         return found
+
+    def _substitute(self, places: Places) -> int:
+        """The target of a batch without one, which no step could be made of: its first plain token.
+
+        Where all are unknown or marks it is the first of these, read as it stands. It is the
+        batch's own: masks stay a function of the epoch, and a resume gives the same batches.
+        """
+        plain = places[self.pieces.plain[self.ids.values[places]]]
+        return int(plain[0] if len(plain) else places[0])
 
     @override
     def _row_lengths(self) -> Places:
-        before = np.concatenate([[0], np.cumsum(self._masks.chosen)])
-        found: Places = np.diff(before[self.ids.offsets])
-        return found
+        if self._forced is None:
+            return self._lengths
+        lengths = self._lengths.copy()
+        lengths[np.searchsorted(self.ids.offsets, self._forced, side="right") - 1] += 1
+        return lengths

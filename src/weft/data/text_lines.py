@@ -1,5 +1,6 @@
 """Lines of a text file, blank ones too: what a language model is trained on."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,27 @@ from typing_extensions import override
 from weft.config import Config as BaseConfig
 from weft.config import registries
 from weft.data.batching import Batching
+from weft.data.formats.by_suffix import SUFFIXES, FileFormat
 from weft.data.formats.lines import LineFormat
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.data.text_pairs import TextPairs
 
 __all__ = ["TextLines"]
 
+LOG = logging.getLogger("weft")
+
 COLUMN = "text"
+
+COLUMNS: dict[FileFormat, tuple[str, str]] = {
+    "arrow": ("[text]", "the name of its column of text"),
+    "conll": ("{text: 0}", "the place of its words, from 0"),
+    "csv": ("[label,text]", "the names of its columns in their order"),
+    "jsonl": ("[text]", "the key of its text"),
+    "parquet": ("[text]", "the name of its column of text"),
+    "squad": ("{text: context}", "the key of its text"),
+    "tsv": ("[label,text]", "the names of its columns in their order"),
+}
+"""Of each format with columns: how text_rows is told which is the text, and what that is."""
 
 
 @registries.datasets.register("text_lines")
@@ -49,6 +64,21 @@ class TextLines(TextPairs):
         """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
 
     config: Any
+
+    @override
+    def read(self, *, ingredient: str = "train_data") -> TextPairs:
+        """Reads the file; one that by its name has columns is read as well, with a warning."""
+        path = Path(self.config.path)
+        named = SUFFIXES.get(path.suffix.lower())
+        if named is not None and self._table is None:
+            columns, what = COLUMNS[named]
+            LOG.warning(
+                "%s: each line is read as text, whole, though by its name the file is %s: labels, "
+                "keys and separators are learned too. To read its text alone: %s.type=text_rows "
+                "'%s.columns=%s' (%s).",
+                *(path, named, ingredient, ingredient, columns, what),
+            )
+        return super().read(ingredient=ingredient)
 
     @override
     def _format(self) -> LineFormat:

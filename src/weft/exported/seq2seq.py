@@ -10,7 +10,7 @@ from weft.errors import DataError
 from weft.exported.answers import Found, Translated
 from weft.exported.rows import Row, RowPredictor
 from weft.exported.search import Search
-from weft.text.paths import Seq2SeqText, joined_text
+from weft.text.paths import Seq2SeqText, source_text
 
 __all__ = ["ExportedSeq2Seq", "Graph"]
 
@@ -83,9 +83,7 @@ class ExportedSeq2Seq(RowPredictor):
 
     @override
     def check(self, row: Row) -> None:
-        source = joined_text(row.get("source"))
-        if not isinstance(source, str):
-            raise DataError(f"'source' must be a string; found {type(source).__name__}.")
+        source = source_text(row)
         _refuse_prefix(row)
         limit = self.text.limits["source"]
         too_long = limit is not None and len(source) > CHARACTERS_A_TOKEN * limit

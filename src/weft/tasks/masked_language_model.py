@@ -177,12 +177,17 @@ class MaskedLanguageModeling(Task):
         self._check_lengths(ids)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         found: dict[int, Filled] = {}
-        with torch.inference_mode():
-            for start in range(0, len(order), PREDICTION_TEXTS):
-                chosen = order[start : start + PREDICTION_TEXTS]
-                fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
-                for row, masks in zip(chosen, fills, strict=True):
-                    found[row] = self.text.filled(given[row], masks)
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                for start in range(0, len(order), PREDICTION_TEXTS):
+                    chosen = order[start : start + PREDICTION_TEXTS]
+                    fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
+                    for row, masks in zip(chosen, fills, strict=True):
+                        found[row] = self.text.filled(given[row], masks)
+        finally:
+            self.module.train(was_training)
         return [found[row] for row in range(len(ids))]
 
     def _likeliest(self, texts: Sequence[Sequence[int]]) -> Iterator[tuple[Any, Any]]:

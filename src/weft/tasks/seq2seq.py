@@ -28,7 +28,7 @@ from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
-from weft.text.paths import Seq2SeqText, TextPath, joined_text
+from weft.text.paths import Seq2SeqText, TextPath, longest_texts, source_text
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
@@ -130,7 +130,7 @@ class Seq2Seq(Task):
         if len(over) and not train and self.config.over_length == "skip":
             over, details = self._unscored(columns)
         if len(over):
-            kept = self._kept(len(rows), over, train=train)
+            kept = self._kept(columns, over, train=train)
             details["left_out"] = self.notes[-1]
         batches = self._epochs(columns, batching, seed=seed, rows=kept)
         return RowBatches(batches, rows, details=details)
@@ -183,9 +183,11 @@ class Seq2Seq(Task):
 
         return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
 
-    def _kept(self, count: int, too_long: NDArray[np.int64], *, train: bool) -> NDArray[np.int64]:
+    def _kept(
+        self, columns: Mapping[str, Ragged], too_long: NDArray[np.int64], *, train: bool
+    ) -> NDArray[np.int64]:
         """The rows that are left when those that are too long are out; or the error."""
-        limits = self.text.limits
+        count, limits = len(columns["source"]), self.text.limits
         most = f"{limits['source']} source or {limits['target']} target tokens"
         if not train and self.config.over_length == "skip":
             most = f"{limits['source']} source tokens"
@@ -194,7 +196,8 @@ class Seq2Seq(Task):
             more = ", ..." if len(too_long) > 20 else ""
             raise DataError(
                 f"{len(too_long)} of {count} rows have more than {most}: rows {listed}{more} "
-                "(from 0). Raise task.max_source_length and task.max_target_length (and "
+                f"(from 0); {longest_texts(columns, limits)}. "
+                "Raise task.max_source_length and task.max_target_length (and "
                 "model.max_length with them), or leave these rows out with task.over_length=skip."
             )
         note = f"{len(too_long)} of {count} rows left out: more than {most}."
@@ -355,9 +358,7 @@ class Seq2Seq(Task):
     @override
     def check(self, row: Row) -> None:
         """Refuses a source or prefix that is no text, or is longer than the model takes."""
-        source = joined_text(row.get("source"))
-        if not isinstance(source, str):
-            raise DataError(f"'source' must be a string; found {type(source).__name__}.")
+        source = source_text(row)
         prefix_ids(self.text, [prefix_of(row, self.config.answer_prefix)])
         limit = self.text.limits["source"]
         if limit is None:

@@ -27,6 +27,8 @@ __all__ = [
     "TextPath",
     "joined_text",
     "load_text_path",
+    "longest_texts",
+    "source_text",
     "text_paths",
 ]
 
@@ -50,6 +52,8 @@ text_paths: Registry[Any] = Registry(
 """Kinds of text path by the name they are saved under."""
 
 DESCRIPTION = "text.json"
+
+NO_SENTENCE = "is an empty list; give at least one sentence."
 
 
 @dataclass(frozen=True)
@@ -322,11 +326,49 @@ def joined_text(value: Any) -> Any:
     return value
 
 
+def source_text(row: Mapping[str, Any]) -> str:
+    """The ``source`` of a row to answer, as one text.
+
+    Raises:
+        DataError: It is neither a text nor a list of texts.
+
+    Example:
+        >>> source_text({"source": ["It rains.", "It pours."]})
+        'It rains. It pours.'
+    """
+    source = joined_text(row.get("source"))
+    if source == []:
+        raise DataError(f"'source' {NO_SENTENCE}")
+    if not isinstance(source, str):
+        raise DataError(f"'source' must be a string; found {type(source).__name__}.")
+    return source
+
+
+def longest_texts(columns: Mapping[str, Ragged], limits: Mapping[str, int | None]) -> str:
+    """The longest text of each column that has one over its limit, in words.
+
+    Example:
+        >>> rows = Ragged.from_lists([[5], [5, 6, 7], [5, 6]])
+        >>> longest_texts({"source": rows, "target": rows}, {"source": 2, "target": 3})
+        'the longest source has 3 tokens (row 1)'
+    """
+    found = list[str]()
+    for name, limit in limits.items():
+        lengths = columns[name].lengths
+        row = int(lengths.argmax())
+        if limit is not None and lengths[row] > limit:
+            found.append(f"the longest {name} has {int(lengths[row])} tokens (row {row})")
+    return ", ".join(found)
+
+
 def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
     if isinstance(rows, _ByColumn) and name in rows.names:
         return rows.column(name)
     try:
-        return [joined_text(row[name]) for row in rows]
+        texts = [joined_text(row[name]) for row in rows]
+        if [] in texts:
+            raise DataError(f"Row {texts.index([])}, column '{name}': {NO_SENTENCE}")
+        return texts
     except KeyError:
         i = next(i for i, row in enumerate(rows) if name not in row)
         has = ", ".join(rows[i]) or "none"

@@ -14,9 +14,10 @@ from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
 from weft.errors import UserError, WeftError, refuse_all
 from weft.tasks.task import Task
+from weft.training.other_ingredients import OtherIngredient, belonging, changed
 from weft.training.other_names import below, fits, moved, moved_modules
 from weft.training.other_settings import other_settings
-from weft.training.other_vocabulary import difference, tables, tokenizer_of
+from weft.training.other_vocabulary import difference, tables, text_of
 
 __all__ = ["Initial"]
 
@@ -27,7 +28,7 @@ SHOWN = 8
 WHOLE = "model"
 """The part of a checkpoint that is the module."""
 
-_Found = tuple[Path, dict[str, str], dict[str, Tensor]]
+_Found = tuple[Path, dict[str, str], dict[str, Tensor], list[OtherIngredient]]
 
 
 class Initial:
@@ -36,7 +37,8 @@ class Initial:
     A tensor is taken where name and shape are the same, or where only a submodule around it is not
     (``text.encoder`` here, ``encoder`` there); what is not there, or has another shape, stays as
     the recipe made it. Numbers are converted to the types here. Vectors of tokens are refused where
-    they were learned for another vocabulary.
+    they were learned for another vocabulary. What has a row for each label, character, affix or
+    kind stays as it was where these are others there, and is refused where it was named.
 
     Args:
         source: A run folder (its best checkpoint is taken), a checkpoint, or the ``modules`` that a
@@ -67,10 +69,12 @@ class Initial:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:
             return []
-        place, pairs, found = self.found or self._matched()
+        place, pairs, found, others = self.found or self._matched()
         self.found = None
         wanted = self.task.module.state_dict(keep_vars=True)
-        taken = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
+        left = {key for other in others for key in other.tensors}
+        fit = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
+        taken = {here: there for here, there in fit.items() if here not in left}
         with torch.no_grad():
             for here, there in taken.items():
                 wanted[here].detach().copy_(found[there])
@@ -80,20 +84,24 @@ class Initial:
             f"{here} ({elsewhere[here]} there)" for here in elsewhere if below(taken, here)
         ]:
             lines.append(f"Of these, by another name: {_few(said)}.")
-        other = [h for h, t in pairs.items() if t in found and h not in taken]
+        other = [h for h, t in pairs.items() if t in found and h not in fit]
         if settings := other_settings(Path(self.source), self.task.module, taken):
             LOG.warning(
                 f"Weights are taken from {place} where they were trained with other settings: "
                 f"{_few(settings)}. Set them alike, unless this is meant."
             )
+        lines += [
+            f"Of other {one.name} ({one.said}), so left as they were: {_few(one.tensors)}."
+            for one in others
+        ]
         if other:
             shapes = [
                 f"{h} {_shape(found[pairs[h]])} there, {_shape(wanted[h])} here" for h in other
             ]
             lines.append(f"Of another shape, so left as they were: {_few(shapes)}.")
-        if missing := [h for h in wanted if h not in taken and h not in other]:
+        if missing := [h for h in wanted if h not in fit and h not in other]:
             lines.append(f"Not taken from it, so left as they were: {_few(missing)}.")
-        if unused := sorted(set(found) - {pairs[h] for h in [*taken, *other]}):
+        if unused := sorted(set(found) - {pairs[h] for h in [*fit, *other]}):
             lines.append(f"Not used of it: {_few(unused)}.")
         return lines
 
@@ -125,16 +133,46 @@ class Initial:
                 'Name what is to go where: trainer.initialize_from={"encoder": "encoder"}'
             )
         self._refuse_vocabulary(place, [h for h, there in pairs.items() if there in found])
-        return place, pairs, found
+        fit = [here for here, there in pairs.items() if fits(wanted, found, here, there)]
+        return place, pairs, found, self._others(place, fit)
+
+    def _others(self, place: Path, fit: Sequence[str]) -> list[OtherIngredient]:
+        """What cannot be taken, for its rows stand for something else there.
+
+        Raises:
+            UserError: A part was named that has such tensors, or nothing else fits.
+        """
+        text = self.task.text
+        belong = belonging(self.task.module, text, fit)
+        others = changed(belong, text, text_of(place)) if belong else []
+        errors: list[WeftError] = [
+            UserError(
+                f"trainer.initialize_from names '{here}', but {_few(inside)} would be taken from "
+                f"{place}, which has other {other.name} ({other.said}). Set {other.name} as they "
+                "are there, or name what to take without these."
+            )
+            for other in others
+            for here in self.names
+            if here and (inside := below(other.tensors, here))
+        ]
+        refuse_all(errors)
+        if set(fit) == {key for other in others for key in other.tensors}:
+            said = "; ".join(f"other {other.name} ({other.said})" for other in others)
+            raise UserError(
+                f"trainer.initialize: nothing in {place} can be taken but {_few(fit)}, and it has "
+                f"{said}. Name another run, or set these as they are there."
+            )
+        return others
 
     def _refuse_vocabulary(self, place: Path, taken: Sequence[str]) -> None:
         """Refuses vectors of tokens that were learned for other pieces."""
         table = next((t for t in tables(self.task.module, self.task.text) if t in taken), None)
         if table is None:
             return
-        if differs := difference(self.task.text, tokenizer_of(place)):
+        if differs := difference(self.task.text, text_of(place)):
+            what = "number" if table.endswith("bias") else "vector"
             raise UserError(
-                f"trainer.initialize: {table} has a vector for each token, but {place} has another "
+                f"trainer.initialize: {table} has a {what} for each token, but {place} has another "
                 f"vocabulary ({differs}). Take its tokenizer: tokenizer.type=of_run "
                 f"tokenizer.path={self.source}. Or name what to take without these vectors: "
                 'trainer.initialize_from={"encoder": "encoder"}'

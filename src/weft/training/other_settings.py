@@ -34,17 +34,27 @@ def other_settings(source: Path, module: nn.Module, taken: Mapping[str, str]) ->
     there = _model_of(source)
     said = []
     for name, inner in module.named_modules():
-        config, last = getattr(inner, "config", None), name.rpartition(".")[2]
-        saved = there.get(last)
-        if not (isinstance(config, Config) and isinstance(saved, Mapping)):
+        config, elsewhere = getattr(inner, "config", None), _elsewhere(name, taken)
+        if elsewhere is None:
             continue
-        if not any(key.startswith(f"{name}.") for key in taken):
+        saved = there.get(elsewhere.rpartition(".")[2]) if elsewhere else there
+        if not (isinstance(config, Config) and isinstance(saved, Mapping)):
             continue
         others = dict(_flat(saved))
         for setting, value in _flat(plain(config)):
             if setting in others and others[setting] != value and not _is_free(setting):
                 said.append(f"{name}.{setting} is {value} here and {others[setting]} there")
     return said
+
+
+def _elsewhere(name: str, taken: Mapping[str, str]) -> str | None:
+    """What a submodule is called there, ``""`` for all of it; None where nothing of it is taken."""
+    for key, there in taken.items():
+        inside = key[len(name) :]
+        within = name and key.startswith(f"{name}.")
+        if within and f".{there}".endswith(inside):
+            return f".{there}".removesuffix(inside).lstrip(".")
+    return None
 
 
 def _is_free(setting: str) -> bool:

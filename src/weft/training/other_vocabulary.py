@@ -10,11 +10,14 @@ from weft.errors import CheckpointError
 from weft.text.paths import TextPath, load_text_path
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["difference", "tables", "tokenizer_of"]
+__all__ = ["difference", "tables", "text_of"]
+
+OUTPUTS = ("output_weight", "output_bias")
+"""Parameters that score each token where no table of tokens does."""
 
 
-def tokenizer_of(checkpoint: Path) -> Tokenizer | None:
-    """The tokenizer that a checkpoint was trained with; None where it has none.
+def text_of(checkpoint: Path) -> TextPath | None:
+    """The text path that a checkpoint was trained with; None where it has none.
 
     Raises:
         CheckpointError: It is damaged.
@@ -26,7 +29,7 @@ def tokenizer_of(checkpoint: Path) -> Tokenizer | None:
         return None
     if problems := damage(checkpoint, replace(manifest, files=text)):
         raise CheckpointError(f"{checkpoint}: {'; '.join(problems[:3])}")
-    return _tokenizer(load_text_path(checkpoint / "text"))
+    return load_text_path(checkpoint / "text")
 
 
 def _tokenizer(text: TextPath) -> Tokenizer | None:
@@ -34,22 +37,22 @@ def _tokenizer(text: TextPath) -> Tokenizer | None:
     return found if isinstance(found, Tokenizer) else None
 
 
-def difference(here: TextPath, there: Tokenizer | None) -> str | None:
-    """How the pieces of a text path differ from others; None where they do not, or there are none.
+def difference(here: TextPath, there: TextPath | None) -> str | None:
+    """How the pieces of a text path differ from another's; None where not, or there are none.
 
     Example:
         >>> from weft.text.masked import MaskedText
         >>> from weft.text.words import WordTokenizer
         >>> one, two = (WordTokenizer.Config(words=words).build() for words in (("a",), ("b", "c")))
-        >>> difference(MaskedText(one), two)
+        >>> difference(MaskedText(one), MaskedText(two))
         "3 ids here, 4 there; id 2 is 'a' here and 'b' there"
     """
-    tokenizer = _tokenizer(here)
-    if tokenizer is None or there is None:
+    tokenizer, other = _tokenizer(here), None if there is None else _tokenizer(there)
+    if tokenizer is None or other is None:
         return None
     pieces = [
         each.create_decoder().batch([[number] for number in range(each.vocab_info.size)])
-        for each in (tokenizer, there)
+        for each in (tokenizer, other)
     ]
     if pieces[0] == pieces[1]:
         return None
@@ -75,4 +78,6 @@ def tables(module: nn.Module, text: TextPath) -> list[str]:
         return []
     size = tokenizer.vocab_info.size
     layers = [(n, m) for n, m in module.named_modules() if isinstance(m, nn.Embedding)]
-    return [f"{name}.weight".lstrip(".") for name, m in layers if m.num_embeddings == size]
+    found = [f"{name}.weight".lstrip(".") for name, m in layers if m.num_embeddings == size]
+    outputs = module.named_parameters(remove_duplicate=False)
+    return found + [n for n, p in outputs if n.split(".")[-1] in OUTPUTS and len(p) == size]

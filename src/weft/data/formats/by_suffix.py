@@ -123,4 +123,13 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
             why = f"in a {name} file columns are found by their names, and others do no harm"
         else:
             why = f"{name} files are not read by lines"
-        raise UserError(f"{setting}: {why}; leave {setting} out.")
+        raise UserError(f"{setting}: {why}; {_instead(setting, name)}.")
+
+
+def _instead(setting: str, name: FileFormat) -> str:
+    """What to do about a setting that the format does not have."""
+    if setting != "lists":
+        return f"leave {setting} out"
+    # An experiment may have made the setting: there it is emptied, not left out.
+    other = "; or, if these are JSON lines, train_data.format=jsonl" if name == "squad" else ""
+    return f"leave it out or empty it, as in train_data.lists=[]{other}"

@@ -100,7 +100,7 @@ def _fields(module: nn.Module, made: Any) -> Iterator[str]:
     yield from (name for name, field in fields if field.names == names)
 
 
-def _takes(module: nn.Module, name: str) -> bool:
+def _takes(module: Component, name: str) -> bool:
     """Whether a component may have been built with an ingredient."""
     given = inspect.signature(type(module).__init__).parameters.values()
     return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)

@@ -108,7 +108,7 @@ def marian_weights(ours: Weights) -> Weights:
 
 
 def transformers(beam: int, weights: Path) -> Peer:
-    model = marian().eval()
+    model = marian(vocabulary=VOCABULARY, layers=LAYERS).eval()
     wrong = model.load_state_dict(marian_weights(load_file(weights)), strict=False)
     made_of_others = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight", "_bias")
     left = [name for name in wrong.missing_keys if not name.endswith(made_of_others)]

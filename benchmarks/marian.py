@@ -8,15 +8,15 @@ from typing import Any
 from bare import BOS, DIM, DROPOUT, EOS, FFN, HEADS, LAYERS, PAD, UNK, VOCABULARY
 
 
-def marian() -> Any:
-    """A ``MarianMTModel`` of the size that all benchmarks train."""
+def marian(*, vocabulary: int = VOCABULARY, layers: int = LAYERS) -> Any:
+    """A ``MarianMTModel``, of the size that all benchmarks train unless another is named."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         d_model=DIM,
-        encoder_layers=LAYERS,
-        decoder_layers=LAYERS,
+        encoder_layers=layers,
+        decoder_layers=layers,
         encoder_attention_heads=HEADS,
         decoder_attention_heads=HEADS,
         encoder_ffn_dim=FFN,

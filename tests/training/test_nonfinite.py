@@ -306,5 +306,5 @@ def test_a_step_without_targets_is_refused_by_every_policy():
 
 def test_a_limit_no_run_can_have_is_refused():
     with pytest.raises(UserError) as caught:
-        Trainer.Config(max_nonfinite=0)
+        Trainer.Config(on_nonfinite="skip", max_nonfinite=0)
     assert str(caught.value) == "trainer.max_nonfinite must be at least 1, but is 0."

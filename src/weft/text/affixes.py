@@ -12,7 +12,8 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import DataError, UserError
+from weft.errors import UserError
+from weft.text.cells import training_cell
 from weft.text.words_in import words_in
 
 __all__ = ["Affixes", "FittedAffixes", "word_shape"]
@@ -162,13 +163,14 @@ class FittedAffixes(Component):
             """
             words: Counter[str] = Counter()
             for row, values in enumerate(train_data):
-                if self.column not in values:
-                    raise DataError(
-                        f"Row {row} of train_data has no column '{self.column}' to take affixes "
-                        f"from; it has: {', '.join(map(str, values))}. Name the column by "
-                        "affixes.column."
-                    )
-                words.update(words_in(values[self.column], self.column, row))
+                cell = training_cell(
+                    values,
+                    self.column,
+                    row,
+                    purpose="to take affixes from",
+                    remedy="Name the column by affixes.column.",
+                )
+                words.update(words_in(cell, self.column, row))
             counts: list[Counter[str]] = [
                 Counter() for _ in (*self.prefixes, *self.suffixes, "shape")
             ]

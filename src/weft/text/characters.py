@@ -11,7 +11,8 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import DataError, UserError
+from weft.errors import UserError
+from weft.text.cells import training_cell
 from weft.text.words_in import words_in
 
 __all__ = ["Characters", "FittedCharacters"]
@@ -114,13 +115,14 @@ class FittedCharacters(Component):
             """
             counts: Counter[str] = Counter()
             for row, values in enumerate(train_data):
-                if self.column not in values:
-                    raise DataError(
-                        f"Row {row} of train_data has no column '{self.column}' to take characters "
-                        f"from; it has: {', '.join(map(str, values))}. Name the column by "
-                        "characters.column."
-                    )
-                counts.update("".join(words_in(values[self.column], self.column, row)))
+                cell = training_cell(
+                    values,
+                    self.column,
+                    row,
+                    purpose="to take characters from",
+                    remedy="Name the column by characters.column.",
+                )
+                counts.update("".join(words_in(cell, self.column, row)))
             known = [c for c, count in counts.items() if count >= self.min_count]
             return Characters(known, length=self.length, column=self.column)
 

@@ -10,6 +10,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text.cells import training_cell
 from weft.text.dictionary import Dictionary, Finding
 
 __all__ = ["FittedKinds", "GivenKinds", "kinds_in"]
@@ -72,13 +73,14 @@ class FittedKinds(Component):
             """
             counts: dict[str, int] = {}
             for row, values in enumerate(train_data):
-                if self.column not in values:
-                    raise DataError(
-                        f"Row {row} of train_data has no column '{self.column}' to take kinds of "
-                        f"words from; it has: {', '.join(map(str, values))}. Name the column by "
-                        "dictionary.column."
-                    )
-                for _, kind, _ in kinds_in(values[self.column], self.column, row):
+                cell = training_cell(
+                    values,
+                    self.column,
+                    row,
+                    purpose="to take kinds of words from",
+                    remedy="Name the column by dictionary.column.",
+                )
+                for _, kind, _ in kinds_in(cell, self.column, row):
                     counts[kind] = counts.get(kind, 0) + 1
             kept = [kind for kind, count in counts.items() if count >= self.min_count]
             if not kept:

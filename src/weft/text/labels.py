@@ -11,6 +11,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text.cells import training_cell
 
 __all__ = ["FittedLabels", "Labels", "split_labels"]
 
@@ -179,14 +180,13 @@ class FittedLabels(Component):
             )
 
         def _of(self, row: Mapping[str, Any], number: int) -> list[str]:
-            if self.column not in row:
-                has = ", ".join(map(str, row))
-                raise DataError(
-                    f"Row {number} of train_data has no column '{self.column}' to take labels "
-                    f"from; it has: {has}. Name the column by labels.column, or declare the labels "
-                    "by labels.names."
-                )
-            value = row[self.column]
+            value = training_cell(
+                row,
+                self.column,
+                number,
+                purpose="to take labels from",
+                remedy="Name the column by labels.column, or declare the labels by labels.names.",
+            )
             if self.multiple:
                 return split_labels(value, self.separator, column=self.column, row=number)
             if not isinstance(value, str) or not value.strip():

@@ -11,6 +11,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text.cells import training_cell
 from weft.text.labels import SHOWN
 from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
@@ -269,15 +270,17 @@ class FittedSlots(Component):
                 return Slots(self.names, column=self.column, format=self.format)
             found: dict[str, None] = {}
             for row, values in enumerate(train_data):
-                for name in (self.column, self.text):
-                    if name not in values:
-                        raise DataError(
-                            f"Row {row} of train_data has no column '{name}' to take slots from; "
-                            f"it has: {', '.join(map(str, values))}. Name the columns by "
-                            "slots.column and slots.text."
-                        )
-                text = text_of(values[self.text], self.text, row)
-                given = values[self.column]
+                given, text = (
+                    training_cell(
+                        values,
+                        name,
+                        row,
+                        purpose="to take slots from",
+                        remedy="Name the columns by slots.column and slots.text.",
+                    )
+                    for name in (self.column, self.text)
+                )
+                text = text_of(text, self.text, row)
                 spans = read_slots(given, text, self.format, column=self.column, row=row)
                 found.update(dict.fromkeys(span.label for span in spans))
             if not found:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from weft.errors import DataError, UserError
+from weft.text.cells import training_cell
 
 __all__ = ["TrainingText", "training_text"]
 
@@ -120,14 +121,16 @@ def _texts(rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()) -> It
                 f"found {type(row).__name__}. Give 'tokenizer' its own training text instead."
             )
         for name in columns or row:
-            if name not in row:
-                raise DataError(
-                    f"Row {number} of train_data has no column '{name}' to fit the tokenizer on; "
-                    f"it has: {', '.join(map(str, row))}. Name the columns by tokenizer.columns."
-                )
-            if not isinstance(row[name], str):
+            text = training_cell(
+                row,
+                name,
+                number,
+                purpose="to fit the tokenizer on",
+                remedy="Name the columns by tokenizer.columns.",
+            )
+            if not isinstance(text, str):
                 raise DataError(
                     f"Row {number}, column '{name}': wanted text to fit the tokenizer on, found "
-                    f"{type(row[name]).__name__}. Name the columns of text by tokenizer.columns."
+                    f"{type(text).__name__}. Name the columns of text by tokenizer.columns."
                 )
-            yield row[name]
+            yield text

@@ -20,6 +20,7 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
+from weft.text.cells import training_cell
 from weft.text.description import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import (
@@ -290,12 +291,13 @@ class FittedWords(Component):
 
 
 def _text(values: Mapping[str, Any], name: str, row: int) -> str:
-    if name not in values:
-        raise DataError(
-            f"Row {row} of train_data has no column '{name}' to take words from; it has: "
-            f"{', '.join(map(str, values))}. Name the columns by tokenizer.columns."
-        )
-    text = values[name]
+    text = training_cell(
+        values,
+        name,
+        row,
+        purpose="to take words from",
+        remedy="Name the columns by tokenizer.columns.",
+    )
     if isinstance(text, str):
         return text
     if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):

@@ -15,6 +15,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text.cells import training_cell
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
@@ -226,12 +227,14 @@ class FittedNumbers(Component):
             """
             count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
             for row, values in enumerate(train_data):
-                if self.column not in values:
-                    raise DataError(
-                        f"Row {row} of train_data has no column '{self.column}' of numbers; it "
-                        f"has: {', '.join(map(str, values))}. Name the column by dense.column."
-                    )
-                numbers = np.array(numbers_in(values[self.column], self.column, row))
+                cell = training_cell(
+                    values,
+                    self.column,
+                    row,
+                    purpose="of numbers",
+                    remedy="Name the column by dense.column.",
+                )
+                numbers = np.array(numbers_in(cell, self.column, row))
                 if not count:
                     first, total, squares = numbers, 0 * numbers, 0 * numbers
                 if len(numbers) != len(first):

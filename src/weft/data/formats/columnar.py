@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.json_lines import named_places
-from weft.data.formats.row_format import Row, RowFormat, Scan
-from weft.data.line_blocks import FileNotes
+from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.errors import DataError
 
 __all__ = ["ColumnarFormat", "arrow_format", "parquet_format"]
@@ -92,21 +91,10 @@ def _format(
     return ColumnarFormat(places, tuple(places if required is None else required), kind)
 
 
-class _ColumnarScan(Scan):
+class _ColumnarScan(CountingScan):
     def __init__(self, stream: BinaryIO, name: str, layout: ColumnarFormat) -> None:
-        self._stream, self.name, self._layout = stream, name, layout
-        self.notes = FileNotes()
-        self._total, self._digest = 0, ""
-
-    @property
-    @override
-    def total(self) -> int:
-        return self._total
-
-    @property
-    @override
-    def sha256(self) -> str:
-        return self._digest
+        super().__init__(stream, name)
+        self._layout = layout
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:

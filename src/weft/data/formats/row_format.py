@@ -20,7 +20,17 @@ from weft.data.line_blocks import (
 )
 from weft.errors import UserError
 
-__all__ = ["LineScan", "RawLine", "Row", "RowFormat", "Scan", "numbered", "text_of", "too_long"]
+__all__ = [
+    "CountingScan",
+    "LineScan",
+    "RawLine",
+    "Row",
+    "RowFormat",
+    "Scan",
+    "numbered",
+    "text_of",
+    "too_long",
+]
 
 Row = tuple[str, ...]
 
@@ -48,6 +58,30 @@ class Scan(ABC):
     @abstractmethod
     def sha256(self) -> str:
         """Of the file's bytes, hexadecimal."""
+
+
+class CountingScan(Scan):
+    """A pass that counts its rows and takes the digest of its file itself.
+
+    Args:
+        stream: Open for reading bytes.
+        name: What errors call the file.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream, self.name = stream, name
+        self.notes = FileNotes()
+        self._total, self._digest = 0, ""
+
+    @property
+    @override
+    def total(self) -> int:
+        return self._total
+
+    @property
+    @override
+    def sha256(self) -> str:
+        return self._digest
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.json_lines import KINDS, problem_of
-from weft.data.formats.row_format import Row, RowFormat, Scan, numbered
-from weft.data.line_blocks import FileNotes
+from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan, numbered
 from weft.errors import DataError, UserError
 
 __all__ = ["SquadFormat", "squad_format"]
@@ -83,21 +82,10 @@ def squad_format(
     return SquadFormat(places, tuple(places if required is None else required))
 
 
-class _SquadScan(Scan):
+class _SquadScan(CountingScan):
     def __init__(self, stream: BinaryIO, name: str, layout: SquadFormat) -> None:
-        self._stream, self.name, self._layout = stream, name, layout
-        self.notes = FileNotes()
-        self._total, self._digest = 0, ""
-
-    @property
-    @override
-    def total(self) -> int:
-        return self._total
-
-    @property
-    @override
-    def sha256(self) -> str:
-        return self._digest
+        super().__init__(stream, name)
+        self._layout = layout
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:

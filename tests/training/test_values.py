@@ -106,6 +106,55 @@ def test_selection_is_brute_force(values, way, patience):
     assert again.best == selection.best
 
 
+EVALUATIONS = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.5, math.nan]), st.sampled_from([1.0, 2.0, math.nan, math.inf])
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(EVALUATIONS, st.integers(1, 4))
+def test_at_an_equal_metric_the_lower_loss_is_best_and_patience_is_the_metrics(found, patience):
+    config = Selection.Config(metric="exact_match", patience=patience)
+    directions = {"exact_match": "higher", "loss": "lower"}
+    selection, numbers = config.build(directions=directions), []
+    for step, (value, loss) in enumerate(found):
+        is_best = selection.see(step, {"exact_match": value, "loss": loss})
+        if not math.isnan(value):
+            numbers.append((-value, math.inf if math.isnan(loss) else loss, step))
+        best = min(numbers, default=None)
+        assert is_best == (best is not None and best[2] == step)
+        assert selection.best == (best and (best[2], -best[0]))
+        oldest = min(((value, step) for value, _, step in numbers), default=(None, -1))[1]
+        assert selection.stalled() == (step - oldest >= patience)
+        again = config.build(directions=directions)
+        again.load_state_dict(selection.state_dict())
+        assert repr(again.history) == repr(selection.history)  # as text, where NaN is itself
+
+
+def test_an_older_runs_history_has_no_losses_and_one_of_the_loss_is_saved_as_ever():
+    selection = Selection.Config(metric="f1").build(directions={"f1": "higher", "loss": "lower"})
+    selection.load_state_dict({"history": [[5, 0.25], [6, 0.5]], "best": 6})
+    assert selection.best == (6, 0.5)
+    assert selection.see(7, {"f1": 0.5, "loss": 3.0})
+    assert not selection.see(8, {"f1": 0.5, "loss": 3.0})
+    saved = {"history": [[5, 0.25], [6, 0.5], [7, 0.5, 3.0], [8, 0.5, 3.0]], "best": 7}
+    assert selection.state_dict() == saved
+    plain = Selection.Config().build(directions={"loss": "lower"})
+    plain.see(4, {"loss": 2.0})
+    assert plain.state_dict() == {"history": [[4, 2.0]], "best": 4}
+
+
+def test_a_lower_loss_does_not_take_back_a_difference_that_min_delta_does_not_count():
+    config = Selection.Config(metric="f1", min_delta=0.1)
+    selection = config.build(directions={"f1": "higher", "loss": "lower"})
+    for step, values in enumerate([(0.5, 2.0), (0.55, 1.0), (0.45, 1.0)]):
+        selection.see(step, dict(zip(("f1", "loss"), values, strict=True)))
+    assert selection.best == (0, 0.5)
+
+
 def test_a_metric_that_is_not_measured_is_refused_before_training():
     with pytest.raises(UserError) as caught:
         Selection.Config(metric="blue").build(directions={"loss": "lower", "bleu": "higher"})

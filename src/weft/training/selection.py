@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
@@ -11,8 +11,23 @@ from weft.errors import UserError
 __all__ = ["Selection"]
 
 
+class Seen(NamedTuple):
+    """What is kept of an evaluation."""
+
+    step: int
+    """Optimizer steps before it."""
+    value: float
+    """The selected one."""
+    loss: float = math.inf
+    """What decides between equal values; infinite where there is none besides the value."""
+
+
 class Selection(Component):
     """Compares one value of each evaluation; NaN never wins and never counts as a best.
+
+    Where it is equal the lower evaluation loss is the better, so that an exact match that is 0 for
+    many epochs does not keep the first of them; without a lower loss the older stays. A lower loss
+    alone is no progress of the metric: patience is counted from where the metric itself was better.
 
     Its history is the whole state: a schedule that follows the metric reads it from here.
 
@@ -31,11 +46,13 @@ class Selection(Component):
         """Settings of the selection."""
 
         metric: str = "loss"
-        """Value of the evaluation on ``valid_data`` that is compared."""
+        """Value of the evaluation on ``valid_data`` that is compared; of two that are equal the one
+        with the lower evaluation loss is better, else the older."""
         better: Literal["auto", "higher", "lower"] = "auto"
         """Which way is better; ``auto`` asks the metric."""
         patience: int | None = None
-        """Evaluations without a new best after which the run stops; null never stops."""
+        """Evaluations in which the metric was not better, after which the run stops; null never
+        stops."""
         min_delta: float = 0.0
         """Change smaller than this does not count as better."""
 
@@ -61,32 +78,41 @@ class Selection(Component):
             )
         way = directions[config.metric] if config.better == "auto" else config.better
         self.config, self.sign = config, (1.0 if way == "higher" else -1.0)
-        self.history: list[tuple[int, float]] = []
+        self.history: list[Seen] = []
 
     def see(self, step: int, values: Mapping[str, float]) -> bool:
         """Takes in an evaluation; returns whether it is the best so far."""
-        before = self.best
-        value = float(values[self.config.metric])
-        self.history.append((step, value))
-        if math.isnan(value):
-            return False
-        return before is None or self.sign * (value - before[1]) > self.config.min_delta
+        loss = math.inf
+        if self.config.metric != "loss" and not math.isnan(found := values.get("loss", math.inf)):
+            loss = float(found)
+        seen = Seen(step, float(values[self.config.metric]), loss)
+        self.history.append(seen)
+        return self._best[0] is seen
+
+    @property
+    def _best(self) -> tuple[Seen | None, Seen | None]:
+        """The best evaluation, and the oldest whose metric is as good."""
+        best = oldest = None
+        for seen in self.history:
+            if math.isnan(seen.value):
+                continue
+            gain = math.inf if best is None else self.sign * (seen.value - best.value)
+            if gain > self.config.min_delta:
+                best = oldest = seen
+            elif gain == 0 and best is not None and seen.loss < best.loss:
+                best = seen
+        return best, oldest
 
     @property
     def losses(self) -> list[float]:
         """The selected value of every evaluation, oldest first; negated where higher is better."""
-        return [-self.sign * value for _, value in self.history]
+        return [-self.sign * seen.value for seen in self.history]
 
     @property
     def best(self) -> tuple[int, float] | None:
         """Step and value of the best evaluation; None before the first that is a number."""
-        best: tuple[int, float] | None = None
-        for step, value in self.history:
-            if math.isnan(value):
-                continue
-            if best is None or self.sign * (value - best[1]) > self.config.min_delta:
-                best = (step, value)
-        return best
+        best, _ = self._best
+        return None if best is None else (best.step, best.value)
 
     def is_best(self, step: int) -> bool:
         """Whether the best evaluation was at this step."""
@@ -97,26 +123,29 @@ class Selection(Component):
         """Whether patience is spent."""
         if self.config.patience is None or not self.history:
             return False
-        best = self.best
-        since = sum(1 for step, _ in self.history if best is None or step > best[0])
+        _, best = self._best
+        since = sum(1 for seen in self.history if best is None or seen.step > best.step)
         return since >= self.config.patience
 
     @property
     def patience_spent(self) -> str:
         """Why the run ends, in words, where patience is spent."""
-        best, metric = self.best, self.config.metric
-        since = f"since step {best[0]:,}" if best else "at all"
+        metric, (_, best) = self.config.metric, self._best
+        since = f"since step {best.step:,}" if best else "at all"
         return (
             f"{metric} was not better {since}, and trainer.selection.patience="
             f"{self.config.patience} evaluations are spent"
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The history; and the step of the best, for where the pointer to it is damaged."""
+        """The history; and the step of the best, for where the pointer to it is damaged.
+
+        An evaluation is its step and value, and its loss where that is another number.
+        """
         best = self.best
-        history = [[step, value] for step, value in self.history]
+        history = [list(seen) if seen.loss < math.inf else list(seen[:2]) for seen in self.history]
         return {"history": history, "best": None if best is None else best[0]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes a saved history."""
-        self.history = [(int(step), float(value)) for step, value in state["history"]]
+        self.history = [Seen(int(step), *map(float, rest)) for step, *rest in state["history"]]

@@ -167,7 +167,6 @@ JOBS = (
             Figure("slot_f1", "F1 of slots", NEAR, elsewhere=93.30),
             Figure("frame_accuracy", "whole frames"),
         ),
-        seeds=1,
     ),
     Job(
         name="ud-ewt",
@@ -237,6 +236,25 @@ JOBS = (
         train="squad-dev/train.json",
         dev="squad-dev/dev.json",
         figures=(Figure("exact_match", "exact"), Figure("f1", "F1 of words")),
+        seeds=1,
+    ),
+    Job(
+        name="squad-dev-transformer",
+        experiment="question/transformer",
+        train="squad-dev/train.json",
+        dev="squad-dev/dev.json",
+        figures=(Figure("exact_match", "exact"), Figure("f1", "F1 of words")),
+        seeds=1,
+    ),
+    Job(
+        name="wikitext-2-masked",
+        experiment="bert/pretraining",
+        train="wikitext-2/train.txt",
+        dev="wikitext-2/valid.txt",
+        figures=(
+            Figure("masked_accuracy", "masked tokens"),
+            Figure("perplexity", "perplexity of masked tokens", percent=False),
+        ),
         seeds=1,
     ),
     Job(

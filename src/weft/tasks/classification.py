@@ -14,10 +14,10 @@ from weft.metrics.classification import Classification
 from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric
 from weft.metrics.multilabel import MultiLabel
-from weft.metrics.streaming import Mean
 from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.task import Loss, Outputs
+from weft.tasks.limits import at_least_one
+from weft.tasks.task import Loss
 from weft.text.classification import ClassificationText, Classified, LabelText
 from weft.text.columns.label import LabelsColumn
 from weft.text.columns.number import Numbers
@@ -49,8 +49,7 @@ class LabelTask(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
-            if self.max_length < 1:
-                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+            at_least_one(self, "max_length")
 
     config: Config
     text: LabelText
@@ -80,10 +79,10 @@ class LabelTask(ColumnsTask):
         return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss, and what is told of labels by their names."""
+    def answer_metrics(self) -> dict[str, Metric]:
+        """What is told of labels by their names."""
         names, positive = self.text.label.labels.names, self.config.positive
-        metrics: dict[str, Metric] = {"loss": Mean("loss")}
+        metrics: dict[str, Metric] = {}
         if self.text.multiple:
             metrics["labels"] = MultiLabel(names)
         else:
@@ -93,24 +92,22 @@ class LabelTask(ColumnsTask):
         return metrics
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Classified],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's loss and answers."""
-        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        """Adds labels."""
         column = self.text.label
-        gold: list[Any] = [examples[position][column.name] for position in outputs.answers]
-        found = list(outputs.answers.values())
+        gold: list[Any] = [row[column.name] for row in rows]
         if isinstance(column, LabelsColumn):
             gold = [column.names(value) for value in gold]
-            metrics["labels"].update(gold, [answer.labels for answer in found])
+            metrics["labels"].update(gold, [answer.labels for answer in answers])
         else:
-            metrics["labels"].update(gold, [answer.label for answer in found])
+            metrics["labels"].update(gold, [answer.label for answer in answers])
         if "ranks" in metrics:
-            metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in found])
+            metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
 
     @override
     def _read_batch(self, batch: Any) -> list[dict[str, Any]]:

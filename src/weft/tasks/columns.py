@@ -41,7 +41,7 @@ class ColumnsTask(Task):
     """A task over rows of typed columns.
 
     A subclass makes ``self.text`` and has :meth:`scores`, :meth:`loss`, :meth:`answers`,
-    ``metrics``, ``aggregate`` and ``answer_row``.
+    ``answer_row``, and where answers are measured ``answer_metrics`` and ``measure``.
     """
 
     class Config(BaseConfig):

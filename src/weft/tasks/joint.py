@@ -14,9 +14,9 @@ from weft.data.columns import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
-from weft.metrics.streaming import Mean
+from weft.tasks.limits import at_least_one
 from weft.tasks.row_batches import RowBatches
-from weft.tasks.task import Loss, Outputs, Row
+from weft.tasks.task import Loss, Row
 from weft.tasks.words import WordsTask
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
@@ -59,8 +59,7 @@ class IntentSlots(WordsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and a weight that is none."""
-            if self.max_length < 1:
-                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+            at_least_one(self, "max_length")
             if not 0 < self.intent_weight < float("inf"):
                 raise UserError(f"task.intent_weight must be above 0, but is {self.intent_weight}.")
 
@@ -149,21 +148,19 @@ class IntentSlots(WordsTask):
         return self.text.completed(answer, row)
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss; intents, slots and whole frames, as brackets and as trees."""
-        return {"loss": Mean("loss"), "frames": Frames()}
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Intents, slots and whole frames, as brackets and as trees."""
+        return {"frames": Frames()}
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Frame],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's loss and frames."""
-        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
-        gold = [self.text.gold(examples[place]) for place in outputs.answers]
-        answers: list[Frame] = list(outputs.answers.values())
+        """Adds frames."""
+        gold = [self.text.gold(row) for row in rows]
         found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
         metrics["frames"].update(gold, found)
 

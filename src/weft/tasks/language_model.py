@@ -17,7 +17,7 @@ from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.metrics.language import BitsPerByte
 from weft.metrics.metric import Metric
-from weft.metrics.streaming import Mean, Perplexity
+from weft.metrics.streaming import Perplexity
 from weft.models import fast
 from weft.models.decoding.decode import decode
 from weft.models.decoding.settings import Decoding
@@ -25,6 +25,7 @@ from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import Carried, RowSums
+from weft.tasks.limits import at_least_one
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.language import Continued, LanguageText, MeasuredText
@@ -72,9 +73,7 @@ class LanguageModeling(Task):
 
         def __post_init__(self) -> None:
             """Refuses what is no size, and settings that exclude each other."""
-            for name in ("block", "stride"):
-                if (value := getattr(self, name)) is not None and value < 1:
-                    raise UserError(f"task.{name} must be at least 1, but is {value}.")
+            at_least_one(self, "block", "stride")
             if self.stride is not None and self.stride > self.block:
                 raise UserError(
                     f"task.stride must be at most task.block ({self.block}), but is {self.stride}."
@@ -208,21 +207,33 @@ class LanguageModeling(Task):
         return Outputs(loss, answers)
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss, perplexity, and bits a byte."""
-        return {"loss": Mean("loss"), "perplexity": Perplexity(), "bits": BitsPerByte()}
+    def loss_metrics(self) -> dict[str, Metric]:
+        """Loss and perplexity."""
+        return {**super().loss_metrics(), "perplexity": Perplexity()}
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Bits a byte."""
+        return {"bits": BitsPerByte()}
 
     @override
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Adds a batch's loss, and the bytes of the rows that ended in it."""
-        for name in ("loss", "perplexity"):
-            metrics[name].update(outputs.loss.total, outputs.loss.count)
-        for place, found in outputs.answers.items():
-            # The end of a row stands for a line end, one byte.
-            length = len(examples[place][self.config.column].encode()) + 1
-            metrics["bits"].update(found.nats, length)
+        """Adds a batch's loss, and the rows that ended in it."""
+        super().aggregate(metrics, outputs, examples)
+        metrics["perplexity"].update(outputs.loss.total, outputs.loss.count)
+
+    @override
+    def measure(
+        self,
+        metrics: Mapping[str, Metric],
+        answers: Sequence[MeasuredText],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds rows with their bytes; the end of a row stands for a line end, one byte."""
+        for found, row in zip(answers, rows, strict=True):
+            metrics["bits"].update(found.nats, len(row[self.config.column].encode()) + 1)
 
     # -- answers
 

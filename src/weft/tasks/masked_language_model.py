@@ -17,12 +17,13 @@ from weft.data.masking import Masking
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.metrics.metric import Metric
-from weft.metrics.streaming import Accuracy, Mean, Perplexity
+from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.losses import cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import RowSums
+from weft.tasks.limits import at_least_one
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.masked import MASK, Filled, FoundTokens, MaskedText
@@ -62,9 +63,7 @@ class MaskedLanguageModeling(Task):
 
         def __post_init__(self) -> None:
             """Refuses what is no size."""
-            for name in ("block", "top_k"):
-                if (value := getattr(self, name)) < 1:
-                    raise UserError(f"task.{name} must be at least 1, but is {value}.")
+            at_least_one(self, "block", "top_k")
 
     config: Config
     text: MaskedText
@@ -152,19 +151,19 @@ class MaskedLanguageModeling(Task):
         return Outputs(loss, answers)
 
     @override
-    def metrics(self) -> dict[str, Metric]:
+    def loss_metrics(self) -> dict[str, Metric]:
         """Loss, perplexity and accuracy of the tokens that are to be found."""
         accuracy = Accuracy("masked_accuracy")
-        return {"loss": Mean("loss"), "perplexity": Perplexity(), "accuracy": accuracy}
+        return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": accuracy}
 
     @override
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
         """Adds a batch's loss, and how many tokens were found."""
+        super().aggregate(metrics, outputs, examples)
         loss = outputs.loss
-        for name in ("loss", "perplexity"):
-            metrics[name].update(loss.total, loss.count)
+        metrics["perplexity"].update(loss.total, loss.count)
         metrics["accuracy"].update(loss.sums["right"], loss.count)
 
     # -- answers

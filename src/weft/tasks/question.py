@@ -16,12 +16,12 @@ from weft.data.columns import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.metrics.answers import QuestionAnswering as AnswerScores
 from weft.metrics.metric import Metric
-from weft.metrics.streaming import Mean
 from weft.models.answer_spans import SpanScores, best_spans, right_spans
 from weft.models.windows import Windows, windows_of
 from weft.tasks.columns import ColumnsTask
+from weft.tasks.limits import at_least_one
 from weft.tasks.row_batches import RowBatches
-from weft.tasks.task import Loss, Outputs, Row
+from weft.tasks.task import Loss, Row
 from weft.text.characters import Characters
 from weft.text.passages import read_passages
 from weft.text.question import Answer, AnswerTokens, QuestionText
@@ -84,9 +84,7 @@ class QuestionAnswering(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and windows that leave words out."""
-            for name in ("max_question_length", "max_length", "stride", "max_answer_length"):
-                if (value := getattr(self, name)) < 1:
-                    raise UserError(f"task.{name} must be at least 1, but is {value}.")
+            at_least_one(self, "max_question_length", "max_length", "stride", "max_answer_length")
             if self.stride > self.max_length:
                 raise UserError(
                     f"task.stride must be at most task.max_length ({self.max_length}), or what is "
@@ -232,21 +230,20 @@ class QuestionAnswering(ColumnsTask):
     # -- evaluation
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss, exact match and F1; both also of the questions with and without an answer."""
-        return {"loss": Mean("loss"), "answers": AnswerScores()}
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Exact match and F1; both also of the questions with and without an answer."""
+        return {"answers": AnswerScores()}
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Answer],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's loss and answers."""
-        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
-        gold = [[text for text, _ in self.text.gold(examples[at])] for at in outputs.answers]
-        metrics["answers"].update([str(answer) for answer in outputs.answers.values()], gold)
+        """Adds answers."""
+        gold = [[text for text, _ in self.text.gold(row)] for row in rows]
+        metrics["answers"].update([str(answer) for answer in answers], gold)
 
     @override
     def answer_row(self, answer: Answer) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from weft.data.columns import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.ranking import Ranking
-from weft.metrics.streaming import Mean
 from weft.models.pairs import ranking_hinge
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.task import Loss, Outputs
+from weft.tasks.limits import at_least_one
+from weft.tasks.task import Loss
 from weft.text.pairs import Ranked, RankingText
 from weft.text.tokenizer import Tokenizer
 
@@ -47,8 +47,7 @@ class QueryDocumentRanking(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and a margin that asks for nothing."""
-            if self.max_length < 1:
-                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+            at_least_one(self, "max_length")
             if not 0 < self.margin < float("inf"):
                 raise UserError(f"task.margin must be above 0, but is {self.margin}.")
 
@@ -87,20 +86,18 @@ class QueryDocumentRanking(ColumnsTask):
         return self.text.decode(scores.float().cpu().numpy())
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss; how often, and by how much, right documents score higher."""
-        return {"loss": Mean("loss"), "ranking": Ranking()}
+    def answer_metrics(self) -> dict[str, Metric]:
+        """How often, and by how much, right documents score higher."""
+        return {"ranking": Ranking()}
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Ranked],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's loss and scores."""
-        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
-        answers: list[Ranked] = list(outputs.answers.values())
+        """Adds scores."""
         right, wrong = [a.score for a in answers], [a.negative for a in answers]
         metrics["ranking"].update(right, wrong)
 

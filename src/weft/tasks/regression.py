@@ -10,12 +10,11 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.data.columns import ColumnBatch
-from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.regression import Regression
-from weft.metrics.streaming import Mean
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.task import Loss, Outputs
+from weft.tasks.limits import at_least_one
+from weft.tasks.task import Loss
 from weft.text.columns.number import NumberColumn, Numbers
 from weft.text.dictionary import Dictionary
 from weft.text.regression import Estimated, NumberText, RegressionText
@@ -43,8 +42,7 @@ class NumberTask(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
-            if self.max_length < 1:
-                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+            at_least_one(self, "max_length")
 
     config: Config
     text: NumberText
@@ -61,22 +59,20 @@ class NumberTask(ColumnsTask):
         return self.text.decode(scores.cpu().numpy())
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss; errors and correlations of the numbers."""
-        return {"loss": Mean("loss"), "numbers": Regression()}
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Errors and correlations of the numbers."""
+        return {"numbers": Regression()}
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Estimated],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's loss and answers."""
-        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
-        column = self.text.number.name
-        gold = [float(examples[position][column]) for position in outputs.answers]
-        metrics["numbers"].update(gold, [answer.number for answer in outputs.answers.values()])
+        """Adds numbers."""
+        gold = [float(row[self.text.number.name]) for row in rows]
+        metrics["numbers"].update(gold, [answer.number for answer in answers])
 
     @override
     def _read_batch(self, batch: Any) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from weft.data.seq2seq import Seq2SeqBatch
 from weft.exported.answers import Translated
 from weft.metrics.metric import Metric
 from weft.tasks.modules import generator_of
+from weft.tasks.row_batches import RowBatches
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Batches, Outputs, Row
 
@@ -41,6 +42,13 @@ class ScoredText(Seq2Seq):
     ) -> None:
         """Adds generated texts, and the rows they answer, to :meth:`text_metrics`."""
 
+    def with_references(self, rows: Sequence[Row]) -> Sequence[Mapping[str, Any]]:
+        """The rows of an evaluation with what answers are scored against, beside the target.
+
+        As they are, unless overridden.
+        """
+        return rows
+
     def is_answered(self, example: Mapping[str, Any]) -> bool:
         """Whether evaluation generates an answer to this row: all, unless overridden."""
         return True
@@ -63,14 +71,17 @@ class ScoredText(Seq2Seq):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """As :meth:`Seq2Seq.batches`.
+        """As :meth:`Seq2Seq.batches`, with what answers are scored against.
 
         Raises:
             UserError: The evaluation is to generate text, and the module cannot.
         """
         if not train and self.config.generate:
             generator_of(self.module)
-        return super().batches(data, train=train, seed=seed)
+        batches = super().batches(data, train=train, seed=seed)
+        if not train and isinstance(batches, RowBatches):
+            batches.rows = self.with_references(batches.rows)
+        return batches
 
     @override
     def validation_step(
@@ -93,19 +104,16 @@ class ScoredText(Seq2Seq):
         return self.complete(super().predict(rows), rows)
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Those of sequence to sequence, and of generated text."""
-        return {**super().metrics(), **(self.text_metrics() if self.config.generate else {})}
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Those of generated text, where the evaluation generates it."""
+        return self.text_metrics() if self.config.generate else {}
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Translated],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's sums and its answers."""
-        super().aggregate(metrics, outputs, examples)
-        if outputs.answers:
-            texts = [answer.text for answer in outputs.answers.values()]
-            self.score(metrics, texts, [examples[position] for position in outputs.answers])
+        """Adds the texts of answers."""
+        self.score(metrics, [answer.text for answer in answers], rows)

@@ -18,7 +18,7 @@ from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import CheckpointError, DataError, UserError
 from weft.metrics.metric import Metric
-from weft.metrics.streaming import Accuracy, Mean, Perplexity
+from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct
@@ -280,17 +280,17 @@ class Seq2Seq(Task):
         return Outputs(Loss(loss.total, loss.count, {**loss.sums, "correct": correct}))
 
     @override
-    def metrics(self) -> dict[str, Metric]:
+    def loss_metrics(self) -> dict[str, Metric]:
         """Loss, perplexity and token accuracy."""
-        return {"loss": Mean("loss"), "perplexity": Perplexity(), "accuracy": Accuracy()}
+        return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": Accuracy()}
 
     @override
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
         """Adds a batch's sums."""
+        super().aggregate(metrics, outputs, examples)
         loss = outputs.loss
-        metrics["loss"].update(loss.total, loss.count)
         metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
         metrics["accuracy"].update(loss.sums["correct"], loss.count)
 

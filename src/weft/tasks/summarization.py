@@ -1,7 +1,7 @@
 """Summarization: a text to a short one, judged by ROUGE against one or more references."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -11,9 +11,8 @@ from weft.errors import DataError
 from weft.metrics.metric import Metric
 from weft.metrics.rouge import Rouge
 from weft.models.decoding import Decoding
-from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
-from weft.tasks.task import Batches, Row
+from weft.tasks.task import Row
 
 __all__ = ["Summarization"]
 
@@ -42,16 +41,13 @@ class Summarization(ScoredText):
     config: Config
 
     @override
-    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """As :meth:`ScoredText.batches`; those for evaluation have references as lists.
+    def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """The rows with their references, where they have any, as lists.
 
         Raises:
             DataError: A row's references are no list of texts; it names the row.
         """
-        batches = super().batches(data, train=train, seed=seed)
-        if not train and isinstance(batches, RowBatches):
-            batches.rows = with_lists(batches.rows)
-        return batches
+        return with_lists(rows)
 
     @override
     def text_metrics(self) -> dict[str, Metric]:

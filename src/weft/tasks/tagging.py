@@ -15,12 +15,13 @@ from weft.errors import UserError
 from weft.metrics.classification import Classification
 from weft.metrics.metric import Metric
 from weft.metrics.spans import Scheme, Spans, read_spans
-from weft.metrics.streaming import Accuracy, Mean
+from weft.metrics.streaming import Accuracy
 from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import CrossEntropyLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
+from weft.tasks.limits import at_least_one
 from weft.tasks.row_batches import RowBatches
-from weft.tasks.task import Loss, Outputs, Row
+from weft.tasks.task import Loss, Row
 from weft.tasks.words import WordsTask
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
@@ -64,8 +65,7 @@ class WordTagging(WordsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
-            if self.max_length < 1:
-                raise UserError(f"task.max_length must be at least 1, but is {self.max_length}.")
+            at_least_one(self, "max_length")
 
     config: Config
     text: TaggingText
@@ -169,35 +169,33 @@ class WordTagging(WordsTask):
         return Tagged(answer.tags, answer.scores, words, tuple(spans))
 
     @override
-    def metrics(self) -> dict[str, Metric]:
-        """Loss; shares of words and of sentences that are right; spans or labels by their names."""
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Shares of words and of sentences that are right; spans or labels by their names."""
         names = self.text.tags.labels.names
-        metrics: dict[str, Metric] = {"loss": Mean("loss")}
         if self.scheme in ("bio", "bilou"):
             kinds = dict.fromkeys(span.kind for name in names for span in self._kinds(name))
-            return metrics | {"spans": Spans(self.scheme, kinds=[*kinds])}
-        metrics["labels"] = Classification(names)
+            return {"spans": Spans(self.scheme, kinds=[*kinds])}
+        labels = Classification(names)
         if self.scheme:
-            return metrics | {"spans": Spans(self.scheme)}
+            return {"labels": labels, "spans": Spans(self.scheme)}
         tokens, sentences = Accuracy("token_accuracy"), Accuracy("whole_sentence")
-        return metrics | {"tokens": tokens, "sentences": sentences}
+        return {"labels": labels, "tokens": tokens, "sentences": sentences}
 
     def _kinds(self, name: str) -> Sequence[Any]:
         assert self.scheme, "asked only where labels mark spans"
         return read_spans([name], self.scheme)
 
     @override
-    def aggregate(
+    def measure(
         self,
         metrics: Mapping[str, Metric],
-        outputs: Outputs,
-        examples: Sequence[Mapping[str, Any]],
+        answers: Sequence[Tagged],
+        rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds a batch's loss and answers."""
-        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
-        given = [list(answer.tags) for answer in outputs.answers.values()]
+        """Adds labels."""
+        given = [list(answer.tags) for answer in answers]
         column = self.text.tags
-        gold = [column.names(examples[place][column.name]) for place in outputs.answers]
+        gold = [column.names(row[column.name]) for row in rows]
         gold = [right[: len(tags)] for right, tags in zip(gold, given, strict=True)]
         if "spans" in metrics:
             metrics["spans"].update(gold, given)

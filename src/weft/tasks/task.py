@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from weft.config.component import Component
 from weft.errors import CheckpointError, UserError
 from weft.metrics.metric import Metric
+from weft.metrics.streaming import Mean
 from weft.tasks.word_vectors import begin_with_vectors
 from weft.text.paths import TextPath
 
@@ -131,15 +132,41 @@ class Task(Component):
     def validation_step(self, batch: Any, examples: Sequence[Mapping[str, Any]]) -> Outputs:
         """The loss of one batch and the answers to it; called without gradients."""
 
-    @abstractmethod
     def metrics(self) -> dict[str, Metric]:
-        """Fresh metrics for one evaluation."""
+        """Fresh metrics for one evaluation: of losses, then of answers."""
+        return {**self.loss_metrics(), **self.answer_metrics()}
 
-    @abstractmethod
+    def loss_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of losses: ``loss``, and what a task that overrides it adds."""
+        return {"loss": Mean("loss")}
+
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of answers; by default none."""
+        return {}
+
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Adds one batch to the metrics."""
+        """Adds one batch to the metrics: its loss, and its answers by :meth:`measure`."""
+        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        if outputs.answers:
+            rows = [examples[position] for position in outputs.answers]
+            self.measure(metrics, list(outputs.answers.values()), rows)
+
+    def measure(
+        self,
+        metrics: Mapping[str, Metric],
+        answers: Sequence[Any],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds answers to :meth:`answer_metrics`.
+
+        Args:
+            metrics: Those of the evaluation, by name.
+            answers: What the task answered.
+            rows: What each answers, with its targets.
+        """
+        return
 
     def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """The values of an evaluation, by name."""

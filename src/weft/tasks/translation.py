@@ -1,6 +1,6 @@
 """Translation: sequence to sequence, judged by BLEU and chrF of generated text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -8,9 +8,8 @@ from typing_extensions import override
 from weft.config import registries
 from weft.metrics.metric import Metric
 from weft.metrics.translation import Bleu, ChrF
-from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
-from weft.tasks.task import Batches, Row
+from weft.tasks.task import Row
 from weft.text.paths import joined_text
 
 __all__ = ["Translation"]
@@ -31,12 +30,9 @@ class Translation(ScoredText):
     config: Config
 
     @override
-    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Batches; those for evaluation know all references of each source."""
-        batches = super().batches(data, train=train, seed=seed)
-        if not train and isinstance(batches, RowBatches):
-            batches.rows = with_references(batches.rows)
-        return batches
+    def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """The rows with all references of each source, at the first of its rows."""
+        return with_references(rows)
 
     @override
     def is_answered(self, example: Mapping[str, Any]) -> bool:

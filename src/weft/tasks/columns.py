@@ -120,7 +120,7 @@ class ColumnsTask(Task):
             self._say_known(encoded)
         kept: NDArray[np.int64] | None = None
         if len(over := encoded.over_length):
-            details["over_length"] = self._over_length(over, len(rows))
+            self._over_length(over, len(rows), details)
             if self.config.over_length == "skip":
                 kept = np.delete(np.arange(len(rows)), over)
             else:
@@ -138,15 +138,20 @@ class ColumnsTask(Task):
         self.notes.append(note)
         LOG.log(logging.INFO if known else logging.WARNING, note)
 
-    def _over_length(self, over: NDArray[np.int64], count: int) -> str:
+    def _over_length(self, over: NDArray[np.int64], count: int, details: dict[str, str]) -> None:
         """Says what becomes of the rows that are too long, or refuses them."""
         if self.config.over_length == "error":
             raise DataError(self._too_long(over, count))
         done = "left out" if self.config.over_length == "skip" else "cut"
-        note = f"{len(over)} of {count} rows {done}: more than {self._limits}."
+        self._warn(
+            f"{len(over)} of {count} rows {done}: more than {self._limits}.", details, "over_length"
+        )
+
+    def _warn(self, note: str, details: dict[str, str], name: str) -> None:
+        """Says what is to know of rows: in the log, in a run's notes, and beside its values."""
+        details[name] = note
         self.notes.append(note)
         LOG.warning(note)
-        return note
 
     @property
     def _limits(self) -> str:

@@ -1,6 +1,5 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -27,8 +26,6 @@ from weft.text.slots import Slots
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["IntentSlots"]
-
-LOG = logging.getLogger("weft")
 
 
 @registries.tasks.register("intent_slots")
@@ -103,9 +100,7 @@ class IntentSlots(WordsTask):
             if self.config.off_words == "error":
                 raise DataError(f"{note} Correct them, or set task.off_words=widen.")
             note += " Whole words are trained on; no answer can be such a slot."
-            batches.details["off_words"] = note
-            self.notes.append(note)
-            LOG.warning(note)
+            self._warn(note, batches.details, "off_words")
         return batches
 
     @override
@@ -167,16 +162,7 @@ class IntentSlots(WordsTask):
     @override
     def answer_row(self, answer: Frame) -> dict[str, Any]:
         """An answer as plain data: the frame in brackets, its intent and its slots."""
-        slots = [
-            {
-                "label": slot.label,
-                "text": slot.text,
-                "start": slot.start,
-                "end": slot.end,
-                "score": round(slot.score, 6),
-            }
-            for slot in answer.slots
-        ]
+        slots = [{"label": slot.label, **slot.row()} for slot in answer.slots]
         return {
             "prediction": str(answer),
             "score": round(answer.score, 6),

@@ -1,6 +1,5 @@
 """Extractive question answering: the part of a context that answers a question, or none."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -28,8 +27,6 @@ from weft.text.question import Answer, AnswerTokens, QuestionText
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["QuestionAnswering"]
-
-LOG = logging.getLogger("weft")
 
 WINDOWS = 64
 """Windows read together in prediction: memory does not grow with a context."""
@@ -139,9 +136,7 @@ class QuestionAnswering(ColumnsTask):
             if self.config.off_tokens == "error":
                 raise DataError(f"{note} Correct them, or set task.off_tokens=widen.")
             note += " Training takes the whole tokens; no prediction is exactly such an answer."
-            batches.details["off_tokens"] = note
-            self.notes.append(note)
-            LOG.warning(note)
+            self._warn(note, batches.details, "off_tokens")
         return batches
 
     def _check_answers(self, rows: Sequence[Row]) -> None:

@@ -1,6 +1,5 @@
 """Word tagging and named entities: a label for each word, and the spans that labels mark."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -27,14 +26,11 @@ from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
-from weft.text.slots import places_of
+from weft.text.slots import places_of, text_of
 from weft.text.tagging import Tagged, TaggedSpan, TaggingText
 from weft.text.tokenizer import Tokenizer
-from weft.text.words_in import words_in
 
 __all__ = ["WordTagging"]
-
-LOG = logging.getLogger("weft")
 
 
 @registries.tasks.register("word_tagging")
@@ -101,9 +97,7 @@ class WordTagging(WordsTask):
         batches = super()._encoded(data, train=train, seed=seed)
         note = self._forbidden(batches.rows) if train else ""
         if note:
-            batches.details["forbidden"] = note
-            self.notes.append(note)
-            LOG.warning(note)
+            self._warn(note, batches.details, "forbidden")
         return batches
 
     def _forbidden(self, rows: Sequence[Row]) -> str:
@@ -157,15 +151,15 @@ class WordTagging(WordsTask):
     @override
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
         """The answer with its row's words, and with the spans that its labels mark."""
-        given = row[self.config.column]
-        text = given if isinstance(given, str) else " ".join(words_in(given, self.config.column, 0))
+        text = text_of(row[self.config.column], self.config.column, 0)
         places = places_of(text)[: len(answer.tags)]
         words = tuple(text[start:end] for start, end in places)
         spans = []
         for kind, first, after in [] if not self.scheme else read_spans(answer.tags, self.scheme):
             start, end = places[first][0], places[after - 1][1]
             score = min(answer.scores[first:after])
-            spans.append(TaggedSpan(kind, text[start:end], start, end, score))
+            part = text[start:end]
+            spans.append(TaggedSpan(kind, text=part, start=start, end=end, score=score))
         return Tagged(answer.tags, answer.scores, words, tuple(spans))
 
     @override
@@ -216,16 +210,7 @@ class WordTagging(WordsTask):
             "scores": [round(score, 6) for score in answer.scores],
         }
         if self.scheme:
-            found["spans"] = [
-                {
-                    "kind": span.kind,
-                    "text": span.text,
-                    "start": span.start,
-                    "end": span.end,
-                    "score": round(span.score, 6),
-                }
-                for span in answer.spans
-            ]
+            found["spans"] = [{"kind": span.kind, **span.row()} for span in answer.spans]
         return found
 
     @override

@@ -18,6 +18,7 @@ from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
+from weft.text.marked import MarkedText
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import Slots, SlotSpan, places_of, text_of
 from weft.text.tokenizer import Tokenizer
@@ -26,19 +27,11 @@ __all__ = ["Frame", "FrameSlot", "IntentSlotText"]
 
 
 @dataclass(frozen=True)
-class FrameSlot:
+class FrameSlot(MarkedText):
     """A slot that was found in a text."""
 
     label: str
-    text: str
-    """As it is in the text."""
-    start: int
-    """The first character, from 0, in the text; in that of a list of words, one space is between
-    two."""
-    end: int
-    """After the last character."""
-    score: float
-    """The probability of its least certain tag."""
+    """The slot."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Frame:
     """What a text wants, with its slots; ``str()`` writes it in brackets.
 
     Example:
-        >>> slot = FrameSlot("time", "at 8", 8, 12, 0.9)
+        >>> slot = FrameSlot("time", text="at 8", start=8, end=12, score=0.9)
         >>> print(Frame("set_alarm", 0.8, text="wake me at 8", slots=(slot,)))
         [set_alarm wake me [time at 8 ] ]
     """
@@ -207,7 +200,8 @@ class IntentSlotText(ColumnsText):
                 for at, score in zip(starts, frame.tag_scores, strict=True)
                 if start <= at < end
             ]
-            slots.append(FrameSlot(label, text[start:end], start, end, min(inside)))
+            part = text[start:end]
+            slots.append(FrameSlot(label, text=part, start=start, end=end, score=min(inside)))
         return replace(frame, text=text, slots=tuple(slots))
 
     @classmethod

@@ -17,6 +17,7 @@ from weft.text.columns.tags import TagsColumn
 from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
+from weft.text.marked import MarkedText
 from weft.text.paths import Encoded, text_paths
 from weft.text.tokenizer import Tokenizer
 
@@ -24,19 +25,11 @@ __all__ = ["Tagged", "TaggedSpan", "TaggingText"]
 
 
 @dataclass(frozen=True)
-class TaggedSpan:
+class TaggedSpan(MarkedText):
     """Neighbouring words of one kind, such as a name."""
 
     kind: str
-    text: str
-    """As it is in the text."""
-    start: int
-    """The first character, from 0, in the text; in that of a list of words, one space is between
-    two."""
-    end: int
-    """After the last character."""
-    score: float
-    """The probability of its least certain tag."""
+    """What they are, as their labels say."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from weft.models.log_partition import LEAST_LOG, MOST_SPREAD, log_partition
 from weft.models.tag_schemes import TagScheme, allowed_transitions, tag_scheme
 
 __all__ = ["LinearChainCrf"]
@@ -103,20 +104,17 @@ class LinearChainCrf(nn.Module):
         if not length:
             return torch.zeros_like(real, dtype=torch.int64)
         moves = self._answering()
-        inner = moves[:size, :size]
-        best = moves[size, :size] + scores[:, 0].float()
-        stay = torch.arange(size, device=scores.device).expand(len(scores), size)
-        origins = []  # the label before, if a word has the label of the column
+        reaching = moves[:size, :size].T.contiguous()  # to the label of a row
+        best = [moves[size, :size] + scores[:, 0].float()]
         for t in range(1, length):
-            reached, origin = (best[:, :, None] + inner).max(dim=1)
-            here = real[:, t, None]
-            best = torch.where(here, reached + scores[:, t].float(), best)
-            # At padding the label stays, so that the way back begins at the last real word.
-            origins.append(torch.where(here, origin, stay))
-        label = (best + moves[:size, size + 1]).argmax(dim=1)
+            reached = (best[-1][:, None] + reaching).amax(dim=2) + scores[:, t].float()
+            best.append(torch.where(real[:, t, None], reached, best[-1]))
+        label = (best[-1] + moves[:size, size + 1]).argmax(dim=1)
         path = [label]
-        for origin in reversed(origins):
-            label = origin.gather(1, label[:, None])[:, 0]
+        # Only on the way back is it asked where the best came from, which is one label a sentence.
+        for t in range(length - 1, 0, -1):
+            origin = (best[t - 1] + reaching[label]).argmax(dim=1)
+            label = torch.where(real[:, t], origin, label)
             path.append(label)
         return torch.stack(path[::-1], dim=1).masked_fill(~real, -1)
 
@@ -136,11 +134,11 @@ class LinearChainCrf(nn.Module):
         if not length:
             return scores
         moves = self._answering()
-        inner, ending = moves[:size, :size], moves[:size, size + 1]
+        leaving, ending = moves[:size, :size].contiguous(), moves[:size, size + 1]
         after = ending.expand(len(scores), size)
         backward = [after]
         for t in range(length - 1, 0, -1):
-            reached = (inner + (after + scores[:, t])[:, None]).logsumexp(dim=2)
+            reached = _log_sum((after + scores[:, t])[:, None] + leaving)
             after = torch.where(real[:, t, None], reached, after)
             backward.append(after)
         together = torch.stack(self._forward(scores, real, moves), dim=1)
@@ -169,8 +167,10 @@ class LinearChainCrf(nn.Module):
     def _log_partition(self, scores: Tensor, real: Tensor) -> Tensor:
         """The log of the sum over all sequences. *Shape:* :math:`(B)`."""
         moves = self.transitions.float()
+        if moves.max() - moves.min() <= MOST_SPREAD:
+            return log_partition(scores, moves, real)
         ending = moves[: self.num_labels, self.num_labels + 1]
-        return (self._forward(scores, real, moves)[-1] + ending).logsumexp(dim=1)
+        return _log_sum(self._forward(scores, real, moves)[-1] + ending)
 
     def _answering(self) -> Tensor:
         """The transitions' scores for answers, which take allowed ones alone."""
@@ -182,9 +182,19 @@ class LinearChainCrf(nn.Module):
         From the last real word on they stay. *Shape:* T of :math:`(B,L)`.
         """
         size = self.num_labels
-        inner = moves[:size, :size]
+        reaching = moves[:size, :size].T.contiguous()
         sums = [moves[size, :size] + scores[:, 0]]
         for t in range(1, real.shape[1]):
-            reached = (sums[-1][:, :, None] + inner).logsumexp(dim=1) + scores[:, t]
+            reached = _log_sum(sums[-1][:, None] + reaching) + scores[:, t]
             sums.append(torch.where(real[:, t, None], reached, sums[-1]))
         return sums
+
+
+def _log_sum(x: Tensor) -> Tensor:
+    """The log of the sum of exponentials over the last axis.
+
+    As ``torch.logsumexp``, but for numbers that are nothing beside the greatest: it takes each at
+    least as ``LEAST_LOG``, which is fast.
+    """
+    top = x.detach().amax(dim=-1, keepdim=True)
+    return (x - top).clamp(min=LEAST_LOG).exp().sum(dim=-1).log() + top[..., 0]

@@ -1,0 +1,105 @@
+"""The sum over all sequences against log-sum-exp word by word, in float64."""
+
+import pytest
+import torch
+
+from weft.models.crf import LinearChainCrf
+from weft.models.log_partition import MOST_SPREAD, log_partition
+
+LENGTHS = [12, 1, 7, 0, 11]
+
+
+def made(*, scale, spread, size=6):
+    random = torch.Generator().manual_seed(0)
+    transitions = torch.rand(size + 2, size + 2, generator=random)
+    low, high = transitions.min(), transitions.max()
+    transitions = (transitions - low) / (high - low) * spread - 3.0
+    scores = torch.randn(len(LENGTHS), max(LENGTHS), size, generator=random) * scale
+    real = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    return scores.requires_grad_(), transitions.requires_grad_(), real
+
+
+def by_pairs(scores, transitions, real):
+    """As the definition sums it up, with as many numbers as the input has."""
+    size = scores.shape[2]
+    sums = transitions[size, :size] + scores[:, 0]
+    for t in range(1, real.shape[1]):
+        reached = (sums[..., None] + transitions[:size, :size]).logsumexp(dim=1) + scores[:, t]
+        sums = torch.where(real[:, t, None], reached, sums)
+    return (sums + transitions[:size, size + 1]).logsumexp(dim=1)
+
+
+def with_gradients(found, of, real):
+    """The values of the rows with words, and the gradients of a weighted sum of them."""
+    weights = torch.arange(1.0, len(found) + 1).to(found.dtype) * real[:, 0]
+    return found.detach()[real[:, 0]], *torch.autograd.grad((found * weights).sum(), of)
+
+
+@pytest.mark.parametrize("spread", [0.1, 5.0, MOST_SPREAD])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4])
+def test_values_and_gradients_are_those_of_float64(scale, spread):
+    scores, transitions, real = made(scale=scale, spread=spread)
+    found = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
+    wide = scores.detach().double().requires_grad_(), transitions.detach().double().requires_grad_()
+    right = with_gradients(by_pairs(*wide, real), wide, real)
+    assert torch.allclose(found[0].double(), right[0], rtol=1e-6, atol=1e-5)
+    for gradient, expected in zip(found[1:], right[1:], strict=True):
+        assert torch.allclose(
+            gradient.double(), expected, rtol=0, atol=2e-4 if scale > 1e3 else 1e-5
+        )
+
+
+def test_a_label_that_no_word_can_have_takes_part_in_nothing():
+    scores, transitions, real = made(scale=1.0, spread=5.0)
+    without = [x.detach().clone().requires_grad_() for x in (scores, transitions)]
+    kept = [0, 1, 3, 4, 5, 6, 7]
+    scores.data[..., 2] = -torch.inf
+    found = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
+    small = without[0][..., kept[:-2]], without[1][kept][:, kept]
+    right = with_gradients(log_partition(*small, real), without, real)
+    for ours, expected in zip(found, right, strict=True):
+        assert torch.allclose(ours, expected, atol=1e-5)
+
+
+def test_what_stands_at_padding_is_not_looked_at():
+    scores, transitions, real = made(scale=1.0, spread=5.0)
+    right = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
+    scores.data[~real] = torch.nan
+    found = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
+    assert all(torch.equal(ours, expected) for ours, expected in zip(found, right, strict=True))
+    assert not found[1][~real].any()
+
+
+def test_without_gradients_the_value_is_the_same():
+    scores, transitions, real = made(scale=3.0, spread=5.0)
+    with torch.no_grad():
+        found = log_partition(scores, transitions, real)
+    assert torch.equal(found, log_partition(scores, transitions, real))
+
+
+def test_a_number_that_is_none_is_found():
+    scores, transitions, real = made(scale=1.0, spread=5.0)
+    scores.data[0, 3, 1] = torch.nan
+    assert log_partition(scores, transitions, real).isnan().tolist() == [True, *[False] * 4]
+
+
+def test_autocast_takes_no_numbers_away():
+    scores, transitions, real = made(scale=3.0, spread=5.0)
+    right = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = log_partition(scores, transitions, real)
+    ours = with_gradients(found, (scores, transitions), real)
+    assert all(torch.equal(a, b) for a, b in zip(ours, right, strict=True))
+
+
+@pytest.mark.parametrize("forbidden", [-1e4, -1e30])
+def test_a_field_with_transitions_far_apart_sums_up_by_pairs(forbidden):
+    # Shares would lose all but label a at the first word, from which nothing leads on.
+    crf = LinearChainCrf(["a", "b", "c"])
+    crf.transitions.data[0, :3] = forbidden
+    scores = torch.zeros(1, 3, 3)
+    scores[0, 0, 0] = 200.0
+    real, labels = torch.ones(1, 3, dtype=torch.bool), torch.tensor([[1, 1, 1]])
+    found = crf.log_likelihood(scores, labels, real)
+    moves = crf.transitions.detach().double()
+    assert found.item() == pytest.approx(-by_pairs(scores.double(), moves, real).item(), rel=1e-6)

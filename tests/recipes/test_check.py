@@ -108,8 +108,9 @@ def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
     said = capsys.readouterr().out
     names = [line.partition(":")[0] for line in said.splitlines()]
     assert names == [
-        "plan", "train_data", "valid_data", "build", "encode", "loss and backward", "metrics",
-        "optimizer", "checkpoint", "predict", "trainer", "memory", "Ready to train.",
+        "plan", "train_data", "valid_data", "build", "encode", "train_data begins with",
+        "loss and backward", "metrics", "optimizer", "checkpoint", "predict", "trainer", "memory",
+        "Ready to train.",
     ]  # fmt: skip
     assert "train_data: 25 rows, 0 bad (" in said
     assert "\nmemory: about " in said

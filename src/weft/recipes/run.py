@@ -19,6 +19,7 @@ from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
+from weft.recipes.first_look import first_row, many_labels
 from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
@@ -244,6 +245,8 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
             tell_older_exports(folder.path, but=exports)
         if need is not None:
             need.tell(trainer)
+        if isinstance(trainer, Trainer):
+            _tell_first_look(trainer, plan)
         trainer.fit()
         result = dict(getattr(trainer, "summary", {}))
         if exports:
@@ -285,6 +288,15 @@ def _need(trainer: object, folder: RunFolder) -> Need | None:
         return None
     known = recorded_need(folder.info.get("need"), trainer.task.device)
     return known or measure_need(trainer)
+
+
+def _tell_first_look(trainer: Trainer, plan: Plan) -> None:
+    """Says what a person sees at once to be wrong, and no program does."""
+    text, batches = trainer.task.text, trainer.data.data
+    if line := first_row(text, batches):
+        LOG.info(line)
+    for warning in many_labels(text, batches, plan.settings):
+        LOG.warning(warning)
 
 
 def one_process(device: str) -> Env:

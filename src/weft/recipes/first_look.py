@@ -1,0 +1,76 @@
+"""What a look at the training data shows at once: its first row, and labels that are hardly any.
+
+Columns in the wrong order train as well as the right ones: a text can be a label, and a label a
+text. A person sees it in one row.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from weft.tasks.row_batches import RowBatches
+from weft.tasks.task import Batches
+from weft.text.labels import Labels
+from weft.text.paths import TextPath
+
+__all__ = ["first_row", "many_labels", "shortened"]
+
+SHOWN_CHARACTERS = 60
+"""Of a value; a whole row then fits on a line or two."""
+LEAST_ROWS = 50
+"""Of fewer rows, half may well have labels of their own."""
+
+
+def first_row(text: TextPath, batches: Batches) -> str:
+    """The first row of the training data as it was read: what is given, and what is wanted.
+
+    Args:
+        text: The task's text path, which knows the columns.
+        batches: Those of ``train_data``.
+
+    Returns:
+        A line; empty where there are no rows of columns, as with ready batches.
+    """
+    if not isinstance(batches, RowBatches) or not len(batches.rows):
+        return ""
+    row = batches.rows[0]
+    given, wanted = (
+        ", ".join(f"{name} {shortened(row[name])}" for name in names if name in row)
+        for names in (text.input_columns, text.target_columns)
+    )
+    return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
+
+
+def many_labels(
+    text: TextPath, batches: Batches, settings: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """A warning for each set of labels, taken from ``train_data``, that most rows add to.
+
+    Args:
+        text: The task's text path, which holds the labels.
+        batches: Those of ``train_data``.
+        settings: Those of the plan; declared labels are as they were meant.
+    """
+    count = len(batches.rows) if isinstance(batches, RowBatches) else 0
+    return [
+        f"{name}: {count:,} rows of train_data have {len(labels):,} different labels in their "
+        f"column '{labels.column}', such as {shortened(labels[0])}. If another column has the "
+        f"labels, correct the order in train_data.columns, or name it by {name}.column; if these "
+        f"are the labels, {name}.names may declare them, and this is not said."
+        for name, labels in text.ingredients.items()
+        if isinstance(labels, Labels)
+        and not settings.get(name, {}).get("names")
+        and count >= LEAST_ROWS
+        and 2 * len(labels) > count
+    ]
+
+
+def shortened(value: Any) -> str:
+    """A value on a line, cut where it is long.
+
+    Example:
+        >>> shortened("a very long text " * 9)
+        "'a very long text a very long text a very long text a very...'"
+    """
+    text = value if isinstance(value, str) else str(value)
+    cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
+    return repr(cut) if isinstance(value, str) else cut

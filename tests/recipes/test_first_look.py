@@ -1,0 +1,86 @@
+"""What is said of training data before step 1: its first row, and labels that are hardly any."""
+
+import logging
+
+import pytest
+
+import weft
+from weft.cli.main import main
+from weft.recipes.check import check
+from weft.recipes.first_look import many_labels, shortened
+from weft.tasks.row_batches import RowBatches
+from weft.text.classification import ClassificationText
+from weft.text.labels import Labels
+from weft.text.symbols import CharacterTokenizer
+
+WARNING = (
+    "labels: 60 rows of train_data have 60 different labels in their column 'label', such as "
+    "'a soup that is good, number 0'. If another column has the labels, correct the order in "
+    "train_data.columns, or name it by labels.column; if these are the labels, labels.names may "
+    "declare them, and this is not said."
+)
+
+
+@pytest.fixture
+def words(tmp_path, monkeypatch):
+    """A recipe of 60 rows, a label and a text each."""
+    monkeypatch.chdir(tmp_path)
+    kinds = ["good", "bad"]
+    rows = [f"{kinds[i % 2]}\ta soup that is {kinds[i % 2]}, number {i}\n" for i in range(60)]
+    for name in ("train.tsv", "valid.tsv"):
+        (tmp_path / name).write_text("".join(rows))
+    return ["train_data.path=train.tsv", "valid_data.path=valid.tsv", "trainer.max_steps=2"]
+
+
+RECIPE = "classification/averaging/local"
+SWAPPED = "train_data.columns=[text, label]"
+
+
+def test_a_check_shows_the_first_row_as_it_was_read(words, capsys):
+    assert main(["check", RECIPE, *words]) == 0
+    said = capsys.readouterr().out
+    line = "train_data begins with: text 'a soup that is good, number 0' -> label 'good'\n"
+    assert said.count(line) == 1
+    assert "different labels" not in said
+
+
+def test_a_check_notes_that_every_row_has_a_label_of_its_own(words):
+    said = []
+    found = check(RECIPE, [*words, SWAPPED], device="cpu", say=said.append)
+    assert found.problems == []
+    assert "train_data begins with: text 'good' -> label 'a soup that is good, number 0'" in said
+    assert WARNING in found.notes
+
+
+def test_a_training_says_both_before_it_begins(words, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    weft.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    first = "train_data begins with: text 'good' -> label 'a soup that is good, number 0'"
+    at = said.index(("INFO", first))
+    assert said[at + 1] == ("WARNING", WARNING)
+
+
+@pytest.mark.parametrize(
+    ("count", "own", "declared", "warned"),
+    [
+        (50, 26, (), True),
+        (50, 25, (), False),  # half
+        (49, 49, (), False),  # few rows
+        (50, 26, ("x",), False),
+    ],
+)
+def test_many_is_more_than_half_of_fifty_rows_and_not_declared(count, own, declared, warned):
+    rows = [{"text": "a", "label": str(min(i, own - 1))} for i in range(count)]
+    labels = Labels(dict.fromkeys(row["label"] for row in rows))
+    text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), labels)
+    batches = RowBatches(None, rows)  # only the rows are looked at
+    found = many_labels(text, batches, {"labels": {"names": declared}})
+    assert [line.split(":")[0] for line in found] == ["labels"] * warned
+
+
+def test_what_is_shown_of_a_value_fits_on_a_line():
+    assert shortened("a" * 60) == repr("a" * 60)
+    assert shortened("a" * 61) == repr("a" * 57 + "...")
+    assert shortened([1.5, 2]) == "[1.5, 2]"
+    assert shortened("two\nlines") == r"'two\nlines'"

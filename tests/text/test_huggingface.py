@@ -200,7 +200,7 @@ def test_old_files_without_a_models_type(tmp_path, files):
         (
             "bpe",
             {"vocab_size": 5000},
-            "vocab_size=5000 is too large for the training text, which gives 162 pieces. "
+            "vocab_size=5000 is too large for the training text, which gives at most 162 pieces. "
             "Set vocab_size to 162 or less, or train on more text.",
         ),
         (

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,6 +20,7 @@ from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import ModelType, train_sentencepiece
 from weft.text.tokenizer import Tokenizer
 from weft.text.training_text import TrainingText, training_text
+from weft.text.vocabulary_size import fit_at_most
 
 __all__ = ["FittedTokenizer", "Kind"]
 
@@ -65,8 +67,8 @@ class FittedTokenizer(Component):
         """SentencePiece; bpe, byte_bpe, unigram, wordpiece, words as a tokenizer.json; or each
         character, or each byte. wordpiece and words lose spaces around punctuation."""
         vocab_size: int = 5000
-        """Pieces of the vocabulary, special ones included; both languages share them. The most
-        there may be of words, characters and bytes (260)."""
+        """Most pieces of the vocabulary, special ones included; both languages share them. A small
+        text gives fewer, which a line says. Bytes take 260."""
         model_type: ModelType = "unigram"
         """How SentencePiece finds pieces; unigram is what its authors recommend."""
         character_coverage: float = 1.0
@@ -120,14 +122,16 @@ class FittedTokenizer(Component):
                 return self._from_json(text, langs)
 
         def _sentencepiece(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
-            made_by = ("vocab_size", "model_type", "character_coverage", "byte_fallback")
+            made_by = ("model_type", "character_coverage", "byte_fallback")
             settings = {name: getattr(self, name) for name in made_by}
-            path = self._cached(self.model_type, [*settings.values()], text, ".model")
+            key = [self.vocab_size, *settings.values()]
+            path = self._cached(self.model_type, key, text, ".model")
 
-            def make(path: Path) -> None:
-                train_sentencepiece(text.at_most(MOST_CHARACTERS), path, **settings)
+            def make(path: Path, vocab_size: int) -> None:
+                some = text.at_most(MOST_CHARACTERS)
+                train_sentencepiece(some, path, vocab_size=vocab_size, **settings)
 
-            return MultilingualTokenizer.from_file(kept(path, make), **langs)
+            return MultilingualTokenizer.from_file(self._kept(path, make), **langs)
 
         def _from_json(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             # Imported here: the package takes 30 ms that other kinds need not wait for.
@@ -135,16 +139,18 @@ class FittedTokenizer(Component):
             from weft.text.huggingface import HuggingFaceTokenizer
 
             (kind,) = (kind for kind in get_args(JsonKind) if kind == self.kind)
-            made_by = ("vocab_size", "character_coverage", "min_count", "lowercase")
+            made_by = ("character_coverage", "min_count", "lowercase")
             settings = {name: getattr(self, name) for name in made_by}
-            path = self._cached(kind, [kind, *settings.values()], text, ".json")
+            key = [kind, self.vocab_size, *settings.values()]
+            path = self._cached(kind, key, text, ".json")
 
-            def make(path: Path) -> None:
+            def make(path: Path, vocab_size: int) -> None:
                 some = text.at_most(MOST_CHARACTERS) if kind == "unigram" else text
-                write_atomic(path, fit_tokenizer_json(some, kind, **settings))
+                raw = fit_tokenizer_json(some, kind, vocab_size=vocab_size, **settings)
+                write_atomic(path, raw)
                 _log.info("trained a %s tokenizer: %s", kind, path)
 
-            return HuggingFaceTokenizer.from_file(kept(path, make), **langs)
+            return HuggingFaceTokenizer.from_file(self._kept(path, make), **langs)
 
         def _characters(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             from weft.text.symbols import CharacterTokenizer
@@ -172,6 +178,10 @@ class FittedTokenizer(Component):
                     f"{made.vocabulary.size} or more."
                 )
             return made
+
+        def _kept(self, path: Path, make: Callable[[Path, int], None]) -> Path:
+            """The file, made where it is not there: of fewer pieces where the text gives fewer."""
+            return kept(path, lambda to: fit_at_most(partial(make, to), self.vocab_size))
 
         def _cached(self, name: str, made_by: list[Any], text: TrainingText, suffix: str) -> Path:
             made = json.dumps([_FITTED, name, *made_by, text.key])

@@ -15,6 +15,7 @@ from weft.text.alphabet import covering
 from weft.text.one_thread import tokenizers
 from weft.text.sentencepiece import sentencepiece_model
 from weft.text.tokenizer import not_text
+from weft.text.vocabulary_size import TooLargeVocabularyError
 
 __all__ = ["JsonKind", "fit_tokenizer_json"]
 
@@ -176,10 +177,7 @@ def _written(library: tokenizers.Tokenizer, vocab_size: int, *, exactly: bool) -
             "below 1.0 (0.9995)."
         )
     if exactly and len(vocab) < vocab_size:
-        raise UserError(
-            f"vocab_size={vocab_size} is too large for the training text, which gives "
-            f"{len(vocab)} pieces. Set vocab_size to {len(vocab)} or less, or train on more text."
-        )
+        raise TooLargeVocabularyError(vocab_size, len(vocab))
     content["model"]["vocab"] = vocab
     if content["model"].get("continuing_subword_prefix") == CONTINUES:
         content["model"] = {

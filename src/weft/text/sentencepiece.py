@@ -17,6 +17,7 @@ from weft.runtime.files import make_folder, write_atomic
 from weft.text.description import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import not_text
+from weft.text.vocabulary_size import TooLargeVocabularyError
 
 __all__ = [
     "DEFAULT_VOCAB_SIZE",
@@ -214,11 +215,7 @@ def _cut(line: str) -> Iterator[str]:
 def _explained(message: str, vocab_size: int) -> UserError:
     """The trainer's message in words of the user's settings."""
     if found := re.search(r"too high \(\d+\).*<= (\d+)", message):
-        return UserError(
-            f"vocab_size={vocab_size} is too large for the training text, which gives at most "
-            f"{found[1]} pieces. "
-            f"Set vocab_size to {found[1]} or less, or train on more text."
-        )
+        return TooLargeVocabularyError(vocab_size, int(found[1]))
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return UserError(
             f"vocab_size={vocab_size} is too small: the text's characters and the special pieces "

@@ -1,0 +1,57 @@
+"""How many pieces a vocabulary has: as many as are asked for, or all that a text gives."""
+
+import logging
+from collections.abc import Callable
+
+from weft.errors import UserError
+
+__all__ = ["TooLargeVocabularyError", "fit_at_most"]
+
+_log = logging.getLogger(__name__)
+
+
+class TooLargeVocabularyError(UserError):
+    """A text gives fewer pieces than were asked for.
+
+    Args:
+        vocab_size: The pieces that were asked for, special ones included.
+        largest: The most that the text gives.
+
+    Example:
+        >>> print(TooLargeVocabularyError(5000, 162))
+        vocab_size=5000 is too large for the training text, which gives at most 162 pieces. Set
+        vocab_size to 162 or less, or train on more text.
+    """
+
+    def __init__(self, vocab_size: int, largest: int) -> None:
+        super().__init__(
+            f"vocab_size={vocab_size} is too large for the training text, which gives at most "
+            f"{largest} pieces. Set vocab_size to {largest} or less, or train on more text."
+        )
+        self.largest = largest
+
+
+def fit_at_most(fit: Callable[[int], None], vocab_size: int) -> None:
+    """Fits a vocabulary of some pieces, or of all that its text gives, which a line then says.
+
+    Args:
+        fit: Fits a vocabulary of so many pieces; called a second time where there are fewer.
+        vocab_size: The most pieces, special ones included.
+
+    Example:
+        >>> def fit(vocab_size):
+        ...     if vocab_size > 162:
+        ...         raise TooLargeVocabularyError(vocab_size, 162)
+        ...     print(vocab_size, "pieces")
+        >>> fit_at_most(fit, 5000)
+        162 pieces
+    """
+    try:
+        fit(vocab_size)
+    except TooLargeVocabularyError as error:
+        _log.info(
+            "the training text gives %s pieces, fewer than vocab_size=%s: all are taken",
+            f"{error.largest:,}",
+            f"{vocab_size:,}",
+        )
+        fit(error.largest)

@@ -18,9 +18,8 @@ class TooLargeVocabularyError(UserError):
         largest: The most that the text gives.
 
     Example:
-        >>> print(TooLargeVocabularyError(5000, 162))
-        vocab_size=5000 is too large for the training text, which gives at most 162 pieces. Set
-        vocab_size to 162 or less, or train on more text.
+        >>> TooLargeVocabularyError(5000, 162).largest
+        162
     """
 
     def __init__(self, vocab_size: int, largest: int) -> None:

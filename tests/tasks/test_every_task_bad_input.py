@@ -1,5 +1,6 @@
 """What holds for every task: bad rows have one outcome, named by row and column; counts add up."""
 
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -48,8 +49,9 @@ class Case:
     def dicts(self) -> list[dict[str, Any]]:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
-    def asked(self, text: str) -> dict[str, Any]:
-        return {**dict(list(self.dicts()[0].items())[: self.ask]), self.columns[0]: text}
+    def asked(self, text: str, column: str = "") -> dict[str, Any]:
+        row = dict(list(self.dicts()[0].items())[: self.ask])
+        return {**row, column or self.columns[0]: text}
 
 
 NO_LABEL = r"^Row 1, column 'label': 'eggs' is no label. The 2 labels are "
@@ -301,16 +303,34 @@ def test_a_value_that_is_no_text_is_named_by_row_and_column(case, make):
             predictor(rows)
 
 
-def test_an_empty_document_has_an_answer_or_an_error(case, make):
+def test_an_empty_text_is_a_bad_row_of_a_file(case, make):
+    if set(case.columns) == {"text"}:
+        pytest.skip("an empty line of a text file is the end of a paragraph")
+    for name in case.columns[: case.ask]:
+        rows = case.dicts()
+        rows[1][name] = " \t "
+        with pytest.raises(
+            DataError, match=rf"^1 of 3 rows is bad.*\n.*rows.jsonl:2 .*: column '{name}' is empty"
+        ):
+            make(rows=rows)
+        make("train_data.max_bad_rows=1", "valid_data.max_bad_rows=1", rows=rows)  # without it
+
+
+def test_an_empty_text_has_an_answer_or_an_error_in_prediction(case, make):
     task = make()
     predictor = Predictor(task)
-    for text in ("", " \t\n "):
+    for text, name in itertools.product(("", " \t\n "), case.columns[: case.ask]):
+        row = case.asked(text, name)
         if case.empty:
             with pytest.raises(DataError, match=case.empty):
-                predictor([case.asked(text)])
+                predictor([row])
             continue
-        (answer,) = predictor([case.asked(text)])
-        assert isinstance(task.answer_row(answer)["prediction"], str | float)
+        (answer,) = predictor([row])
+        found = task.answer_row(answer)
+        assert isinstance(found["prediction"], str | float)
+        assert math.isfinite(found.get("score", 0.0))
+        if name == "context":  # nothing in it can be an answer
+            assert (found["prediction"], found["start"], found["end"]) == ("", None, None)
 
 
 def test_one_longer_than_the_model_takes_is_cut_or_refused(case, make):

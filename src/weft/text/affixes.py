@@ -13,7 +13,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
-from weft.text.cells import training_cell
+from weft.text.cells import training_cells
 from weft.text.words_in import words_in
 
 __all__ = ["Affixes", "FittedAffixes", "word_shape"]
@@ -162,14 +162,13 @@ class FittedAffixes(Component):
                 DataError: A row has no such column.
             """
             words: Counter[str] = Counter()
-            for row, values in enumerate(train_data):
-                cell = training_cell(
-                    values,
-                    self.column,
-                    row,
-                    purpose="to take affixes from",
-                    remedy="Name the column by affixes.column.",
-                )
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take affixes from",
+                remedy="Name the column by affixes.column.",
+            )
+            for row, cell in cells:
                 words.update(words_in(cell, self.column, row))
             counts: list[Counter[str]] = [
                 Counter() for _ in (*self.prefixes, *self.suffixes, "shape")

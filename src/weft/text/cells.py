@@ -1,11 +1,11 @@
-"""One value of a row of training data that an ingredient is fitted on."""
+"""The values of rows of training data that an ingredient is fitted on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from weft.errors import DataError
 
-__all__ = ["training_cell"]
+__all__ = ["training_cell", "training_cells"]
 
 
 def training_cell(
@@ -38,3 +38,17 @@ it has: text. Name it by tokenizer.columns.
             f"Row {row} of train_data has no column '{column}' {purpose}; it has: {has}. {remedy}"
         )
     return values[column]
+
+
+def training_cells(
+    rows: Iterable[Mapping[str, Any]], column: str, *, purpose: str, remedy: str
+) -> Iterator[tuple[int, Any]]:
+    """The number of each row and its value of a column; as :func:`training_cell`.
+
+    Example:
+        >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
+        >>> list(training_cells([{"text": "a b"}, {"text": "c"}], "text", **reading))
+        [(0, 'a b'), (1, 'c')]
+    """
+    for row, values in enumerate(rows):
+        yield row, training_cell(values, column, row, purpose=purpose, remedy=remedy)

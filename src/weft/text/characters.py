@@ -12,7 +12,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
-from weft.text.cells import training_cell
+from weft.text.cells import training_cells
 from weft.text.words_in import words_in
 
 __all__ = ["Characters", "FittedCharacters"]
@@ -114,14 +114,13 @@ class FittedCharacters(Component):
                 DataError: A row has no such column.
             """
             counts: Counter[str] = Counter()
-            for row, values in enumerate(train_data):
-                cell = training_cell(
-                    values,
-                    self.column,
-                    row,
-                    purpose="to take characters from",
-                    remedy="Name the column by characters.column.",
-                )
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take characters from",
+                remedy="Name the column by characters.column.",
+            )
+            for row, cell in cells:
                 counts.update("".join(words_in(cell, self.column, row)))
             known = [c for c, count in counts.items() if count >= self.min_count]
             return Characters(known, length=self.length, column=self.column)

@@ -9,10 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from weft.config.registry import Registry, UnknownNameError
 from weft.errors import UserError
 from weft.runtime.files import write_file
 
-__all__ = ["SavedTextError", "read_bytes", "read_description", "settings_of", "write_description"]
+__all__ = [
+    "SavedTextError",
+    "read_bytes",
+    "read_description",
+    "read_registered",
+    "settings_of",
+    "write_description",
+]
 
 FORMAT = 1
 LARGEST_DESCRIPTION = 16 << 20
@@ -66,6 +74,21 @@ def read_description(path: Path) -> tuple[str, dict[str, Any]]:
     if not isinstance(kind, str) or not isinstance(settings, dict):
         raise SavedTextError(f"{path}: 'type' must be a string and 'settings' a mapping.")
     return kind, settings
+
+
+def read_registered(path: Path, registry: Registry[Any]) -> tuple[Any, dict[str, Any]]:
+    """Reads what is registered under the kind, and the settings.
+
+    Raises:
+        SavedTextError: As :func:`read_description`, or nothing installed has the kind.
+    """
+    kind, settings = read_description(path)
+    try:
+        return registry.get(kind), settings
+    except UnknownNameError as error:
+        raise SavedTextError(
+            f"{path}: {error} Install or import the package that registers it."
+        ) from None
 
 
 def settings_of(

@@ -10,7 +10,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
-from weft.text.cells import training_cell
+from weft.text.cells import training_cells
 from weft.text.dictionary import Dictionary, Finding
 
 __all__ = ["FittedKinds", "GivenKinds", "kinds_in"]
@@ -72,14 +72,13 @@ class FittedKinds(Component):
                 DataError: A row has no such column, or what cannot be read, or no row has a kind.
             """
             counts: dict[str, int] = {}
-            for row, values in enumerate(train_data):
-                cell = training_cell(
-                    values,
-                    self.column,
-                    row,
-                    purpose="to take kinds of words from",
-                    remedy="Name the column by dictionary.column.",
-                )
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take kinds of words from",
+                remedy="Name the column by dictionary.column.",
+            )
+            for row, cell in cells:
                 for _, kind, _ in kinds_in(cell, self.column, row):
                     counts[kind] = counts.get(kind, 0) + 1
             kept = [kind for kind, count in counts.items() if count >= self.min_count]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from weft.text.columns.column import Column
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.label import LabelColumn, LabelsColumn, label_column
 from weft.text.columns.number import NumberColumn
-from weft.text.columns.path import ColumnsText
+from weft.text.columns.path import ColumnsText, fitted_with
 from weft.text.description import SavedTextError
 from weft.text.labels import Labels
 from weft.text.paths import text_paths
@@ -22,6 +22,12 @@ from weft.text.regression import NumberText
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["PairLabelText", "PairNumberText", "Ranked", "RankingText"]
+
+PAIR: Final[Mapping[str, tuple[type[Column], ...]]] = {
+    "text1": (TextColumn,),
+    "text2": (TextColumn,),
+}
+"""The two texts of a row."""
 
 
 @text_paths.register("pair_label")
@@ -37,8 +43,7 @@ class PairLabelText(LabelText):
 
     kind = "pair_label"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
-        "text1": (TextColumn,),
-        "text2": (TextColumn,),
+        **PAIR,
         "label": (LabelColumn, LabelsColumn),
     }
 
@@ -50,18 +55,14 @@ class PairLabelText(LabelText):
         columns: tuple[str, str] = ("text1", "text2"),
         max_length: int | None = None,
     ) -> None:
-        texts = _texts(("text1", "text2"), columns, tokenizer, max_length)
+        texts = _texts(tuple(PAIR), columns, tokenizer, max_length)
         super().__init__(texts, {"label": label_column(labels)})
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "PairLabelText":
         found = cls.load_columns(folder, settings)
-        first, second = _alike(folder, found, ("text1", "text2"))
-        label = found["label"]
-        assert isinstance(label, LabelColumn | LabelsColumn)
-        columns = (first.name, second.name)
-        return cls(first.tokenizer, label.labels, columns=columns, max_length=first.limit)
+        return cls(**fitted_with(found), **_made_with(folder, found, tuple(PAIR)))
 
 
 @text_paths.register("pair_number")
@@ -77,8 +78,7 @@ class PairNumberText(NumberText):
 
     kind = "pair_number"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
-        "text1": (TextColumn,),
-        "text2": (TextColumn,),
+        **PAIR,
         "number": (NumberColumn,),
     }
 
@@ -90,18 +90,17 @@ class PairNumberText(NumberText):
         columns: tuple[str, str] = ("text1", "text2"),
         max_length: int | None = None,
     ) -> None:
-        texts = _texts(("text1", "text2"), columns, tokenizer, max_length)
+        texts = _texts(tuple(PAIR), columns, tokenizer, max_length)
         super().__init__(texts, {"number": number})
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "PairNumberText":
         found = cls.load_columns(folder, settings)
-        first, second = _alike(folder, found, ("text1", "text2"))
         number = found["number"]
         assert isinstance(number, NumberColumn)
-        columns = (first.name, second.name)
-        return cls(first.tokenizer, number, columns=columns, max_length=first.limit)
+        texts = _made_with(folder, found, tuple(PAIR))
+        return cls(**fitted_with(found), number=number, **texts)
 
 
 @dataclass(frozen=True)
@@ -161,10 +160,8 @@ class RankingText(ColumnsText):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "RankingText":
-        found = _alike(folder, cls.load_columns(folder, settings), tuple(cls.kinds))
-        query, positive, negative = found
-        columns = (query.name, positive.name, negative.name)
-        return cls(query.tokenizer, columns=columns, max_length=query.limit)
+        found = cls.load_columns(folder, settings)
+        return cls(**fitted_with(found), **_made_with(folder, found, tuple(cls.kinds)))
 
 
 def _texts(
@@ -177,8 +174,8 @@ def _texts(
     }
 
 
-def _alike(folder: Path, found: Mapping[str, Column], roles: Sequence[str]) -> list[TextColumn]:
-    """The saved columns of text, which must be of one tokenizer and one limit.
+def _made_with(folder: Path, found: Mapping[str, Column], roles: Sequence[str]) -> dict[str, Any]:
+    """What the saved columns of text were made with: all by one tokenizer and of one limit.
 
     Raises:
         SavedTextError: They are not, so one was changed.
@@ -191,4 +188,4 @@ def _alike(folder: Path, found: Mapping[str, Column], roles: Sequence[str]) -> l
                 f"{folder / 'columns' / role}: has another tokenizer or limit than the column of "
                 f"the {roles[0]}. Save the text path again."
             )
-    return texts
+    return {"columns": tuple(text.name for text in texts), "max_length": first.limit}

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from weft.config.registry import Registry, UnknownNameError
+from weft.config.registry import Registry
 from weft.errors import DataError, UserError
-from weft.text.description import SavedTextError, read_description, settings_of, write_description
+from weft.text.description import read_registered, settings_of, write_description
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Mode, Tokenizer, encode_column, id_type, load_tokenizer
 
@@ -157,13 +157,7 @@ def load_text_path(folder: Path) -> TextPath:
     Raises:
         SavedTextError: The folder holds no text path, or one that was changed.
     """
-    kind, settings = read_description(folder / DESCRIPTION)
-    try:
-        owner = text_paths.get(kind)
-    except UnknownNameError as error:
-        raise SavedTextError(
-            f"{folder / DESCRIPTION}: {error} Install or import the package that registers it."
-        ) from None
+    owner, settings = read_registered(folder / DESCRIPTION, text_paths)
     loaded: TextPath = owner.from_files(folder, settings)
     return loaded
 

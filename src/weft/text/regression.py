@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
-from weft.text.columns.ids import TextColumn
-from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
-from weft.text.columns.path import ColumnsText
-from weft.text.columns.words import WordsColumn
+from weft.text.columns.number import NumberColumn, Numbers
+from weft.text.columns.path import ColumnsText, fitted_with
+from weft.text.columns.text_inputs import BESIDE_TEXT, TEXT_KINDS, text_inputs
 from weft.text.dictionary import Dictionary
 from weft.text.paths import text_paths
 from weft.text.tokenizer import Tokenizer
@@ -75,12 +73,10 @@ class RegressionText(NumberText):
 
     kind = "regression"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
-        "text": (TextColumn,),
-        "dense": (NumbersColumn,),
-        "dictionary": (DictionaryColumn,),
+        **TEXT_KINDS,
         "number": (NumberColumn,),
     }
-    optional = frozenset({"dense", "dictionary"})
+    optional = BESIDE_TEXT
 
     def __init__(
         self,
@@ -92,29 +88,16 @@ class RegressionText(NumberText):
         dense: Numbers | None = None,
         dictionary: Dictionary | None = None,
     ) -> None:
-        inputs: dict[str, Any] = {"text": TextColumn(column, tokenizer, limit=max_length)}
-        if dense is not None:
-            inputs["dense"] = NumbersColumn(dense.column, dense)
-        if dictionary is not None:
-            WordsColumn(column, tokenizer)  # refuses tokens that are no words
-            inputs["dictionary"] = dictionary_column(dictionary, column=column, text="text")
+        inputs = text_inputs(
+            tokenizer, column=column, max_length=max_length, dense=dense, dictionary=dictionary
+        )
         super().__init__(inputs, {"number": number})
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "RegressionText":
         columns = cls.load_columns(folder, settings)
-        text, number, dense = columns["text"], columns["number"], columns.get("dense")
-        dictionary = columns.get("dictionary")
-        assert isinstance(text, TextColumn)
+        text, number = columns["text"], columns["number"]
         assert isinstance(number, NumberColumn)
-        assert dense is None or isinstance(dense, NumbersColumn)
-        assert dictionary is None or isinstance(dictionary, DictionaryColumn)
-        return cls(
-            text.tokenizer,
-            number,
-            column=text.name,
-            max_length=text.limit,
-            dense=None if dense is None else dense.numbers,
-            dictionary=None if dictionary is None else dictionary.dictionary,
-        )
+        fitted = fitted_with(columns)
+        return cls(**fitted, number=number, column=text.name, max_length=text.limit)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config import registries
-from weft.config.registry import UnknownNameError
 from weft.errors import DataError
-from weft.text.description import SavedTextError, read_description, write_description
+from weft.text.description import SavedTextError, read_registered, write_description
 from weft.text.ragged import Ragged
 
 __all__ = [
@@ -123,17 +122,11 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     Raises:
         SavedTextError: The folder is not a saved tokenizer, or was changed.
     """
-    kind, settings = read_description(folder / DESCRIPTION)
-    try:
-        owner = registries.tokenizers.get(kind)
-    except UnknownNameError as error:
-        raise SavedTextError(
-            f"{folder / DESCRIPTION}: {error} Import or install the package that registers it "
-            "first."
-        ) from None
+    owner, settings = read_registered(folder / DESCRIPTION, registries.tokenizers)
     if not (isinstance(owner, type) and issubclass(owner, Tokenizer)):
+        name = registries.tokenizers.name_of(owner)
         raise SavedTextError(
-            f"{folder / DESCRIPTION}: a tokenizer of type '{kind}' is not loaded from files; it "
+            f"{folder / DESCRIPTION}: a tokenizer of type '{name}' is not loaded from files; it "
             "makes another, and that one is saved. Save the text path again."
         )
     return owner.from_files(folder, settings)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from weft.config.registry import Registry, UnknownNameError
+from weft.config.registry import Registry
 from weft.errors import DataError
-from weft.text.description import SavedTextError, read_description, write_description
+from weft.text.description import read_registered, write_description
 from weft.text.ragged import Ragged
 
 __all__ = ["Column", "columns", "load_column", "texts_of"]
@@ -138,13 +138,7 @@ def load_column(folder: Path) -> Column:
     Raises:
         SavedTextError: The folder holds no column, or one that was changed.
     """
-    kind, settings = read_description(folder / DESCRIPTION)
-    try:
-        owner = columns.get(kind)
-    except UnknownNameError as error:
-        raise SavedTextError(
-            f"{folder / DESCRIPTION}: {error} Install or import the package that registers it."
-        ) from None
+    owner, settings = read_registered(folder / DESCRIPTION, columns)
     loaded: Column = owner.from_files(folder, settings)
     return loaded
 

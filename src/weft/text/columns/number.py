@@ -15,7 +15,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
-from weft.text.cells import training_cell
+from weft.text.cells import training_cells
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
@@ -226,14 +226,13 @@ class FittedNumbers(Component):
                 DataError: A row lacks them, or has another number of them than the first.
             """
             count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
-            for row, values in enumerate(train_data):
-                cell = training_cell(
-                    values,
-                    self.column,
-                    row,
-                    purpose="of numbers",
-                    remedy="Name the column by dense.column.",
-                )
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="of numbers",
+                remedy="Name the column by dense.column.",
+            )
+            for row, cell in cells:
                 numbers = np.array(numbers_in(cell, self.column, row))
                 if not count:
                     first, total, squares = numbers, 0 * numbers, 0 * numbers

@@ -11,9 +11,10 @@ from typing_extensions import override
 from weft.errors import UserError
 from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
+from weft.text.columns.ids import IdsColumn
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
+from weft.text.tokenizer import Tokenizer, encode_column
 from weft.text.words import WordTokenizer
 from weft.text.words_in import words_in
 
@@ -21,7 +22,7 @@ __all__ = ["CharactersColumn", "WordsColumn", "table_of_words"]
 
 
 @columns.register("words")
-class WordsColumn(Column):
+class WordsColumn(IdsColumn):
     """Words, one id for each: a text split at white space, or a list. A text can have none.
 
     Args:
@@ -41,7 +42,6 @@ class WordsColumn(Column):
     kind = "words"
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
-        super().__init__(name)
         if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
             with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
             raise UserError(
@@ -55,28 +55,7 @@ class WordsColumn(Column):
             )
         if limit is not None and limit < 1:
             raise UserError(f"A row keeps at least 1 word, but the limit of '{name}' is {limit}.")
-        self.tokenizer, self._limit = tokenizer, limit
-        self._encoder = tokenizer.create_encoder()
-
-    @property
-    @override
-    def pad(self) -> int:
-        return self.tokenizer.vocab_info.pad_idx
-
-    @property
-    @override
-    def kept_as(self) -> str:
-        return id_type(self.tokenizer)
-
-    @property
-    @override
-    def limit(self) -> int | None:
-        return self._limit
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"tokenizer": self.tokenizer}
+        super().__init__(name, tokenizer, limit=limit)
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
@@ -85,21 +64,6 @@ class WordsColumn(Column):
             for row, value in enumerate(values)
         ]
         return encode_column(self._encoder, texts, self.name)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        self.tokenizer.save(folder / "tokenizer")
-        return {"name": self.name, "limit": self._limit}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordsColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "limit": (int, type(None))})
-        try:
-            tokenizer = load_tokenizer(folder / "tokenizer")
-            return cls(settings["name"], tokenizer, limit=settings["limit"])
-        except UserError as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
 
 
 @columns.register("characters")

@@ -9,6 +9,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import config_fields, setting
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.decoders.causal import CausalDecoder, CausalState
 from weft.models.language_model import LanguageModel
@@ -73,12 +74,8 @@ class CausalTransformer(LanguageModel):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability, and heads that do not fit."""
-            for name in ("dim", "num_layers", "num_heads", "ffn_dim", "max_length"):
-                if (value := getattr(self, name)) < 1:
-                    raise UserError(f"model.{name} must be at least 1, but is {value}.")
-            for name in ("dropout", "attention_dropout"):
-                if not 0 <= (value := getattr(self, name)) < 1:
-                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
+            sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
+            require(self, "model", sizes=sizes, shares=["dropout", "attention_dropout"])
             heads = _filled(self).layer.attention.num_heads
             assert heads is not None
             if self.dim % heads:

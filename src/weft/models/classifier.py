@@ -11,6 +11,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
@@ -116,8 +117,7 @@ class TextScores(Component, nn.Module):
                 raise UserError(
                     f"model.hidden must be sizes of at least 1, but is {list(self.hidden)}."
                 )
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"model.dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, "model", shares=["dropout"])
 
     config: Config
 

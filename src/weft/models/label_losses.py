@@ -12,6 +12,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.losses import cross_entropy
 
@@ -106,11 +107,7 @@ class CrossEntropyLoss(LabelLoss):
 
         def __post_init__(self) -> None:
             """Refuses a share that leaves nothing of the target."""
-            if not 0 <= self.label_smoothing < 1:
-                raise UserError(
-                    "task.loss.label_smoothing must be from 0 to below 1, "
-                    f"but is {self.label_smoothing}."
-                )
+            require(self, "task.loss", shares=["label_smoothing"])
 
     def __init__(self, config: Config, *, names: Sequence[str], multiple: bool) -> None:
         if multiple:

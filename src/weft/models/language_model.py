@@ -10,7 +10,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
 from weft.models.layers.linear import Linear, linear
@@ -142,11 +142,7 @@ class LstmLanguageModel(LanguageModel):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            for name in ("dim", "hidden_dim", "num_layers"):
-                if (value := getattr(self, name)) is not None and value < 1:
-                    raise UserError(f"model.{name} must be at least 1, but is {value}.")
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"model.dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, "model", sizes=["dim", "hidden_dim", "num_layers"], shares=["dropout"])
 
     config: Config
 

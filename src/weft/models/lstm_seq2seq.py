@@ -10,6 +10,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.decoders.lstm import AttentionKind, LstmDecoder, LstmDecoderState
 from weft.models.encoders.lstm import LstmEncoder
@@ -81,11 +82,7 @@ class LstmSeq2Seq(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability, and a half of an odd number."""
-            for name in ("dim", "hidden_dim", "num_layers"):
-                if (value := getattr(self, name)) is not None and value < 1:
-                    raise UserError(f"model.{name} must be at least 1, but is {value}.")
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"model.dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, "model", sizes=["dim", "hidden_dim", "num_layers"], shares=["dropout"])
             if self.bidirectional and self.size % 2:
                 name = "dim" if self.hidden_dim is None else "hidden_dim"
                 raise UserError(

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.classifier import TextScores, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
@@ -142,8 +142,7 @@ class Ranker(Component, nn.Module):
         def __post_init__(self) -> None:
             """Refuses what is no size."""
             TextScores.Config.__post_init__(self)
-            if self.dim < 1:
-                raise UserError(f"model.dim must be at least 1, but is {self.dim}.")
+            require(self, "model", sizes=["dim"])
 
     config: Config
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.layers.dropout import Dropout
 
 __all__ = ["AttentionPooling", "LastPooling", "MaxPooling", "MeanPooling", "Pooling"]
@@ -116,10 +116,7 @@ class AttentionPooling(Pooling):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            if self.attention_dim < 1:
-                raise UserError(f"attention_dim must be at least 1, but is {self.attention_dim}.")
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, sizes=["attention_dim"], shares=["dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:
         super().__init__(config, dim=dim)

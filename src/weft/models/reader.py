@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.answer_spans import SpanScores
 from weft.models.layers.characters import CharacterCnn
@@ -60,9 +61,7 @@ class Reader(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no probability."""
-            for name in ("dropout", "word_dropout"):
-                if not 0 <= (value := getattr(self, name)) < 1:
-                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
+            require(self, "model", shares=["dropout", "word_dropout"])
 
     config: Any
 

@@ -10,6 +10,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component, config_fields, setting
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder
 from weft.models.encoders.transformer import TransformerEncoder
@@ -98,24 +99,14 @@ class Transformer(Component, nn.Module):
         backward pass: less memory for more time, the same gradients (Chen et al. 2016)."""
 
         def __post_init__(self) -> None:
-            sizes = (
-                "dim",
-                "num_encoder_layers",
-                "num_decoder_layers",
-                "num_heads",
-                "ffn_dim",
-                "max_length",
+            layers = ["num_encoder_layers", "num_decoder_layers"]
+            require(
+                self,
+                "model",
+                sizes=["dim", *layers, "num_heads", "ffn_dim", "max_length"],
+                not_negative=["position_offset"],
+                shares=["dropout", "attention_dropout"],
             )
-            for name in sizes:
-                if (value := getattr(self, name)) < 1:
-                    raise UserError(f"model.{name} must be at least 1, but is {value}.")
-            if self.position_offset < 0:
-                raise UserError(
-                    f"model.position_offset must be at least 0, but is {self.position_offset}."
-                )
-            for name in ("dropout", "attention_dropout"):
-                if not 0 <= (value := getattr(self, name)) < 1:
-                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
             if self.dim % self.num_heads:
                 raise UserError(
                     f"model.dim must be divisible by model.num_heads, "

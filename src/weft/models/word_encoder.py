@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.affixes import AffixEmbedding, AffixInfo
@@ -56,9 +56,7 @@ class WordEncoder(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no probability."""
-            for name in ("dropout", "word_dropout"):
-                if not 0 <= (value := getattr(self, name)) < 1:
-                    raise UserError(f"model.{name} must be from 0 to below 1, but is {value}.")
+            require(self, "model", shares=["dropout", "word_dropout"])
 
     config: Any
 

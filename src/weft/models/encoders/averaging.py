@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.encoders.sequence import SequenceEncoder
 
 __all__ = ["AveragingEncoder"]
@@ -35,10 +35,7 @@ class AveragingEncoder(SequenceEncoder):
 
         def __post_init__(self) -> None:
             """Refuses what is no probability."""
-            if not 0 <= self.word_dropout < 1:
-                raise UserError(
-                    f"word_dropout must be from 0 to below 1, but is {self.word_dropout}."
-                )
+            require(self, shares=["word_dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)

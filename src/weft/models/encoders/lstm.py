@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
 
 from weft.config import registries
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.dropout import Dropout
 from weft.models.poolings import AttentionPooling, Pooling
@@ -44,11 +44,7 @@ class LstmEncoder(SequenceEncoder):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            for name in ("hidden_dim", "num_layers"):
-                if (value := getattr(self, name)) < 1:
-                    raise UserError(f"{name} must be at least 1, but is {value}.")
-            if not 0 <= self.dropout < 1:
-                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, sizes=["hidden_dim", "num_layers"], shares=["dropout"])
 
         @override
         def default_pooling(self) -> Pooling.Config:

@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import config_fields
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.encoders.transformer import TransformerEncoder
@@ -62,12 +63,8 @@ class SelfAttentionEncoder(SequenceEncoder):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            for name in ("dim", "num_layers", "num_heads", "ffn_dim", "max_length"):
-                if (value := getattr(self, name)) is not None and value < 1:
-                    raise UserError(f"{name} must be at least 1, but is {value}.")
-            for name in ("dropout", "attention_dropout"):
-                if not 0 <= (value := getattr(self, name)) < 1:
-                    raise UserError(f"{name} must be from 0 to below 1, but is {value}.")
+            sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
+            require(self, sizes=sizes, shares=["dropout", "attention_dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.layers.embedding import token_table
 from weft.models.vocabulary import VocabInfo
 
@@ -47,8 +47,7 @@ class AffixEmbedding(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no size."""
-            if self.dim < 1:
-                raise UserError(f"affix_embedding.dim must be at least 1, but is {self.dim}.")
+            require(self, "affix_embedding", sizes=["dim"])
 
     config: Config
 

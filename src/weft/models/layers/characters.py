@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
@@ -44,17 +45,11 @@ class CharacterCnn(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            for name in ("dim", "filters"):
-                if (value := getattr(self, name)) < 1:
-                    raise UserError(f"character_cnn.{name} must be at least 1, but is {value}.")
+            require(self, "character_cnn", sizes=["dim", "filters"], shares=["dropout"])
             if not self.widths or min(self.widths) < 1:
                 raise UserError(
                     "character_cnn.widths must be one width at least, each at least 1, "
                     f"but is {list(self.widths)}."
-                )
-            if not 0 <= self.dropout < 1:
-                raise UserError(
-                    f"character_cnn.dropout must be from 0 to below 1, but is {self.dropout}."
                 )
 
     config: Config

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.linear import Linear
 
@@ -40,8 +40,7 @@ class FeedForward(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses a block without features."""
-            if self.ffn_dim is not None and self.ffn_dim < 1:
-                raise UserError(f"ffn_dim must be at least 1, but is {self.ffn_dim}.")
+            require(self, sizes=["ffn_dim"])
 
 
 def start(*projections: nn.Linear) -> None:

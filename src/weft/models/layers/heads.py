@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.layers.blocks import BlockConfig, needed
 
@@ -39,10 +40,7 @@ class Attention(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses numbers with which no attention works."""
-            if self.num_heads is not None and self.num_heads < 1:
-                raise UserError(f"num_heads must be at least 1, but is {self.num_heads}.")
-            if self.dropout is not None and not 0 <= self.dropout < 1:
-                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, sizes=["num_heads"], shares=["dropout"])
 
     num_heads: int
     num_kv_heads: int
@@ -107,11 +105,8 @@ class MultiHead(Attention):
         def __post_init__(self) -> None:
             """Refuses heads of keys that the heads cannot share evenly."""
             super().__post_init__()
-            if self.num_kv_heads is None:
-                return
-            if self.num_kv_heads < 1:
-                raise UserError(f"num_kv_heads must be at least 1, but is {self.num_kv_heads}.")
-            if self.num_heads is not None and self.num_heads % self.num_kv_heads:
+            require(self, sizes=["num_kv_heads"])
+            if self.num_heads and self.num_kv_heads and self.num_heads % self.num_kv_heads:
                 raise UserError(
                     "num_heads must be divisible by num_kv_heads, "
                     f"but is {self.num_heads}, and num_kv_heads {self.num_kv_heads}."

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from weft.config.component import Component
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.feed_forward import FeedForward, Mlp
 from weft.models.layers.heads import Attention, MultiHead
@@ -44,8 +44,7 @@ class Layer(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no probability."""
-            if self.dropout is not None and not 0 <= self.dropout < 1:
-                raise UserError(f"dropout must be from 0 to below 1, but is {self.dropout}.")
+            require(self, shares=["dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)

@@ -11,6 +11,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 
 __all__ = [
@@ -98,8 +99,7 @@ class PositionTable(PositionEncoding):
 
         def __post_init__(self) -> None:
             """Refuses a row before the first."""
-            if self.offset < 0:
-                raise UserError(f"offset must be at least 0, but is {self.offset}.")
+            require(self, not_negative=["offset"])
 
     table: Tensor
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
 
@@ -42,12 +42,7 @@ class WordEmbedding(Component, nn.Module):
 
         def __post_init__(self) -> None:
             """Refuses what is no size and no probability."""
-            if self.dim < 1:
-                raise UserError(f"embedding.dim must be at least 1, but is {self.dim}.")
-            if not 0 <= self.dropout < 1:
-                raise UserError(
-                    f"embedding.dropout must be from 0 to below 1, but is {self.dropout}."
-                )
+            require(self, "embedding", sizes=["dim"], shares=["dropout"])
 
     config: Config
 

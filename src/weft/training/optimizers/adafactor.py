@@ -7,8 +7,9 @@ from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.errors import UserError
-from weft.training.optimizers.optimizer import Optimizer, refuse
+from weft.training.optimizers.optimizer import Optimizer
 from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["Adafactor"]
@@ -46,7 +47,7 @@ class Adafactor(Optimizer):
         def __post_init__(self) -> None:
             """Refuses numbers with which Adafactor takes no sensible step."""
             super().__post_init__()
-            refuse(self, positive=["eps"], not_negative=["weight_decay"])
+            require(self, "optimizer", positive=["eps"], not_negative=["weight_decay"])
             if not self.clip >= 1:
                 raise UserError(f"optimizer.clip must be at least 1, but is {self.clip}.")
             if not self.beta2_decay <= 0:

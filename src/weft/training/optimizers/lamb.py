@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.training.optimizers.optimizer import Optimizer, refuse
+from weft.config.limits import require
+from weft.training.optimizers.optimizer import Optimizer
 from weft.training.optimizers.stepping import Stepping
 from weft.training.optimizers.without_compiler import without_compiler
 
@@ -85,7 +86,9 @@ class LAMB(Optimizer):
         def __post_init__(self) -> None:
             """Refuses numbers with which LAMB takes no sensible step."""
             super().__post_init__()
-            refuse(self, shares=["betas"], positive=["eps"], not_negative=["weight_decay"])
+            require(
+                self, "optimizer", shares=["betas"], positive=["eps"], not_negative=["weight_decay"]
+            )
 
         @override
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:

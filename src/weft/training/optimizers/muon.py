@@ -7,9 +7,10 @@ from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.training.module_layers import hidden_matrices
-from weft.training.optimizers.optimizer import Optimizer, refuse
+from weft.training.optimizers.optimizer import Optimizer
 from weft.training.optimizers.stepping import Stepping
 from weft.training.optimizers.without_compiler import without_compiler
 
@@ -77,8 +78,8 @@ class Muon(Optimizer):
         def __post_init__(self) -> None:
             """Refuses numbers with which neither takes a sensible step."""
             super().__post_init__()
-            refuse(self, shares=["momentum", "betas"], positive=["eps"])
-            refuse(self, not_negative=["weight_decay"])
+            require(self, "optimizer", shares=["momentum", "betas"], positive=["eps"])
+            require(self, "optimizer", not_negative=["weight_decay"])
 
         @override
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:

@@ -3,7 +3,7 @@
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training.layer_rates import freeze, rate_factors, split_by_rate
@@ -42,7 +43,7 @@ class Optimizer(Component):
 
         def __post_init__(self) -> None:
             """Refuses rates with which nothing is learned."""
-            refuse(self, positive=("lr", "layer_decay"))
+            require(self, "optimizer", positive=["lr", "layer_decay"])
             if self.layer_decay > 1:
                 raise UserError(
                     f"optimizer.layer_decay must be at most 1, but is {self.layer_decay}."
@@ -69,34 +70,3 @@ class Optimizer(Component):
         @abstractmethod
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
-
-
-def refuse(
-    config: Optimizer.Config,
-    *,
-    positive: Iterable[str] = (),
-    not_negative: Iterable[str] = (),
-    shares: Iterable[str] = (),
-) -> None:
-    """Refuses numbers with which an optimizer takes no sensible step.
-
-    Args:
-        config: Settings of an optimizer.
-        positive: Names of settings that must be above 0.
-        not_negative: Of those that must be at least 0.
-        shares: Of those that must be from 0 to below 1, each or, of a pair, both.
-
-    Raises:
-        UserError: With the name, what is wanted, and what it is.
-    """
-    checks: tuple[tuple[Iterable[str], Callable[[float], bool], str], ...] = (
-        (positive, lambda x: 0 < x < math.inf, "positive"),
-        (not_negative, lambda x: 0 <= x < math.inf, "at least 0"),
-        (shares, lambda x: 0 <= x < 1, "from 0 to below 1"),
-    )
-    for names, fits, wanted in checks:
-        for name in names:
-            value = getattr(config, name)
-            numbers = value if isinstance(value, tuple) else (value,)
-            if not all(fits(number) for number in numbers):
-                raise UserError(f"optimizer.{name} must be {wanted}, but is {value}.")

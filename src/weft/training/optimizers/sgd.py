@@ -7,8 +7,9 @@ from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.errors import UserError
-from weft.training.optimizers.optimizer import Optimizer, refuse
+from weft.training.optimizers.optimizer import Optimizer
 from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["SGD"]
@@ -43,7 +44,7 @@ class SGD(Optimizer):
         def __post_init__(self) -> None:
             """Refuses numbers with which SGD takes no sensible step."""
             super().__post_init__()
-            refuse(self, shares=["momentum"], not_negative=["weight_decay"])
+            require(self, "optimizer", shares=["momentum"], not_negative=["weight_decay"])
             if self.nesterov and not self.momentum:
                 raise UserError(
                     "optimizer.nesterov needs a momentum, but optimizer.momentum is 0; "

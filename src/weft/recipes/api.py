@@ -13,10 +13,11 @@ from weft.errors import UserError
 from weft.inference.checkpoints import use_checkpoint
 from weft.inference.load import NeedsCodeError, load_run, predictor_of
 from weft.inference.predictor import Predictor
+from weft.recipes.entering import choose_folder, refuse_other
 from weft.recipes.planning import Planned, plan_recipe, run_named
 from weft.recipes.reading import read_all
 from weft.recipes.reload import EVALUATED, evaluate, read_settled
-from weft.recipes.run import Run, choose_folder, refuse_other, seed_everything, seed_of, train
+from weft.recipes.run import Run, seed_everything, seed_of, train
 from weft.recipes.run_folder import RunFolder
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment

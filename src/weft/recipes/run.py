@@ -3,8 +3,9 @@
 import logging
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
+from weft.recipes.entering import choose_folder, clean, entered, refuse_other
 from weft.recipes.first_look import first_row, many_labels
 from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
@@ -43,9 +45,6 @@ from weft.recipes.same_run import (
 )
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
-from weft.runtime.files import clean_leftovers
-from weft.runtime.lock import LOCK_FILE, Lock
-from weft.runtime.logging import LOG_FILE, log_to_folder
 from weft.runtime.seeds import fold, seed_all
 from weft.training.loop import Trainer
 
@@ -102,30 +101,20 @@ def train(
         refuse_other(run, run_dir)
         if not (overrides or configs) and RunFolder(run).finished:
             return _ended(RunFolder(run))  # whoever made it, no code is needed to say so
-    planned = plan_recipe(
-        recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
-    )
+    plan = partial(plan_recipe, targets=["trainer"], allow_code=allow_code)
+    planned = plan(recipe, overrides, configs=configs)
     _look_at(planned)
     folder = choose_folder(planned, run_dir=run_dir, again=again)
-    changes: dict[str, Any] = {}
-    if planned.run is not None and not again:
-        before = plan_recipe(recipe, targets=["trainer"], allow_code=allow_code)
-        changes = allowed_changes(planned, before)
+    goes_on = planned.run is not None and not again
+    changes = allowed_changes(planned, plan(recipe)) if goes_on else {}
     if is_finished(folder, planned):
         return _done(folder, planned)
-    fresh = not folder.path.exists()
-    _make(folder.path)
-    with Lock(folder.path), log_to_folder(folder.path):
+    with entered(folder.path):
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder, planned)
-        _enter(folder)
+        clean(folder.path)
         record_changes(folder, changes)
-        try:
-            return _fit(planned, folder, device=device, overrides=tuple(overrides))
-        except WeftError:
-            if fresh:
-                _unmake(folder.path)
-            raise
+        return _fit(planned, folder, device=device, overrides=tuple(overrides))
 
 
 def _look_at(planned: Planned) -> None:
@@ -136,33 +125,6 @@ def _look_at(planned: Planned) -> None:
         refuse_collision(planned.script, local_modules(planned.table))
     for name in exports_of(planned.plan):
         refuse_missing(name)
-
-
-def _enter(folder: RunFolder) -> None:
-    LOG.info("Run folder: %s", folder.path)
-    for place in (folder.path, folder.path / "predictions", folder.path / "export"):
-        if place.is_dir():
-            clean_leftovers(place)  # files that were half-written when a process was killed
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"the run folder {folder} cannot be made: {error.strerror}. "
-            "Choose another one with --run-dir."
-        ) from error
-
-
-def _unmake(folder: Path) -> None:
-    """Removes a folder that holds nothing of a run: it was refused before anything was written."""
-    ours = {LOG_FILE, LOCK_FILE}
-    if {path.name for path in folder.iterdir()} <= ours:
-        with suppress(OSError):  # such as that another process has just begun in it
-            for name in ours:
-                (folder / name).unlink(missing_ok=True)
-            folder.rmdir()
 
 
 def _done(folder: RunFolder, planned: Planned) -> Run:
@@ -186,32 +148,6 @@ def _done(folder: RunFolder, planned: Planned) -> Run:
 def _ended(folder: RunFolder) -> Run:
     LOG.info("This run is finished: %s", folder.path)
     return Run(folder.path, folder.result)
-
-
-def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
-    """The folder of the run: the one continued, the one named, or the one of its key."""
-    key = run_key(planned.plan)
-    if planned.run is not None and not again:
-        refuse_other(planned.run, run_dir)
-        return RunFolder(planned.run)
-    if run_dir is None:
-        return RunFolder.place(planned.name, key, again=again)
-    folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
-    if folder.info and folder.info["key"] != key:
-        raise UserError(
-            f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
-            f"Choose another --run-dir, or go on with that run: weft train {run_dir}"
-        )
-    return folder
-
-
-def refuse_other(run: Path, run_dir: str | Path | None) -> None:
-    """Refuses a second folder for a run that is named by its own."""
-    if run_dir is not None and Path(run_dir).resolve() != run.resolve():
-        raise UserError(
-            f"{run} is a run that is gone on with, so --run-dir {run_dir} cannot be. "
-            "Leave one of them out, or train anew there with --again."
-        )
 
 
 def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]) -> Run:

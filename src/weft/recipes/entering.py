@@ -1,0 +1,92 @@
+"""The folder of a run, from its choice to the process that has it to itself."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from weft.config.key import run_key
+from weft.errors import UserError, WeftError
+from weft.recipes.planning import Planned
+from weft.recipes.run_folder import RunFolder
+from weft.runtime.files import clean_leftovers
+from weft.runtime.lock import LOCK_FILE, Lock
+from weft.runtime.logging import LOG_FILE, log_to_folder
+
+__all__ = ["choose_folder", "clean", "entered", "refuse_other"]
+
+LOG = logging.getLogger("weft")
+
+
+def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
+    """The folder of the run: the one continued, the one named, or the one of its key."""
+    key = run_key(planned.plan)
+    if planned.run is not None and not again:
+        refuse_other(planned.run, run_dir)
+        return RunFolder(planned.run)
+    if run_dir is None:
+        return RunFolder.place(planned.name, key, again=again)
+    folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
+    if folder.info and folder.info["key"] != key:
+        raise UserError(
+            f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
+            f"Choose another --run-dir, or go on with that run: weft train {run_dir}"
+        )
+    return folder
+
+
+def refuse_other(run: Path, run_dir: str | Path | None) -> None:
+    """Refuses a second folder for a run that is named by its own."""
+    if run_dir is not None and Path(run_dir).resolve() != run.resolve():
+        raise UserError(
+            f"{run} is a run that is gone on with, so --run-dir {run_dir} cannot be. "
+            "Leave one of them out, or train anew there with --again."
+        )
+
+
+@contextmanager
+def entered(folder: Path) -> Iterator[None]:
+    """Makes the folder, which no other process may be in, and keeps its log.
+
+    A folder that was made here goes again where a run is refused before anything of it is written.
+
+    Raises:
+        UserError: It cannot be made.
+    """
+    fresh = not folder.exists()
+    _make(folder)
+    with Lock(folder), log_to_folder(folder):
+        try:
+            yield
+        except WeftError:
+            if fresh:
+                _unmake(folder)
+            raise
+
+
+def clean(folder: Path) -> None:
+    """Says which folder it is, and removes what a process that was killed left half-written."""
+    LOG.info("Run folder: %s", folder)
+    for place in (folder, folder / "predictions", folder / "export"):
+        if place.is_dir():
+            clean_leftovers(place)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the run folder {folder} cannot be made: {error.strerror}. "
+            "Choose another one with --run-dir."
+        ) from error
+
+
+def _unmake(folder: Path) -> None:
+    """Removes a folder that holds nothing of a run: it was refused before anything was written."""
+    ours = {LOG_FILE, LOCK_FILE}
+    if {path.name for path in folder.iterdir()} <= ours:
+        with suppress(OSError):  # such as that another process has just begun in it
+            for name in ours:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()

@@ -232,6 +232,29 @@ def test_a_tokenizer_that_is_not_there_or_damaged_is_refused(pretrained, tmp_pat
     )
 
 
+def test_a_run_goes_on_with_the_tokenizer_it_has_when_the_other_run_is_gone(pretrained, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(pretrained / "pre", other)
+    theirs = ("tokenizer.type=of_run", f"tokenizer.path={other}")
+    name, longer = "classification/transformer", "trainer.max_steps=9"
+    words = ("trainer.evaluate_every=3 steps", f"trainer.initialize={other}")
+    begun = tuned(name, pretrained, tmp_path, *words, "trainer.max_steps=6", tokenizer=theirs)
+    shutil.copytree(begun.folder, tmp_path / "copy")
+    train(begun.folder, [longer])
+    shutil.rmtree(other)
+    run = train(tmp_path / "copy", [longer])
+    assert run.result["steps"] == 9
+    assert "Resumed at step 6." in log_of(run)
+    last, whole = (
+        folder / "checkpoints" / "step-00000009" / "model.safetensors"
+        for folder in (run.folder, begun.folder)
+    )
+    assert last.read_bytes() == whole.read_bytes()
+    with pytest.raises(UserError) as caught:  # a fresh one has none yet
+        tuned(name, pretrained, tmp_path / "new", *words, tokenizer=theirs)
+    assert f"{other} is not a run folder" in str(caught.value)
+
+
 def test_killed_and_gone_on_with_it_is_bitwise_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path)

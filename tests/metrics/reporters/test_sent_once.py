@@ -23,10 +23,10 @@ class Service(SentOnce):
     class Config(BaseConfig):
         """It has no settings."""
 
-    service, file = "The service", "service.jsonl"
+    service, package, file = "The service", "json", "service.jsonl"
 
     def __init__(self, config, *, xp, has):
-        super().__init__(package="json", extra="service", xp=xp)
+        super().__init__(config, xp=xp)
         self.has, self.broken, self.tries = has, None, 0
 
     def fail(self):

@@ -49,19 +49,19 @@ class Mlflow(SentOnce):
 
     config: Config
     service = "MLflow"
+    package = "mlflow"
     file = "mlflow.jsonl"
+    _client: Any
+    _run: str
 
     def __init__(self, config: Config, *, xp: Experiment) -> None:
-        super().__init__(package="mlflow", extra="mlflow", xp=xp)
-        self.config = config
+        super().__init__(config, xp=xp)
         self._uri = config.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
         if not self._uri:
             raise UserError(
                 "The reporter 'mlflow' does not know where to report to. Set MLFLOW_TRACKING_URI, "
                 "or the setting tracking_uri of the reporter, to the server: http://host:5000"
             )
-        self._client: Any = None
-        self._run = ""
 
     @override
     def _begin(self, info: RunInfo, known: str | None) -> str:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.config.nodes import untyped
 from weft.config.yaml_files import read_yaml
 from weft.errors import MissingExtraError, RunError, WeftError
@@ -87,9 +88,8 @@ class SentOnce(Component, Reporter):
     that it refuses while it takes the next one is set aside until then, and a warning says so.
 
     Args:
-        package: The package to import; it must be installed.
-        extra: The extra of weft that brings it, which is also the reporter's registered name.
-        xp: The run, for its folder.
+        config: The settings.
+        xp: The run, for its folder and name.
 
     Raises:
         MissingExtraError: The package is not installed.
@@ -97,15 +97,20 @@ class SentOnce(Component, Reporter):
 
     service: ClassVar[str]
     """Its name, for messages."""
+    package: ClassVar[str]
+    """What to import, and the name of the reporter and of weft's extra that brings the package."""
     file: ClassVar[str]
     """Name of the file in the run folder."""
     gathers: ClassVar[bool] = False
     """Whether values are safe only once the service was closed."""
 
-    def __init__(self, *, package: str, extra: str, xp: Experiment) -> None:
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, extra=extra, what=f"The reporter '{extra}'")
-        self._xp, self._name = xp, extra
+    config: Any
+
+    def __init__(self, config: BaseConfig, *, xp: Experiment) -> None:
+        if importlib.util.find_spec(self.package) is None:
+            what = f"The reporter '{self.package}'"
+            raise MissingExtraError(self.package, extra=self.package, what=what)
+        self.config, self._xp = config, xp
         self._log: LineLog | None = None
         self._sent: dict[tuple[str, int], str | None] = {}
         self._waiting: deque[Report] = deque()
@@ -128,7 +133,7 @@ class SentOnce(Component, Reporter):
         except Exception as error:  # errors of services have no base of their own
             raise RunError(
                 f"{self.service} takes no run: {_sentence(error)} Mend that, or start without the "
-                f"reporter {self._name}; the values are in metrics.jsonl in any case."
+                f"reporter {self.package}; the values are in metrics.jsonl in any case."
             ) from error
         self._log = LineLog(self._xp.folder / self.file)
         self._sent |= there

@@ -13,7 +13,6 @@ from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
 from weft.metrics.reporters.reporter import RunInfo
 from weft.metrics.reporters.sent_once import SentOnce, digest_of
-from weft.runtime.experiment import Experiment
 
 __all__ = ["Trackio"]
 
@@ -26,13 +25,6 @@ class Trackio(SentOnce):
     """Hands the values to trackio; ``trackio show`` draws them. A resumed run goes on there.
 
     What trackio prints goes to the log. It measures nothing of the machine here.
-
-    Args:
-        config: The settings.
-        xp: The run, for its folder and name.
-
-    Raises:
-        MissingExtraError: The package trackio is not installed.
     """
 
     class Config(BaseConfig):
@@ -45,13 +37,10 @@ class Trackio(SentOnce):
 
     config: Config
     service = "trackio"
+    package = "trackio"
     file = "trackio.jsonl"
     gathers = True
-
-    def __init__(self, config: Config, *, xp: Experiment) -> None:
-        super().__init__(package="trackio", extra="trackio", xp=xp)
-        self.config = config
-        self._run: Any = None
+    _run: Any
 
     @override
     def _begin(self, info: RunInfo, known: str | None) -> str:

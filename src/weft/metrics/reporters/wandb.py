@@ -11,7 +11,6 @@ from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
 from weft.metrics.reporters.reporter import RunInfo
 from weft.metrics.reporters.sent_once import SentOnce
-from weft.runtime.experiment import Experiment
 
 __all__ = ["Wandb"]
 
@@ -27,13 +26,6 @@ class Wandb(SentOnce):
     Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later. Curves
     are drawn over the value ``step``: the service's own counter only grows, so after a run went
     back (``trainer.on_nonfinite=rollback``) it is ahead.
-
-    Args:
-        config: The settings.
-        xp: The run, for its folder and name.
-
-    Raises:
-        MissingExtraError: The package wandb is not installed.
     """
 
     class Config(BaseConfig):
@@ -48,13 +40,10 @@ class Wandb(SentOnce):
 
     config: Config
     service = "Weights & Biases"
+    package = "wandb"
     file = "wandb.jsonl"
     gathers = True
-
-    def __init__(self, config: Config, *, xp: Experiment) -> None:
-        super().__init__(package="wandb", extra="wandb", xp=xp)
-        self.config = config
-        self._run: Any = None
+    _run: Any
 
     @override
     def _begin(self, info: RunInfo, known: str | None) -> str:

@@ -160,6 +160,40 @@ def test_a_bad_row_is_named(changes, message):
     assert error.match(message)
 
 
+def test_answers_as_hugging_face_nests_them_are_those_of_two_columns():
+    nested = []
+    for one, (texts, starts) in zip(
+        ROWS,
+        [(["Rollo", "a Viking", "Rollo"], [0, 7, 0]), ([], []), (["11"], [4]), ([], [])],
+        strict=True,
+    ):
+        both = {"text": texts, "answer_start": starts}
+        nested.append({"question": one["question"], "context": one["context"], "answers": both})
+    text = made()
+    one, two = (text.encode(rows, with_targets=True) for rows in (ROWS, nested))
+    assert one.keys() == two.keys()
+    for role in one:
+        assert [row.tolist() for row in one[role]] == [row.tolist() for row in two[role]]
+    assert text.off_tokens(nested) == text.off_tokens(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({}, r"wanted a list 'text' of texts, found None\."),
+        ({"text": [3], "answer_start": [0]}, r"wanted a list 'text' of texts, found \[3\]\."),
+        ({"text": [], "answer_start": "0"}, r"wanted a list 'answer_start' of numbers, found '0'"),
+        ({"text": [], "answer_start": [0]}, "has 0 texts, but 1 numbers in 'answer_start': wanted"),
+        ({"text": ["Bob"], "answer_start": [0]}, r"'Bob' is not at 0 of 'context', where 'Rol' is"),
+    ],
+)
+def test_bad_nesting_is_named_by_row_and_column(answers, message):
+    nested = {key: value for key, value in ROWS[0].items() if key != "answer_starts"}
+    with pytest.raises(DataError, match=r"^Row 1, column 'answer") as error:
+        made().encode([ROWS[0], {**nested, "answers": answers}], with_targets=True)
+    assert error.match(message)
+
+
 @pytest.mark.parametrize("name", ["question", "context", "answers", "answer_starts"])
 def test_a_missing_column_is_named(name):
     lacking = {key: value for key, value in ROWS[0].items() if key != name}

@@ -13,6 +13,7 @@ from weft.config import Component, registries
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batched, MaxTokens
+from weft.data.formats.answers import ANSWERS
 from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
 from weft.data.formats.row_format import Row
 from weft.data.rows import Rows
@@ -212,10 +213,12 @@ def _loaded(config: "HuggingFacePairs.Config") -> Any:
 
 def _check_columns(dataset: Any, layout: JsonLinesFormat, name: str) -> None:
     known = list(dataset.column_names)
+    known += ANSWERS[1:] if ANSWERS[0] in known else ()  # its object may have both
     for key in map(str, layout.columns.values()):
         if key not in known and key.split(".")[0] not in known:
             raise UserError(
-                f"columns: wanted the column {key!r} of {name}, found {', '.join(known) or 'none'}."
+                f"columns: wanted the column {key!r} of {name}, found "
+                f"{', '.join(dataset.column_names) or 'none'}."
             )
 
 

@@ -58,7 +58,7 @@ class QuestionAnswering(ColumnsTask):
         """The column of the text that has the answer."""
         answers: str = "answers"
         """The column of the right answers: a list of texts, or one as JSON; empty: there is
-        none."""
+        none. Or an object with both lists, text and answer_start, as Hugging Face has them."""
         answer_starts: str = "answer_starts"
         """The column of the characters they begin at in the context, from 0: a list likewise."""
         max_question_length: int = 64

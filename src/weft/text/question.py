@@ -15,6 +15,7 @@ from weft.text.characters import Characters
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
+from weft.text.nested_answers import split_answers
 from weft.text.passages import Passage, Place, RecentPlaces, read_passages
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import text_of
@@ -77,7 +78,7 @@ class QuestionText(ColumnsText):
         question: The column of the question.
         context: The column of the text that has the answer.
         answers: The column of the right answers: a list of texts, or one as JSON; empty where there
-            is none.
+            is none. Or an object with both lists, ``text`` and ``answer_start``.
         starts: The column of the characters they begin at in the context, from 0.
         max_question_length: Most tokens of a question; None is no limit.
         characters: The known characters; None: a token is known by its id alone.
@@ -147,8 +148,9 @@ class QuestionText(ColumnsText):
             DataError: A row lacks a column, or has a value that cannot be used; names both.
         """
         for number, row in enumerate(rows):
+            nested = isinstance(row.get(self.answers.name), Mapping)
             for name in self.columns if with_targets else self.input_columns:
-                if name not in row:
+                if name not in row and not (nested and name == self.answers.starts):
                     has = ", ".join(map(str, row)) or "none"
                     raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
         questions, contexts = (self._passages(rows, name) for name in self.input_columns)
@@ -188,8 +190,7 @@ class QuestionText(ColumnsText):
         Raises:
             DataError: They cannot be read, or are not in the context; names the row and the column.
         """
-        texts = _listed(row, self.answers.name, str, number=number)
-        starts = _listed(row, self.answers.starts, int, number=number)
+        texts, starts = self._answers(row, number)
         if len(texts) != len(starts):
             raise DataError(
                 f"Row {number} has {len(texts)} texts in '{self.answers.name}', but {len(starts)} "
@@ -211,6 +212,17 @@ class QuestionText(ColumnsText):
                     + (f"it is at {near}." if near >= 0 else "it is nowhere there.")
                 )
         return list(zip(texts, starts, strict=True))
+
+    def _answers(self, row: Mapping[str, Any], number: int) -> tuple[list[str], list[int]]:
+        """The texts of a row's answers and where they begin, of two columns or of one with both."""
+        value = row[self.answers.name]
+        if not isinstance(value, Mapping):
+            texts = _listed(row, self.answers.name, str, number=number)
+            return texts, _listed(row, self.answers.starts, int, number=number)
+        found = split_answers(value)
+        if isinstance(found, str):
+            raise DataError(f"Row {number}, column '{self.answers.name}': {found}.")
+        return found
 
     def off_tokens(self, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
         """Answers that begin or end within a token.

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Literal
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
+from weft.data.formats.answers import ANSWERS, json_answers
 from weft.data.formats.json_lines import named_places
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.errors import DataError
@@ -91,6 +92,17 @@ def _format(
     return ColumnarFormat(places, tuple(places if required is None else required), kind)
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """A value that cannot be a text."""
+
+    text: str
+    """What is wrong with it."""
+
+
+_Value = str | bytes | None | _Problem
+
+
 class _ColumnarScan(CountingScan):
     def __init__(self, stream: BinaryIO, name: str, layout: ColumnarFormat) -> None:
         super().__init__(stream, name)
@@ -132,7 +144,7 @@ class _ColumnarScan(CountingScan):
             self._total = start + batch.num_rows
             skipped = max(0, first - start)
             part = batch.slice(skipped)
-            columns = [self._column(part, str(at)) for at in self._layout.columns.values()]
+            columns = self._columns(part)
             for number, values in enumerate(zip(*columns, strict=True), start + skipped):
                 self.place, row = number, self._pick(values)
                 if isinstance(row, str):
@@ -148,6 +160,17 @@ class _ColumnarScan(CountingScan):
         path = getattr(self._stream, "name", None)
         is_file = isinstance(path, str) and Path(path).is_file()
         return pyarrow.memory_map(path) if is_file else self._stream
+
+    def _columns(self, batch: Any) -> list[Sequence[_Value]]:
+        """The texts of all columns, those of answers as JSON."""
+        keys = [str(at) for at in self._layout.columns.values()]
+        answers = _answers(batch, keys)
+        return [
+            [_Problem(row) if isinstance(row, str) else row.get(key) for row in answers]
+            if answers is not None and key in ANSWERS
+            else self._column(batch, key)
+            for key in keys
+        ]
 
     def _column(self, batch: Any, key: str) -> list[str | bytes | None]:
         """The texts of a column; those that are no UTF-8 as bytes."""
@@ -178,9 +201,11 @@ class _ColumnarScan(CountingScan):
             texts = [_decoded(value) for value in raw]
         return texts
 
-    def _pick(self, values: tuple[str | bytes | None, ...]) -> Row | str:
+    def _pick(self, values: tuple[_Value, ...]) -> Row | str:
         row = []
         for name, value in zip(self._layout.columns, values, strict=True):
+            if isinstance(value, _Problem):
+                return value.text
             if value is None and name in self._layout.required:
                 return f"column {name!r} is null"
             if isinstance(value, bytes):
@@ -189,6 +214,40 @@ class _ColumnarScan(CountingScan):
                 return f"column {name!r}: NUL at character {value.index(chr(0))}"
             row.append(value or "")
         return self._layout.blank(tuple(row)) or tuple(row)
+
+
+def _answers(batch: Any, keys: Sequence[str]) -> list[dict[str, str] | str] | None:
+    """The answers of each row, as `json_answers` has them; None where they are texts."""
+    import pyarrow
+
+    kinds, names = pyarrow.types, [name for name in ANSWERS if name in batch.schema.names]
+    if ANSWERS[0] not in names or ANSWERS[1] not in keys:
+        return None
+    kind = batch.schema.field(ANSWERS[0]).type
+    if not (kinds.is_struct(kind) or kinds.is_list(kind) or kinds.is_large_list(kind)):
+        return None
+    rows = zip(*(_values(batch.column(name)) for name in names), strict=True)
+    return [
+        f"column {ANSWERS[0]!r}: bad UTF-8"
+        if isinstance(row[0], bytes)
+        else json_answers(dict(zip(names, row, strict=True)))
+        for row in rows
+    ]
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; one with a text that is no UTF-8 is bytes."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return [_value(cell) for cell in column]
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        return b""
 
 
 def _without_views(texts: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
+from weft.data.formats.answers import json_answers
 from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
@@ -126,7 +127,7 @@ class _JsonScan(LineScan):
 def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
     """The columns of an object, or what is wrong with it; a list of texts is one with spaces.
 
-    Those of ``layout.lists`` are written as JSON instead.
+    Those of ``layout.lists`` are written as JSON instead, and so are :func:`json_answers`.
 
     >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
     >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
@@ -137,8 +138,11 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
     "'fr.text': wanted text, found a number"
     """
     row = list[str]()
+    answers = json_answers(found, layout.columns.values())
+    if isinstance(answers, str):
+        return answers
     for name, key in layout.columns.items():
-        value = value_at(found, str(key))
+        value: Any = answers.get(str(key)) or value_at(found, str(key))
         if value is None and name not in layout.required:
             value = ""
         texts = value if isinstance(value, list) else [value]
@@ -147,7 +151,7 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
         problem = problem_of(found, str(key), value)
         if problem is not None:
             return problem
-        if name in layout.lists and value:
+        if name in layout.lists and value and key not in answers:
             value = json.dumps(texts, ensure_ascii=False)
         row.append(value)
     return layout.blank(tuple(row)) or tuple(row)

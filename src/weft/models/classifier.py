@@ -21,7 +21,7 @@ from weft.models.layers.words import WordEmbedding
 from weft.models.poolings import Pooling
 from weft.models.vocabulary import HasSize, HasVocabInfo, VocabInfo
 
-__all__ = ["Classifier", "Regressor", "TextScores", "TextVector", "score_layers"]
+__all__ = ["Classifier", "Regressor", "TextConfig", "TextScores", "TextVector", "score_layers"]
 
 
 class _HasDim(Protocol):
@@ -85,39 +85,46 @@ def score_layers(size: int, hidden: Sequence[int], out: int, *, dropout: float) 
     return nn.Sequential(*layers[:-1])
 
 
+class TextConfig(BaseConfig):
+    """Settings of models that make a vector of a text, and numbers of that."""
+
+    embedding: WordEmbedding.Config = WordEmbedding.Config()
+    """The tokens' vectors."""
+    encoder: SequenceEncoder.Config = CnnEncoder.Config()
+    """What makes each token's vector know its text."""
+    pooling: Pooling.Config | None = None
+    """How a text's vectors become one; null is the encoder's own: the maximum for cnn,
+    attention for lstm, else the mean."""
+    hidden: tuple[int, ...] = ()
+    """Features of layers between the text's vector and the scores, each with a ReLU."""
+    dropout: float = 0.4
+    """Probability of dropping a feature before each layer behind the pooling, in training."""
+
+    def __post_init__(self) -> None:
+        """Refuses what is no size and no probability."""
+        if any(size < 1 for size in self.hidden):
+            raise UserError(
+                f"model.hidden must be sizes of at least 1, but is {list(self.hidden)}."
+            )
+        require(self, "model", shares=["dropout"])
+
+
 class TextScores(Component, nn.Module):
     """Base of models that give a text some numbers.
 
     Args:
         config: The settings.
-        vocab_info: Number of token ids, and the padding's.
-        dictionary: Makes vectors of what is known of words; None: nothing is.
-        beside: Numbers of each row beside its text.
+        tokenizer: Its ``vocab_info`` is read, nothing else.
+        dense: Its ``dim`` says how many numbers stand beside a text; None: none do.
+        dictionary: Its ``size`` says of how many kinds words can be; None: nothing is known.
         out: How many numbers a text is given.
     """
 
-    class Config(BaseConfig):
+    class Config(TextConfig):
         """Settings of the model."""
 
-        embedding: WordEmbedding.Config = WordEmbedding.Config()
-        """The tokens' vectors."""
-        encoder: SequenceEncoder.Config = CnnEncoder.Config()
-        """What makes each token's vector know its text."""
-        pooling: Pooling.Config | None = None
-        """How a text's vectors become one; null is the encoder's own: the maximum for cnn,
-        attention for lstm, else the mean."""
-        hidden: tuple[int, ...] = ()
-        """Features of layers between the text's vector and the scores, each with a ReLU."""
-        dropout: float = 0.4
-        """Probability of dropping a feature before each layer behind the pooling, in training."""
-
-        def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
-            if any(size < 1 for size in self.hidden):
-                raise UserError(
-                    f"model.hidden must be sizes of at least 1, but is {list(self.hidden)}."
-                )
-            require(self, "model", shares=["dropout"])
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
 
     config: Config
 
@@ -125,21 +132,21 @@ class TextScores(Component, nn.Module):
         self,
         config: Config,
         *,
-        vocab_info: VocabInfo,
-        dictionary: DictionaryEmbedding | None = None,
-        beside: int,
+        tokenizer: HasVocabInfo,
+        dense: _HasDim | None,
+        dictionary: HasSize | None,
         out: int,
     ) -> None:
         nn.Module.__init__(self)
-        self.config = config
+        self.config, kinds = config, config.dictionary_embedding
         self.text = TextVector(
             config.embedding,
             config.encoder,
             config.pooling,
-            vocab_info=vocab_info,
-            dictionary=dictionary,
+            vocab_info=tokenizer.vocab_info,
+            dictionary=None if dictionary is None else kinds.build(size=dictionary.size),
         )
-        size = self.text.out_dim + beside
+        size = self.text.out_dim + (0 if dense is None else dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
 
     @override
@@ -171,12 +178,6 @@ class TextScores(Component, nn.Module):
         return out
 
 
-def _kinds(
-    config: DictionaryEmbedding.Config, dictionary: HasSize | None
-) -> DictionaryEmbedding | None:
-    return None if dictionary is None else config.build(size=dictionary.size)
-
-
 @registries.models.register("classifier")
 class Classifier(TextScores):
     """Scores the labels of a text, and of the numbers beside it where rows have such.
@@ -198,11 +199,6 @@ class Classifier(TextScores):
     class Config(TextScores.Config):
         """Settings of the classifier."""
 
-        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
-        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
-
-    config: Config
-
     def __init__(
         self,
         config: Config,
@@ -213,11 +209,7 @@ class Classifier(TextScores):
         dictionary: HasSize | None = None,
     ) -> None:
         super().__init__(
-            config,
-            vocab_info=tokenizer.vocab_info,
-            dictionary=_kinds(config.dictionary_embedding, dictionary),
-            beside=0 if dense is None else dense.dim,
-            out=len(labels),
+            config, tokenizer=tokenizer, dense=dense, dictionary=dictionary, out=len(labels)
         )
 
 
@@ -238,11 +230,6 @@ class Regressor(TextScores):
     class Config(TextScores.Config):
         """Settings of the regressor."""
 
-        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
-        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
-
-    config: Config
-
     def __init__(
         self,
         config: Config,
@@ -251,10 +238,4 @@ class Regressor(TextScores):
         dense: _HasDim | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
-        super().__init__(
-            config,
-            vocab_info=tokenizer.vocab_info,
-            dictionary=_kinds(config.dictionary_embedding, dictionary),
-            beside=0 if dense is None else dense.dim,
-            out=1,
-        )
+        super().__init__(config, tokenizer=tokenizer, dense=dense, dictionary=dictionary, out=1)

@@ -10,7 +10,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.limits import require
-from weft.models.classifier import TextScores, TextVector, score_layers
+from weft.models.classifier import TextConfig, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
@@ -35,7 +35,7 @@ class PairScores(Component, nn.Module):
         out: How many numbers a pair is given.
     """
 
-    class Config(TextScores.Config):
+    class Config(TextConfig):
         """Settings of the model."""
 
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
@@ -132,7 +132,7 @@ class Ranker(Component, nn.Module):
         96928
     """
 
-    class Config(TextScores.Config):
+    class Config(TextConfig):
         """Settings of the ranker."""
 
         dim: int = 64
@@ -141,7 +141,7 @@ class Ranker(Component, nn.Module):
         @override
         def __post_init__(self) -> None:
             """Refuses what is no size."""
-            TextScores.Config.__post_init__(self)
+            super().__post_init__()
             require(self, "model", sizes=["dim"])
 
     config: Config

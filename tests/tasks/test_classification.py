@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.data.columns import ColumnBatch
-from weft.errors import CheckpointError, DataError, UserError
+from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.classifier import Classifier
 from weft.models.encoders.self_attention import SelfAttentionEncoder
@@ -13,7 +13,6 @@ from weft.models.label_losses import FocalLoss
 from weft.models.layers.words import WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.classification import DocumentClassification
-from weft.text import load_text_path
 from weft.text.columns.number import FittedNumbers
 from weft.text.labels import FittedLabels
 from weft.text.words import FittedWords
@@ -26,19 +25,7 @@ ROWS = [
     {"label": "ham", "text": "", "dense": "2 2", "topics": ""},
 ]
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows, self.batching = (
-            rows,
-            Batching(**{"shuffle": False, "batch_size": 3, **batching}),
-        )
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=3)
 
 
 def make(rows=ROWS, *, multiple=False, dense=False, **settings):
@@ -66,45 +53,10 @@ def task(request):
     return make(**VARIANTS[request.param])
 
 
-def test_two_halves_are_the_whole(task):
-    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    parts = list(task.batches(Data(batch_size=2), train=True, seed=1))
-    losses = [task.training_step(batch) for batch in parts]
-    assert len(parts) == 3
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in losses) == len(ROWS)
-    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
-
-
-def test_evaluation_is_that_of_one_batch_whatever_the_batching(task):
-    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
-    for batching in ({"batch_size": 1}, {"batch_size": None, "max_tokens": 8}):
-        parts = evaluate(task, task.batches(Data(**batching), train=False, seed=1))
-        assert parts.values == pytest.approx(whole.values, rel=1e-5, nan_ok=True)
-        assert [row["prediction"] for row in parts.rows] == [r["prediction"] for r in whole.rows]
-    assert [row["row"] for row in whole.rows] == list(range(len(ROWS)))
-
-
-def test_the_predictor_answers_as_the_evaluation_did(task):
-    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).rows
-    inputs = [{k: r[k] for k in task.text.input_columns} for r in ROWS]
-    answers = Predictor(task)(inputs)
-    assert [str(answer) for answer in answers] == [row["prediction"] for row in rows]
-    for answer, row in zip(answers, rows, strict=True):
-        assert answer.score == pytest.approx(row["score"], abs=2e-6)
-        assert answer.scores == pytest.approx(row["scores"], abs=2e-6)
-
-
 def test_it_learns_the_rows_by_heart(task):
     torch.manual_seed(0)
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.05)
     batches = task.batches(Data(batch_size=9), train=True, seed=1)
-    for _ in range(30):
-        for batch in batches:
-            loss = task.training_step(batch)
-            (loss.total / loss.count).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+    learn(task, batches, epochs=30, lr=0.05)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
     assert found.values["loss"] < 0.05
     column = task.text.label.name
@@ -151,17 +103,6 @@ def test_a_positive_label_that_cannot_be_is_refused():
         make(multiple=True, positive="money")
 
 
-def test_the_saved_text_path_is_the_same(task, tmp_path):
-    task.text.save(tmp_path)
-    loaded = load_text_path(tmp_path)
-    assert loaded.columns == task.text.columns
-    one, two = (path.encode(ROWS, with_targets=True) for path in (task.text, loaded))
-    assert list(one) == list(two)
-    assert all(one[name] == two[name] for name in one)
-    task.use_text(loaded)
-    assert set(loaded.ingredients) == set(task.text.ingredients)
-
-
 def test_ready_batches_are_taken(task):
     ready = list(task.batches(Data(), train=True, seed=1))
     assert all(isinstance(batch, ColumnBatch) for batch in ready)
@@ -177,14 +118,6 @@ def test_batches_do_not_know_how_many_labels_a_row_has():
     task = make(rows[::-1], multiple=True)
     batches = list(task.batches(Data(rows, batch_size=4), train=True, seed=1))
     assert [batch.rows.tolist() for batch in batches] == [[*range(i, i + 4)] for i in (0, 4, 8, 12)]
-
-
-def test_a_text_path_of_another_task_is_refused(task):
-    class Other:
-        pass
-
-    with pytest.raises(CheckpointError, match="works with a ClassificationText"):
-        task.use_text(Other())
 
 
 def test_texts_longer_than_the_encoder_takes_are_refused_at_the_start():

@@ -1,13 +1,12 @@
 """What holds for every task from sequence to sequence, whatever its settings and module."""
 
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
 
 from tests.tasks.conftest import ROWS
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of
 from weft.inference import Predictor
 from weft.models.decoding import Decoding
 from weft.tasks import Loss, Seq2Seq, Translation, evaluate
@@ -15,18 +14,7 @@ from weft.tasks.parsing import SemanticParsing
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.summarization import Summarization
 
-
-class Data:
-    """Rows with a batching of their own."""
-
-    def __init__(self, rows=ROWS, **batching) -> None:
-        self._rows, self.batching = rows, Batching(**{"shuffle": False, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return iter(self._rows)
+Data = data_of(ROWS)
 
 
 class Focal(Translation):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.lstm import LstmEncoder
@@ -37,17 +37,7 @@ TAGS = [
     {"label": "alarm", "text": "at 9", "slots": "B-time I-time"},
 ]
 
-
-class Data:
-    def __init__(self, rows=TAGS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(TAGS, batch_size=3)
 
 
 def make(rows=TAGS, *, crf=False, beside=False, encoder=None, **settings):
@@ -86,26 +76,10 @@ def variant(request):
     return make(**VARIANTS[request.param]), rows
 
 
-def test_two_halves_are_the_whole(variant):
-    task, rows = variant
-    (whole,) = task.batches(Data(rows, batch_size=9), train=True, seed=1)
-    parts = [
-        task.training_step(b) for b in task.batches(Data(rows, batch_size=1), train=True, seed=1)
-    ]
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in parts) == 5
-    assert torch.allclose(loss.total, sum(part.total for part in parts), rtol=1e-5)
-
-
 def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(variant, tmp_path):
     task, rows = variant
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.03)
-    (batch,) = task.batches(Data(rows, batch_size=9), train=True, seed=1)
-    for _ in range(60):
-        loss = task.training_step(batch)
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    batches = task.batches(Data(rows, batch_size=9), train=True, seed=1)
+    learn(task, batches, epochs=60, lr=0.03)
     found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
     assert found.values["intent_accuracy"] == 1
     # Of five slots, that of "Tuesday" in "Tuesday's" is none that words can have.
@@ -128,14 +102,6 @@ def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(variant, tmp_p
     assert set(first.scores) == {"alarm", "show"}
     assert answers[3].slots == ()
     assert str(answers[3]) == "[show ]"
-
-
-def test_evaluation_is_that_of_one_batch_whatever_the_batching(variant):
-    task, rows = variant
-    whole = evaluate(task, task.batches(Data(rows, batch_size=9), train=False, seed=1))
-    parts = evaluate(task, task.batches(Data(rows, batch_size=1), train=False, seed=1))
-    assert parts.values == pytest.approx(whole.values, rel=1e-5, nan_ok=True)
-    assert [row["prediction"] for row in parts.rows] == [row["prediction"] for row in whole.rows]
 
 
 def test_the_loss_is_that_of_the_frame():

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.errors import CheckpointError, DataError, UserError
 from weft.inference import Predictor
 from weft.models.causal_transformer import CausalTransformer
@@ -32,17 +32,7 @@ TRANSFORMER = CausalTransformer.Config(
     dim=12, num_heads=2, ffn_dim=24, num_layers=1, dropout=0.0, max_length=30
 )
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 2, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=2)
 
 
 def make(model=LSTM, **settings):
@@ -178,14 +168,8 @@ def test_the_loss_is_the_same_by_either_path():
 def test_it_learns_the_rows_by_heart_and_says_them(task):
     task.config = LanguageModeling.Config(decoding=Decoding(max_length_a=0.0, max_length_b=20))
     torch.manual_seed(0)
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.02)
     batches = task.batches(Data(batch_size=1), train=True, seed=1)
-    for _ in range(60):
-        for batch in batches:
-            loss = task.training_step(batch)
-            (loss.total / loss.count).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+    learn(task, batches, epochs=60, lr=0.02)
     assert evaluated(task, batch_size=1).values["perplexity"] < 2
     predictor = Predictor(task)
     answers = predictor(["snooze", "Show ALL"])

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.data.masking import Masking
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
@@ -35,17 +35,7 @@ MODEL = MaskedLanguageModel.Config(
     ),
 )
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 2, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=2)
 
 
 def make(model=MODEL, tokenizer=None, **settings):
@@ -138,13 +128,7 @@ def test_it_learns_the_rows_by_heart_and_fills_masks(encoder):
     masking = Masking(share=0.4, masked=1, random=0)
     task = make(model, tokenizer, block=4, top_k=2, masking=masking)  # a row each
     batches = task.batches(Data(rows, batch_size=12), train=True, seed=1)
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.005)
-    for _ in range(80):
-        for batch in batches:
-            loss = task.training_step(batch)
-            (loss.total / loss.count).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+    learn(task, batches, epochs=80, lr=0.005)
     fill = Predictor(task)
     answers = fill(["snooze [MASK] alarm", "show [MASK] alarms", "[MASK] [MASK] alarm"])
     assert [str(answer) for answer in answers][:2] == ["snooze my alarm", "show all alarms"]

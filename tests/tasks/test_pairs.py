@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.averaging import AveragingEncoder
@@ -30,17 +30,7 @@ ROWS = [
     {"label": "same", "text1": "off", "text2": "", "score": "2"},
 ]
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=3)
 
 
 def make(kind="label", rows=ROWS, **settings):
@@ -54,39 +44,17 @@ def make(kind="label", rows=ROWS, **settings):
     return PairClassification.Config(**settings).build(module=module, **given)
 
 
-@pytest.fixture(params=["label", "number"])
+VARIANTS = {"label": {}, "number": {"kind": "number"}}
+
+
+@pytest.fixture(params=VARIANTS)
 def task(request):
-    return make(request.param)
-
-
-def test_two_halves_are_the_whole(task):
-    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    losses = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in losses) == len(ROWS)
-    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
-
-
-def test_evaluation_is_that_of_one_batch_and_the_predictor_answers_so(task):
-    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
-    parts = evaluate(task, task.batches(Data(batch_size=1), train=False, seed=1))
-    assert parts.values == pytest.approx(whole.values, rel=1e-4, nan_ok=True)
-    assert set(whole.directions) == set(whole.values)
-    assert [row["row"] for row in whole.rows] == list(range(len(ROWS)))
-    answers = Predictor(task)([{k: r[k] for k in ("text1", "text2")} for r in ROWS])
-    found = [task.answer_row(answer)["prediction"] for answer in answers]
-    for answer, row in zip(found, whole.rows, strict=True):
-        assert answer == row["prediction"] or answer == pytest.approx(row["prediction"], abs=2e-6)
+    return make(**VARIANTS[request.param])
 
 
 def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path):
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.02)
-    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    for _ in range(80):
-        loss = task.training_step(batch)
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    batches = task.batches(Data(batch_size=9), train=True, seed=1)
+    learn(task, batches, epochs=80, lr=0.02)
     task.text.save(tmp_path)
     task.use_text(load_text_path(tmp_path))
     answers = Predictor(task)([{k: r[k] for k in ("text1", "text2")} for r in ROWS])
@@ -95,16 +63,6 @@ def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path
         assert [a.number for a in answers] == pytest.approx(gold, abs=0.3)
     else:
         assert [a.label for a in answers] == [row["label"] for row in ROWS]
-
-
-def test_the_saved_text_path_is_the_same(task, tmp_path):
-    task.text.save(tmp_path)
-    loaded = load_text_path(tmp_path)
-    assert loaded.input_columns == ("text1", "text2")
-    assert set(loaded.ingredients) == set(task.text.ingredients)
-    one, two = (path.encode(ROWS, with_targets=True) for path in (task.text, loaded))
-    assert list(one) == list(two)
-    assert all(one[name] == two[name] for name in one)
 
 
 def test_the_error_of_numbers_is_in_their_units():

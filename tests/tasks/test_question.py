@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.data.columns import ColumnBatch
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
@@ -19,7 +19,6 @@ from weft.models.joined_reader import JoinedReader
 from weft.models.layers.words import WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.question import QuestionAnswering
-from weft.text import load_text_path
 from weft.text.characters import FittedCharacters
 from weft.text.symbols import ByteTokenizer
 from weft.text.words import FittedWords
@@ -57,17 +56,7 @@ JOINED = JoinedReader.Config(
     dropout=0.0,
 )
 
-
-class Data:
-    def __init__(self, rows=ALL, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ALL, batch_size=3)
 
 
 def make(model=DRQA, *, rows=ALL, characters=False, no_answer=True, words=None, **settings):
@@ -96,46 +85,10 @@ def task(request):
     return make(**VARIANTS[request.param])
 
 
-def test_two_halves_are_the_whole(task):
-    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    parts = list(task.batches(Data(batch_size=2), train=True, seed=1))
-    losses = [task.training_step(batch) for batch in parts]
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in losses) == 6
-    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
-
-
-def test_evaluation_is_that_of_one_batch_whatever_the_batching(task):
-    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
-    assert [row["row"] for row in whole.rows] == list(range(6))
-    for batching in ({"batch_size": 1}, {"batch_size": None, "max_tokens": 40}):
-        parts = evaluate(task, task.batches(Data(**batching), train=False, seed=1))
-        assert parts.values == pytest.approx(whole.values, rel=1e-5)
-        assert [row["prediction"] for row in parts.rows] == [r["prediction"] for r in whole.rows]
-
-
-def test_the_predictor_answers_as_the_evaluation_did(task):
-    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).rows
-    asked = [{name: row[name] for name in ("question", "context")} for row in ALL]
-    for answer, row in zip(Predictor(task)(asked), rows, strict=True):
-        found = task.answer_row(answer)
-        assert found.pop("score") == pytest.approx(row["score"], abs=2e-6)
-        assert found.pop("no_answer") == pytest.approx(row["no_answer"], abs=2e-6)
-        assert found == {name: row[name] for name in found}
-        if answer.start is not None:
-            assert row["context"][answer.start : answer.end] == answer.text
-
-
 def test_it_learns_the_rows_by_heart(task):
     torch.manual_seed(0)
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.03)
     batches = task.batches(Data(batch_size=9), train=True, seed=1)
-    for _ in range(60):
-        for batch in batches:
-            loss = task.training_step(batch)
-            (loss.total / loss.count).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+    learn(task, batches, epochs=60, lr=0.03)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
     assert found.values["loss"] < 0.05
     for group in ("", "has_answer/", "no_answer/"):
@@ -156,15 +109,6 @@ def test_ready_batches_are_taken_and_read_back(task):
     assert len(again.rows) == 6
     read = sorted("".join(row["context"].lower().split()) for row in again.rows)
     assert read == sorted("".join(row["context"].lower().split()) for row in ALL)
-
-
-def test_the_saved_text_path_is_the_same(task, tmp_path):
-    task.text.save(tmp_path)
-    loaded = load_text_path(tmp_path)
-    one, two = (path.encode(ALL, with_targets=True) for path in (task.text, loaded))
-    assert list(one) == list(two)
-    assert all(one[name] == two[name] for name in one)
-    task.use_text(loaded)
 
 
 class Given(torch.nn.Module):

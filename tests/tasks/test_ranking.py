@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.data.columns import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
@@ -25,17 +25,7 @@ ROWS = [
 SMALL = WordEmbedding.Config(dim=12)
 COLUMNS = ("query", "positive", "negative")
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=3)
 
 
 def make(**settings):
@@ -47,14 +37,7 @@ def make(**settings):
     return QueryDocumentRanking.Config(**settings).build(module=module, tokenizer=tokenizer)
 
 
-def train(task, steps=40):
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
-    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    for _ in range(steps):
-        loss = task.training_step(batch)
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+VARIANTS = {"cosine": {}}
 
 
 def test_the_loss_is_torchs_margin_loss_of_the_answers():
@@ -72,18 +55,9 @@ def test_the_loss_is_torchs_margin_loss_of_the_answers():
     assert set(found.directions) == set(found.values)
 
 
-def test_two_halves_are_the_whole():
-    task = make()
-    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    losses = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in losses) == len(ROWS)
-    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
-
-
 def test_it_learns_all_but_ties_whose_loss_is_the_margin(tmp_path):
     task = make()
-    train(task)
+    learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=40, lr=0.01)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
     assert found.values["ranking_accuracy"] == 0.75
     assert found.values["loss"] == pytest.approx(0.25, abs=0.02)

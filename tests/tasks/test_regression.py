@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.classifier import Regressor
@@ -22,17 +22,7 @@ ROWS = [
     {"text": "a man plays the flute and sings", "score": "1.25", "dense": "2 2"},
 ]
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=3)
 
 
 def make(*, dense=False, **settings):
@@ -45,9 +35,12 @@ def make(*, dense=False, **settings):
     return DocumentRegression.Config(**settings).build(module=module, **given)
 
 
-@pytest.fixture(params=[{}, {"span": (0.0, 5.0)}, {"dense": True}], ids=["plain", "span", "dense"])
+VARIANTS = {"plain": {}, "span": {"span": (0.0, 5.0)}, "dense": {"dense": True}}
+
+
+@pytest.fixture(params=VARIANTS)
 def task(request):
-    return make(**request.param)
+    return make(**VARIANTS[request.param])
 
 
 def test_the_loss_is_the_squared_error_of_the_answers(task):
@@ -62,22 +55,9 @@ def test_the_loss_is_the_squared_error_of_the_answers(task):
     assert set(found.directions) == set(found.values)
 
 
-def test_two_halves_are_the_whole(task):
-    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    losses = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in losses) == len(ROWS)
-    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
-
-
 def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path):
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.01)
-    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    for _ in range(60):
-        loss = task.training_step(batch)
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    batches = task.batches(Data(batch_size=9), train=True, seed=1)
+    learn(task, batches, epochs=60, lr=0.01)
     inputs = [{k: row[k] for k in task.text.input_columns} for row in ROWS]
     task.text.save(tmp_path)
     task.use_text(load_text_path(tmp_path))
@@ -115,10 +95,3 @@ def test_a_saved_span_that_cannot_be_is_refused(tmp_path, low, high, error):
     file.write_text(changed.replace('"high": 5.0', f'"high": {high}'))
     with pytest.raises(SavedTextError, match=error):
         load_text_path(tmp_path)
-
-
-def test_ready_batches_are_evaluated_as_their_rows_are(task):
-    ready = list(task.batches(Data(), train=True, seed=1))
-    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).values
-    found = evaluate(task, task.batches(ready, train=False, seed=1)).values
-    assert found == pytest.approx(rows, rel=1e-5, nan_ok=True)

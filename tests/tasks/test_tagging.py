@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from weft.data.batching import Batching
+from tests.tasks.rows import data_of, learn
 from weft.data.columns import ColumnBatch
-from weft.errors import CheckpointError, DataError, UserError
+from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.encoders.lstm import LstmEncoder
@@ -15,7 +15,6 @@ from weft.models.layers.words import WordEmbedding
 from weft.models.tagger import Tagger
 from weft.tasks import evaluate
 from weft.tasks.tagging import WordTagging
-from weft.text import load_text_path
 from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
@@ -31,17 +30,7 @@ ROWS = [
 ]
 LSTM = LstmEncoder.Config(hidden_dim=6)
 
-
-class Data:
-    def __init__(self, rows=ROWS, **batching):
-        self._rows = rows
-        self.batching = Batching(**{"shuffle": False, "batch_size": 3, **batching})
-
-    def rows(self):
-        return self._rows
-
-    def __iter__(self):
-        return iter(self._rows)
+Data = data_of(ROWS, batch_size=3)
 
 
 def make(rows=ROWS, *, model=None, characters=False, affixes=False, separator=None, **settings):
@@ -79,44 +68,10 @@ def task(request):
     return make(**VARIANTS[request.param])
 
 
-def test_two_halves_are_the_whole_and_only_words_count(task):
-    (whole,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    parts = list(task.batches(Data(batch_size=2), train=True, seed=1))
-    losses = [task.training_step(batch) for batch in parts]
-    loss = task.training_step(whole)
-    assert loss.count == sum(part.count for part in losses) == 10
-    assert torch.allclose(loss.total, sum(part.total for part in losses), rtol=1e-5)
-
-
-def test_evaluation_is_that_of_one_batch_whatever_the_batching(task):
-    whole = evaluate(task, task.batches(Data(batch_size=9), train=False, seed=1))
-    assert [row["row"] for row in whole.rows] == list(range(len(ROWS)))
-    for batching in ({"batch_size": 1}, {"batch_size": None, "max_tokens": 8}):
-        parts = evaluate(task, task.batches(Data(**batching), train=False, seed=1))
-        assert parts.values == pytest.approx(whole.values, rel=1e-5, nan_ok=True)
-        assert [row["prediction"] for row in parts.rows] == [r["prediction"] for r in whole.rows]
-
-
-def test_the_predictor_answers_as_the_evaluation_did(task):
-    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).rows
-    answers = Predictor(task)([{"words": row["words"]} for row in ROWS])
-    for answer, row in zip(answers, rows, strict=True):
-        assert str(answer) == row["prediction"]
-        assert answer.scores == pytest.approx(row["scores"], abs=2e-6)
-        assert len(answer.words) == len(answer.tags)
-    assert answers[2].words == ("Rome", "fell")
-
-
 def test_it_learns_the_rows_by_heart(task):
     torch.manual_seed(0)
-    optimizer = torch.optim.Adam(task.module.parameters(), lr=0.05)
     batches = task.batches(Data(batch_size=9), train=True, seed=1)
-    for _ in range(60):
-        for batch in batches:
-            loss = task.training_step(batch)
-            (loss.total / loss.count).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+    learn(task, batches, epochs=60, lr=0.05)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
     assert found.values["loss"] < 0.05
     for name in ("span_f1", "token_accuracy", "whole_sentence", "label/loc/f1"):
@@ -126,22 +81,12 @@ def test_it_learns_the_rows_by_heart(task):
     assert spans == [("per", "Ann", 2, 5), ("per", "Bob  Ray", 10, 18)]
     assert answer.words == ("Ann", "met", "Bob", "Ray")
     assert answer.spans[1].score == min(answer.scores[2:])
+    assert task.predict([{"words": ["Rome", "fell"]}])[0].words == ("Rome", "fell")
     row = task.answer_row(answer)
     assert row["prediction"] == "B-per O B-per I-per"
     assert row["spans"][0] == {
         "kind": "per", "text": "Ann", "start": 2, "end": 5, "score": round(answer.scores[0], 6)
     }  # fmt: skip
-
-
-def test_the_saved_text_path_is_the_same(task, tmp_path):
-    task.text.save(tmp_path)
-    loaded = load_text_path(tmp_path)
-    assert loaded.columns == task.text.columns == ("words", "tags")
-    one, two = (path.encode(ROWS, with_targets=True) for path in (task.text, loaded))
-    assert list(one) == list(two)
-    assert all(one[name] == two[name] for name in one)
-    task.use_text(loaded)
-    assert set(loaded.ingredients) == set(task.text.ingredients)
 
 
 def test_ready_batches_are_taken_and_read_back(task):
@@ -340,11 +285,6 @@ def test_settings_that_cannot_be_are_refused():
     elsewhere = FittedAffixes.Config(column="tags").build(train_data=ROWS)
     with pytest.raises(UserError, match=r"The affixes must be those .* set affixes.column=words"):
         WordTagging.Config().build(module=module, **given, affixes=elsewhere)
-
-
-def test_a_text_path_of_another_task_is_refused():
-    with pytest.raises(CheckpointError, match="works with a TaggingText"):
-        make().use_text(object())
 
 
 def test_a_batch_without_tags_has_no_loss():

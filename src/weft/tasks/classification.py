@@ -8,6 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.classification import Classification
@@ -16,7 +17,6 @@ from weft.metrics.metric import Metric
 from weft.metrics.multilabel import MultiLabel
 from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.limits import at_least_one
 from weft.tasks.task import Loss
 from weft.text.classification import ClassificationText, Classified, LabelText
 from weft.text.columns.label import LabelsColumn
@@ -49,7 +49,7 @@ class LabelTask(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
-            at_least_one(self, "max_length")
+            require(self, "task", sizes=["max_length"])
 
     config: Config
     text: LabelText

@@ -9,11 +9,11 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
-from weft.tasks.limits import at_least_one
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
 from weft.tasks.words import WordsTask
@@ -56,7 +56,7 @@ class IntentSlots(WordsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and a weight that is none."""
-            at_least_one(self, "max_length")
+            require(self, "task", sizes=["max_length"])
             if not 0 < self.intent_weight < float("inf"):
                 raise UserError(f"task.intent_weight must be above 0, but is {self.intent_weight}.")
 

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.data.batching import Batching, plan_epoch
 from weft.data.blocks import BlockBatch, Blocking, TextBlocks
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
@@ -25,7 +26,6 @@ from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import Carried, RowSums
-from weft.tasks.limits import at_least_one
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.language import Continued, LanguageText, MeasuredText
@@ -73,7 +73,7 @@ class LanguageModeling(Task):
 
         def __post_init__(self) -> None:
             """Refuses what is no size, and settings that exclude each other."""
-            at_least_one(self, "block", "stride")
+            require(self, "task", sizes=["block", "stride"])
             if self.stride is not None and self.stride > self.block:
                 raise UserError(
                     f"task.stride must be at most task.block ({self.block}), but is {self.stride}."

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.data.blocks import BlockBatch, Blocking
 from weft.data.masked_blocks import MaskedBlocks
 from weft.data.masking import Masking
@@ -23,7 +24,6 @@ from weft.models.losses import cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import RowSums
-from weft.tasks.limits import at_least_one
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.masked import MASK, Filled, FoundTokens, MaskedText
@@ -63,7 +63,7 @@ class MaskedLanguageModeling(Task):
 
         def __post_init__(self) -> None:
             """Refuses what is no size."""
-            at_least_one(self, "block", "top_k")
+            require(self, "task", sizes=["block", "top_k"])
 
     config: Config
     text: MaskedText

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.metrics.answers import QuestionAnswering as AnswerScores
@@ -18,7 +19,6 @@ from weft.metrics.metric import Metric
 from weft.models.answer_spans import SpanScores, best_spans, right_spans
 from weft.models.windows import Windows, windows_of
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.limits import at_least_one
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
 from weft.text.characters import Characters
@@ -81,7 +81,11 @@ class QuestionAnswering(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and windows that leave words out."""
-            at_least_one(self, "max_question_length", "max_length", "stride", "max_answer_length")
+            require(
+                self,
+                "task",
+                sizes=["max_question_length", "max_length", "stride", "max_answer_length"],
+            )
             if self.stride > self.max_length:
                 raise UserError(
                     f"task.stride must be at most task.max_length ({self.max_length}), or what is "

@@ -8,13 +8,13 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.ranking import Ranking
 from weft.models.pairs import ranking_hinge
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.limits import at_least_one
 from weft.tasks.task import Loss
 from weft.text.pairs import Ranked, RankingText
 from weft.text.tokenizer import Tokenizer
@@ -47,7 +47,7 @@ class QueryDocumentRanking(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and a margin that asks for nothing."""
-            at_least_one(self, "max_length")
+            require(self, "task", sizes=["max_length"])
             if not 0 < self.margin < float("inf"):
                 raise UserError(f"task.margin must be above 0, but is {self.margin}.")
 

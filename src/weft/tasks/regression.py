@@ -9,11 +9,11 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.metrics.metric import Metric
 from weft.metrics.regression import Regression
 from weft.tasks.columns import ColumnsTask
-from weft.tasks.limits import at_least_one
 from weft.tasks.task import Loss
 from weft.text.columns.number import NumberColumn, Numbers
 from weft.text.dictionary import Dictionary
@@ -42,7 +42,7 @@ class NumberTask(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
-            at_least_one(self, "max_length")
+            require(self, "task", sizes=["max_length"])
 
     config: Config
     text: NumberText

@@ -12,11 +12,12 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
-from weft.errors import CheckpointError, DataError, UserError
+from weft.errors import CheckpointError, DataError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
@@ -70,11 +71,7 @@ class Seq2Seq(Task):
 
         def __post_init__(self) -> None:
             """Refuses a share that leaves nothing of the target."""
-            if not 0 <= self.label_smoothing < 1:
-                raise UserError(
-                    "task.label_smoothing must be from 0 to below 1, "
-                    f"but is {self.label_smoothing}."
-                )
+            require(self, "task", shares=["label_smoothing"])
 
     config: Config
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.classification import Classification
@@ -18,7 +19,6 @@ from weft.metrics.streaming import Accuracy
 from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import CrossEntropyLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
-from weft.tasks.limits import at_least_one
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
 from weft.tasks.words import WordsTask
@@ -61,7 +61,7 @@ class WordTagging(WordsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
-            at_least_one(self, "max_length")
+            require(self, "task", sizes=["max_length"])
 
     config: Config
     text: TaggingText

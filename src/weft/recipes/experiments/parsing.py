@@ -4,12 +4,12 @@ Words of both sides are what white space divides, as they are written, so that a
 to the letter.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_pairs import TextPairs
 from weft.models.transformer import Transformer
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.parsing import SemanticParsing
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
@@ -23,18 +23,10 @@ __all__ = ["parsing_cogs", "parsing_cogs_local", "parsing_top", "parsing_top_loc
 
 def local(recipe: Recipe) -> Recipe:
     """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
-    made = dict(recipe.ingredients)
-    made["model"] = replace(
-        made["model"],
-        dim=32,
-        num_heads=2,
-        ffn_dim=64,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
+    model = Transformer.Config(
+        dim=32, num_encoder_layers=1, num_decoder_layers=1, num_heads=2, ffn_dim=64
     )
-    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_steps=20, evaluate_every=Every(20, "steps"))
-    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+    return tiny(recipe, model=model)
 
 
 @register_experiment("parsing/cogs")

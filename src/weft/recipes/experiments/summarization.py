@@ -6,6 +6,7 @@ from pathlib import Path
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_pairs import TextPairs
 from weft.models.transformer import Transformer
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.summarization import Summarization
 from weft.text.fitted import FittedTokenizer
 from weft.training.loop import Trainer
@@ -58,10 +59,10 @@ def summarization_scitldr() -> Recipe:
 def summarization_scitldr_local() -> Recipe:
     """``summarization/scitldr`` in seconds."""
     recipe = summarization_scitldr()
-    made = dict(recipe.ingredients)
-    made["tokenizer"] = replace(made["tokenizer"], vocab_size=300)
+    made = recipe.ingredients
     sizes = {"dim": 32, "num_heads": 2, "ffn_dim": 64}
-    made["model"] = replace(made["model"], num_encoder_layers=1, num_decoder_layers=1, **sizes)
-    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_steps=20, evaluate_every=Every(20, "steps"))
-    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+    return tiny(
+        recipe,
+        tokenizer=replace(made["tokenizer"], vocab_size=300),
+        model=replace(made["model"], num_encoder_layers=1, num_decoder_layers=1, **sizes),
+    )

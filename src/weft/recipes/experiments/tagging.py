@@ -16,6 +16,7 @@ from weft.models.layers.affixes import AffixEmbedding
 from weft.models.layers.characters import CharacterCnn
 from weft.models.layers.words import WordEmbedding
 from weft.models.tagger import Tagger
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.tagging import WordTagging
 from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
@@ -86,17 +87,15 @@ def tagging(
 
 def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
     """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
-    made = dict(recipe.ingredients)
-    made["model"] = replace(
+    made = recipe.ingredients
+    model = replace(
         made["model"],
         embedding=WordEmbedding.Config(dim=12),
         character_cnn=CharacterCnn.Config(dim=4, filters=4),
         affix_embedding=AffixEmbedding.Config(dim=2),
         encoder=encoder,
     )
-    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=20, ema=None)
-    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+    return tiny(recipe, model=model, trainer=replace(made["trainer"], ema=None))
 
 
 @register_experiment("tagging/bilstm")

@@ -8,6 +8,7 @@ from weft.data.text_pairs import TextPairs
 from weft.models.decoding import Decoding
 from weft.models.transformer import Transformer
 from weft.recipes.corpus.data import CorpusPairs
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.translation import Translation
 from weft.text.fitted import FittedTokenizer
 from weft.training.loop import Trainer
@@ -27,17 +28,17 @@ __all__ = [
 def local(recipe: Recipe) -> Recipe:
     """The recipe with a tiny model over characters and a few steps: whether all fits together."""
     made = dict(recipe.ingredients)
-    made["tokenizer"] = replace(made["tokenizer"], kind="characters", vocab_size=5000)
-    made["model"] = Transformer.Config(
-        dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, ffn_dim=32
-    )
+    made.pop("test_data", None)
     # Untrained, it would fill every answer up to a multiple of its source.
     short = Decoding(max_length_a=0.0, max_length_b=10)
-    made["task"] = replace(made.get("task", Translation.Config()), decoding=short)
-    made.pop("test_data", None)
-    made["lr_scheduler"] = Linear.Config(warmup_steps=2)
-    made["trainer"] = replace(made["trainer"], max_steps=20, evaluate_every=Every(20, "steps"))
-    return Recipe(doc=f"{recipe.doc} A tiny model and 20 steps, to see that all works.", **made)
+    return tiny(
+        Recipe(recipe.doc, **made),
+        tokenizer=replace(made["tokenizer"], kind="characters", vocab_size=5000),
+        model=Transformer.Config(
+            dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, ffn_dim=32
+        ),
+        task=replace(made.get("task", Translation.Config()), decoding=short),
+    )
 
 
 @register_experiment("translation/tatoeba")

@@ -1,0 +1,30 @@
+"""The variants ``…/local`` of experiments: seconds on a laptop, to see that all fits together."""
+
+from dataclasses import replace
+from typing import Any
+
+from weft.config.recipe import Recipe
+from weft.training.progress import Every
+from weft.training.schedules import Linear
+
+__all__ = ["tiny"]
+
+STEPS = 20
+
+
+def tiny(recipe: Recipe, **changed: Any) -> Recipe:
+    """The recipe of 20 steps, with some ingredients in place of its own, such as a small model.
+
+    Example:
+        >>> from weft.recipes.experiments.tagging import tagging_ner
+        >>> tiny(tagging_ner()).ingredients["trainer"].max_steps
+        20
+    """
+    made = {**recipe.ingredients, "lr_scheduler": Linear.Config(warmup_steps=2), **changed}
+    trainer = replace(made["trainer"], max_steps=STEPS, max_epochs=None)
+    if trainer.evaluate_every.unit == "steps":
+        trainer = replace(trainer, evaluate_every=Every(STEPS, "steps"))
+    made["trainer"] = trainer
+    return Recipe(
+        doc=f"{recipe.doc} A tiny model and {STEPS} steps, to see that all works.", **made
+    )

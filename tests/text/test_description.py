@@ -4,9 +4,15 @@ import re
 
 import pytest
 
+from weft.config.registry import Registry
 from weft.errors import UserError
 from weft.text import description
-from weft.text.description import SavedTextError, read_description, write_description
+from weft.text.description import (
+    SavedTextError,
+    read_description,
+    read_registered,
+    write_description,
+)
 from weft.text.labels import Labels
 
 
@@ -37,3 +43,18 @@ def test_the_same_limit_holds_for_writing_and_reading(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         write_description(tmp_path / "other.json", "labels", settings)
     assert not (tmp_path / "other.json").exists()
+
+
+def test_what_nothing_registers_is_refused_and_what_something_does_is_found(tmp_path):
+    shapes: Registry[type] = Registry("shape")
+    shapes.register("square")(Labels)
+    path = tmp_path / "shape.json"
+    write_description(path, "square", {"side": 2})
+    assert read_registered(path, shapes) == (Labels, {"side": 2})
+    write_description(path, "squaer", {"side": 2})
+    with pytest.raises(SavedTextError) as error:
+        read_registered(path, shapes)
+    assert str(error.value) == (
+        f"{path}: Unknown shape 'squaer'. Did you mean 'square'? Known: square. Install or import "
+        "the package that registers it."
+    )

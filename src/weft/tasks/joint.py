@@ -1,6 +1,7 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -127,15 +128,9 @@ class IntentSlots(WordsTask):
     def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:
         """Each row's intent and tags, with their probabilities."""
         intents, tags = scores
-        real = batch.mask("words").to(tags.device)
-        if self.crf is None:
-            chances, numbers = tags.softmax(dim=-1).max(dim=-1)
-        else:
-            numbers, chances = self.crf.decode_with_chances(tags, real)
-        lengths = batch.lengths["words"].tolist()
         wants = intents.softmax(dim=-1).cpu().numpy()
-        rows = zip(lengths, wants, numbers.cpu().numpy(), chances.cpu().numpy(), strict=True)
-        return self.text.decode([(want, row[:n], scored[:n]) for n, want, row, scored in rows])
+        tagged = self.tagged(tags, batch, partial(torch.softmax, dim=-1))
+        return self.text.decode([(want, *row) for want, row in zip(wants, tagged, strict=True)])
 
     @override
     def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:

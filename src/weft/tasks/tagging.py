@@ -139,14 +139,7 @@ class WordTagging(WordsTask):
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:
         """Each row's labels, with the probability that each word's is right."""
-        real = batch.mask("words").to(scores.device)
-        if self.crf is None:
-            chances, numbers = self.criterion.probabilities(scores).max(dim=-1)
-        else:
-            numbers, chances = self.crf.decode_with_chances(scores, real)
-        lengths = batch.lengths["words"].tolist()
-        rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
-        return self.text.decode([(row[:n], scored[:n]) for n, row, scored in rows])
+        return self.text.decode(self.tagged(scores, batch, self.criterion.probabilities))
 
     @override
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:

@@ -1,6 +1,11 @@
 """The base of tasks whose module says something of each word."""
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
 from weft.data.columns import ColumnBatch
 from weft.models.crf import LinearChainCrf
@@ -25,6 +30,25 @@ class WordsTask(ColumnsTask):
         """What the module makes of a batch's words and of what stands beside them."""
         beside = {role: batch[role] for role in self.text.inputs if role != "words"}
         return self.module(batch["words"], batch.lengths["words"], **beside)
+
+    def tagged(
+        self, scores: Tensor, batch: ColumnBatch, probabilities: Callable[[Tensor], Tensor]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """The number and the probability of the label of each word, row by row.
+
+        Args:
+            scores: Unnormalized scores of labels. *Shape:* :math:`(B,T,L)`.
+            batch: The words they are of.
+            probabilities: Of labels from scores; where there is a random field, its own are taken.
+        """
+        if self.crf is None:
+            chances, numbers = probabilities(scores).max(dim=-1)
+        else:
+            real = batch.mask("words").to(scores.device)
+            numbers, chances = self.crf.decode_with_chances(scores, real)
+        lengths = batch.lengths["words"].tolist()
+        rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
+        return [(row[:n], scored[:n]) for n, row, scored in rows]
 
     def words_of(self, batch: ColumnBatch) -> list[str]:
         """The known words of each row of a ready batch, as text."""

@@ -14,6 +14,7 @@ from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
 from weft.errors import UserError, WeftError, refuse_all
 from weft.tasks.task import Task
+from weft.training.other_fitted import other_fitted
 from weft.training.other_ingredients import OtherIngredient, belonging, changed
 from weft.training.other_names import below, fits, moved, moved_modules
 from weft.training.other_settings import other_settings
@@ -85,7 +86,9 @@ class Initial:
         ]:
             lines.append(f"Of these, by another name: {_few(said)}.")
         other = [h for h, t in pairs.items() if t in found and h not in fit]
-        if settings := other_settings(Path(self.source), self.task.module, taken):
+        settings = other_settings(Path(self.source), self.task.module, taken)
+        settings += other_fitted(self.task.module, self.task.text, place, taken)
+        if settings:
             LOG.warning(
                 f"Weights are taken from {place} where they were trained with other settings: "
                 f"{_few(settings)}. Set them alike, unless this is meant."

@@ -11,7 +11,14 @@ from weft.config.component import Component
 from weft.models.crf import LinearChainCrf
 from weft.text.paths import TextPath
 
-__all__ = ["OtherIngredient", "belonging", "changed", "standing_for"]
+__all__ = [
+    "OtherIngredient",
+    "belonging",
+    "built_without",
+    "changed",
+    "ids_of",
+    "standing_for",
+]
 
 NAMED = ("known", "kinds", "names")
 """Where a fitted thing that is no sequence keeps the names of its ids, in their order."""
@@ -41,7 +48,7 @@ def belonging(module: nn.Module, text: TextPath, taken: Collection[str]) -> dict
     Returns:
         Names of tensors by that of the ingredient; none where it decides nothing of them.
     """
-    names = {name for name, made in text.ingredients.items() if _ids(made)} - {"tokenizer"}
+    names = {name for name, made in text.ingredients.items() if ids_of(made)} - {"tokenizer"}
     found = {name: standing_for(module, name, text.ingredients[name]) for name in sorted(names)}
     kept = {name: [key for key in keys if key in taken] for name, keys in found.items()}
     return {name: keys for name, keys in kept.items() if keys}
@@ -80,17 +87,31 @@ def standing_for(module: nn.Module, name: str, made: Any) -> list[str]:
     rows = [key for key, value in state.items() if len(value) == size]
     if named := [key for key in rows if name in key.split(".")[:-1]]:
         return named
-    apart = [
-        f"{inner}."
-        for inner, m in module.named_modules()
-        if inner and isinstance(m, Component) and not _takes(m, name)
-    ]
-    found = {key for key in rows if not key.startswith(tuple(apart))}
+    apart = built_without(module, name)
+    found = {key for key in rows if not key.startswith(apart)}
     found |= {f"{key}.transitions".lstrip(".") for key in _fields(module, made)}
     if not isinstance(made, Sequence):
         tables = [key for key, m in module.named_modules() if isinstance(m, nn.Embedding)]
         found |= {key for key in rows if key.rpartition(".")[0] in tables}
     return [key for key in state if key in found]
+
+
+def built_without(module: nn.Module, name: str) -> tuple[str, ...]:
+    """How the names of tensors begin that are in components built without an ingredient.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from weft.models.classifier import Classifier
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
+        >>> model = Classifier.Config().build(tokenizer=tokenizer, labels=range(7))
+        >>> built_without(model, "labels")
+        ('text.embedding.', 'text.encoder.', 'text.pooling.')
+    """
+    return tuple(
+        f"{inner}."
+        for inner, m in module.named_modules()
+        if inner and isinstance(m, Component) and not _takes(m, name)
+    )
 
 
 def _fields(module: nn.Module, made: Any) -> Iterator[str]:
@@ -106,7 +127,7 @@ def _takes(module: Component, name: str) -> bool:
     return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)
 
 
-def _ids(made: Any) -> list[Any]:
+def ids_of(made: Any) -> list[Any]:
     """What the ids of an ingredient stand for, in order; empty where that is not known."""
     if isinstance(made, Sequence):
         return list(made)
@@ -117,13 +138,13 @@ def _ids(made: Any) -> list[Any]:
 def _size(made: Any) -> int:
     """Rows of its tensors: marks such as padding may come before what is known."""
     size = None if isinstance(made, Sequence) else getattr(made, "size", None)
-    return size if isinstance(size, int) else len(_ids(made))
+    return size if isinstance(size, int) else len(ids_of(made))
 
 
 def _difference(here: Any, there: Any) -> str | None:
     if there is None:
         return "none there"
-    one, two = _ids(here), _ids(there)
+    one, two = ids_of(here), ids_of(there)
     if one != two:
         for number, (a, b) in enumerate(zip(one, two, strict=False)):
             if a != b and isinstance(a, str):

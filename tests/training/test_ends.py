@@ -149,7 +149,7 @@ def test_a_request_at_a_resumed_start_is_evaluated_once(bench):
         bench.make(Interrupts(), save_every=Every(1)).fit()
     trainer = bench.make(AsksAt("start", 7))
     assert trainer.fit().steps == 7
-    assert [step for step, _ in trainer.selection.history] == [5, 7]
+    assert [seen.step for seen in trainer.selection.history] == [5, 7]
 
 
 class Interrupts(Callback):
@@ -172,7 +172,7 @@ def test_a_request_is_forgotten_when_the_run_is_given_another_length(bench):
     assert bench.make().fit().steps == 7
     longer = bench.make(max_steps=14)
     assert longer.fit().steps == 14
-    assert [step for step, _ in longer.selection.history] == [5, 7, 10, 14]
+    assert [seen.step for seen in longer.selection.history] == [5, 7, 10, 14]
 
 
 def test_spent_patience_says_why_a_longer_run_ends_at_once(bench, caplog):

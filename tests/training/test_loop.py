@@ -237,13 +237,15 @@ def test_max_time_ends_a_run_with_an_evaluation(bench):
 def test_reporters_are_told_of_steps_twenty_times_a_second_at_most(bench, monkeypatch):
     trainer, told, now = bench.make(), [], [0.0]
     monkeypatch.setattr(type(trainer.clock), "seconds", property(lambda self: now[0]))
-    monkeypatch.setattr(trainer.reporters, "tick", lambda progress: told.append(progress["step"]))
+    monkeypatch.setattr(
+        trainer.audience.reporters, "tick", lambda progress: told.append(progress["step"])
+    )
 
     class Passes(Callback):
         def step(self, progress):
             now[0] += 0.02 if progress.steps < 7 else 0.06
 
-    trainer.callbacks.append(Passes())
+    trainer.audience.callbacks.append(Passes())
     trainer.fit()
     assert told == [1, 4, 7, 8, 9, 10, 11, 12]
 

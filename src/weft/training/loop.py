@@ -3,7 +3,7 @@
 import logging
 import math
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from weft.checkpoint.parts import load_into
 from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
 from weft.errors import CheckpointError, RunStoppedError, try_all
-from weft.metrics.reporters import Reporter, Reporters, RunInfo
+from weft.metrics.reporters import Reporter, RunInfo
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.ranks import Ranks
@@ -23,6 +23,7 @@ from weft.runtime.seeds import HostRandom, seed_all
 from weft.runtime.signals import StopSignals
 from weft.tasks.evaluate import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
+from weft.training.audience import Audience
 from weft.training.callbacks import Callback
 from weft.training.compiled import compiled, eager
 from weft.training.ema import Weights
@@ -50,13 +51,6 @@ from weft.training.state import Clock, TrainSums, norm_of
 __all__ = ["Trainer"]
 
 LOG = logging.getLogger("weft")
-
-ASKING = ("start", "step", "evaluated")
-"""What a callback may answer with a request to stop."""
-
-
-SECONDS_BETWEEN_TICKS = 0.05
-"""A bar is drawn every tenth of a second; where the run is takes 5 microseconds to say."""
 
 
 class Trainer(Component):
@@ -95,12 +89,14 @@ class Trainer(Component):
         self.numbers = autocast(config.precision, env.device)
         self.loss_scale = LossScale(config.precision)
         self.nonfinite = NonFinite(config.on_nonfinite, limit=config.max_nonfinite)
-        self.reporters, self.callbacks = Reporters(reporters), list(callbacks)
         self.ranks = Ranks(env)
         made = partial(batches_of, task=task, seed=config.seed)
         train = made("train_data", train_data, train=True)
         self.data = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
+        self.audience = Audience(
+            reporters, callbacks, clock=self.clock, data=self.data, total=self.total
+        )
         held_out = partial(made, train=False)
         self.valid = None if valid_data is None else held_out("valid_data", valid_data)
         self.test = None if test_data is None else held_out("test_data", test_data)
@@ -113,13 +109,13 @@ class Trainer(Component):
         self.zero = torch.zeros((), device=self.task.device)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.rates = [group["lr"] for group in optimizer.param_groups]
-        self.stops, self.ticked = StopSignals(), -math.inf
+        self.stops = StopSignals()
         self.saved: tuple[Progress, Progress] | None = None
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
         kernels = compiled(self.task.module, use=self.config.compile)
-        with self.stops, closing(self.reporters), fast_paths(self.config.fast), kernels:
+        with self.stops, closing(self.audience.reporters), fast_paths(self.config.fast), kernels:
             self.start()
             while True:
                 if self.clock.now != self.clock.seen or self.is_open(self.clock.now):
@@ -128,8 +124,8 @@ class Trainer(Component):
                     break
                 self.stop_if_asked()
                 self.clock.now = self.step(self.clock.now)
-                self.tick(self.clock.now)
-                self.tell("step", self.clock.now)
+                self.audience.tick(self.clock.now)
+                self.audience.tell("step", self.clock.now)
             self.finish()
         return self.clock.now
 
@@ -183,13 +179,12 @@ class Trainer(Component):
             values, rates = self.sums.pop()
             values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
             values["lr"] = present_rate(self.optimizer, self.rates)
-            self.report("train", now, values, rates)
+            self.audience.report("train", now, values, rates)
         best = False
         if evaluation and self.selection:
-            self.report("valid", now, evaluation.values, {})
-            self.reporters.examples("valid", self.counters(now), evaluation.rows)
+            self.audience.evaluated("valid", now, evaluation)
             best = self.selection.see(now.steps, evaluation.values)
-            self.tell("evaluated", now, evaluation.values)
+            self.audience.tell("evaluated", now, evaluation.values)
         self.clock.seen = now
         if last or evaluation:
             self.clock.closed = now
@@ -211,7 +206,7 @@ class Trainer(Component):
             "data": self.data,
             "clock": self.clock,
             "sums": self.sums,
-            "reporters": self.reporters,
+            "reporters": self.audience.reporters,
             "random": HostRandom(),
         }
         return parts if self.selection is None else {**parts, "selection": self.selection}
@@ -232,8 +227,8 @@ class Trainer(Component):
         self.weights.begin()
         if self.selection is not None and self.selection.stalled():
             LOG.info(f"The run ends here: {self.selection.patience_spent}.")
-        self.reporters.start(self.info)
-        self.tell("start", self.clock.now)
+        self.audience.reporters.start(self.info)
+        self.audience.tell("start", self.clock.now)
         if step is None and self.config.on_nonfinite == "rollback":
             self.come_back_here()
             self.save(best=False)  # there is always something to go back to
@@ -315,7 +310,7 @@ class Trainer(Component):
         if best:
             self.checkpoints.mark_best(now.steps)
         self.saved = (now, self.clock.seen)
-        self.tell("saved", now, path)
+        self.audience.tell("saved", now, path)
         return path
 
     def finish(self) -> None:
@@ -334,12 +329,11 @@ class Trainer(Component):
         if self.test is not None:
             # The weights are the best ones now, not the last step's, so a stop must not save.
             evaluation = self.evaluate(self.test, save=False)
-            self.report("test", now, evaluation.values, {})
-            self.reporters.examples("test", self.counters(now), evaluation.rows)
+            self.audience.evaluated("test", now, evaluation)
             summary["test"] = dict(evaluation.values)
         self.summary = summary
-        self.reporters.end(summary)
-        self.tell("end", now)
+        self.audience.reporters.end(summary)
+        self.audience.tell("end", now)
 
     def use_best(self) -> int:
         """Loads the best weights, or the newest good ones; returns the step they are of."""
@@ -354,33 +348,6 @@ class Trainer(Component):
             LOG.warning("%s\nThe weights of the last step are used.", error)
             used = None
         return self.clock.now.steps if used is None else used
-
-    def tell(self, event: str, *seen: Any) -> None:
-        """Tells the callbacks; a callback may ask to stop where the run can still be ended well."""
-        for callback in self.callbacks:
-            asks = getattr(callback, event)(*seen)
-            if asks and event in ASKING:
-                self.clock.asked_to_stop = True
-
-    def tick(self, now: Progress) -> None:
-        """Tells the reporters that a step was taken; of quick steps not all."""
-        if now.seconds - self.ticked >= SECONDS_BETWEEN_TICKS:
-            self.ticked = now.seconds
-            self.reporters.tick(self.counters(now))
-
-    def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
-        place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
-        clock = {"elapsed": now.seconds, **(rates or {})}
-        if self.total and now.steps:
-            clock["eta"] = max(0, self.total - now.steps) * now.seconds / now.steps
-        return {**place, "examples": now.examples, "time": clock}
-
-    def report(
-        self, split: str, now: Progress, values: Mapping[str, float], rates: Mapping[str, float]
-    ) -> None:
-        """Hands values to the reporters."""
-        self.reporters.report(split, self.counters(now, rates), values)
 
     @property
     def info(self) -> RunInfo:

@@ -3,8 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
 from weft.cli.main import main
 from weft.config import registries
+from weft.config.component_help import describe
 
 
 def test_list_names_every_concept(capsys):
@@ -61,6 +64,20 @@ def test_show_prints_docstring_settings_types_and_defaults(capsys):
     assert "Built from the ingredients: module" in text
     assert main(["show", "optimizers/adamw"]) == 0
     assert capsys.readouterr().out == text
+
+
+def test_show_of_an_experiment_says_what_it_is_made_of(capsys):
+    assert main(["show", "tagging/ner"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("experiment tagging/ner (weft.")
+    assert "  valid_data    like train_data: path=data/dev.conll shuffle=false" in lines
+    assert "  trainer       Trainer: max_epochs=20 ema=0.999 selection.metric=span_f1" in lines
+    assert lines[-1] == "weft help tagging/ner prints every setting."
+
+
+@pytest.mark.parametrize("name", registries.experiments.names())
+def test_every_experiment_can_be_shown(name):
+    assert f"weft help {name} prints every setting." in describe(name)
 
 
 def test_show_of_an_unknown_name(capsys):

@@ -8,6 +8,7 @@ from weft.config.docs import without_markup
 from weft.config.help import setting_lines
 from weft.config.ingredient import Parameter, as_config, dependencies_of, parameters_of, settings_of
 from weft.config.kinds import type_name
+from weft.config.outline import outline
 from weft.config.registry import Registry
 from weft.config.tree import near
 from weft.errors import UserError
@@ -51,6 +52,9 @@ def _component(registry: Registry[Any], name: str) -> str:
     lines = [f"{registry.concept} {name} ({entry.__module__}.{entry.__qualname__})", ""]
     doc = vars(entry).get("__doc__") if isinstance(entry, type) else entry.__doc__
     lines += [without_markup(inspect.cleandoc(doc)), ""] if doc else []
+    if registry is registries.experiments:
+        lines += [*outline(entry()), "", f"weft help {name} prints every setting."]
+        return "\n".join(lines) + "\n"
     config = as_config(entry)
     settings = settings_of(config) if config is not None else parameters_of(entry)
     needs: list[Parameter] = dependencies_of(config) if config is not None else []

@@ -21,7 +21,7 @@ from weft.config.tree import structure_of
 from weft.config.values import INVALID, plain
 from weft.errors import Problem
 
-__all__ = ["TARGETS", "USAGE", "recipe_help"]
+__all__ = ["TARGETS", "USAGE", "recipe_help", "setting_lines", "written"]
 
 TARGETS = (
     "tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer",
@@ -136,7 +136,7 @@ def _line(name: str, parameter: Parameter, value: Any) -> str:
     elif value is None and parameter.default is not None and parameter.default is not MISSING:
         shown = ""
     else:
-        shown = f"(default={_shown(plain(value))})"
+        shown = f"(default={written(plain(value))})"
     return " ".join(
         part
         for part in (f"  {name} ({type_name(parameter.annotation)}):", parameter.doc, shown)
@@ -144,13 +144,14 @@ def _line(name: str, parameter: Parameter, value: Any) -> str:
     )
 
 
-def _shown(data: Any) -> str:
+def written(data: Any) -> str:
+    """Plain data as a user writes it in YAML or on the command line."""
     if data is None:
         return "null"
     if isinstance(data, bool):
         return str(data).lower()
     if isinstance(data, list):
-        return "[" + ", ".join(_shown(item) for item in data) + "]"
+        return "[" + ", ".join(written(item) for item in data) + "]"
     if isinstance(data, dict):
-        return "{" + ", ".join(f"{key}: {_shown(item)}" for key, item in data.items()) + "}"
+        return "{" + ", ".join(f"{key}: {written(item)}" for key, item in data.items()) + "}"
     return str(data)

@@ -1,0 +1,76 @@
+"""A recipe in a line for each ingredient."""
+
+from dataclasses import dataclass
+
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.config.outline import outline
+from weft.config.recipe import Recipe, like
+from weft.training.optimizers import AdamW, Lion, Optimizer
+
+
+@dataclass(frozen=True)
+class Search:
+    beam: int = 1
+    deep: bool = False
+
+
+class Stack(Component):
+    class Config(BaseConfig):
+        size: int
+        names: tuple[str, ...] = ()
+        search: Search = Search()
+        inner: Optimizer.Config = AdamW.Config()
+        other: Optimizer.Config | None = None
+
+
+def module(optimizer: object) -> None:
+    """Made by a function."""
+
+
+def shown(**ingredients):
+    return [line.strip() for line in outline(Recipe("A recipe.", **ingredients))]
+
+
+def test_settings_as_the_class_has_them_are_left_out():
+    assert shown(model=Stack.Config(size=2)) == ["model  Stack: size=2"]
+    assert shown(optimizer=AdamW.Config()) == ["optimizer  adamw"]
+
+
+def test_structures_have_dotted_names_and_another_type_its_name():
+    config = Stack.Config(
+        size=2,
+        names=("a", "b"),
+        search=Search(deep=True),
+        inner=AdamW.Config(lr=0.5),
+        other=Lion.Config(betas=(0.5, 0.9)),
+    )
+    assert shown(model=config) == [
+        "model  Stack: size=2 names=[a, b] search.deep=true inner.lr=0.5 other.type=lion "
+        "other.betas=[0.5, 0.9]"
+    ]
+
+
+def test_a_component_of_another_type_is_compared_with_its_own_defaults():
+    assert shown(model=Stack.Config(size=1, inner=Lion.Config())) == [
+        "model  Stack: size=1 inner.type=lion"
+    ]
+
+
+def test_what_follows_and_what_is_rebound_and_functions_are_named():
+    lines = shown(
+        train_data=Stack.Config(size=1).given(),
+        valid_data=like("train_data", size=3),
+        test_data=like("train_data"),
+        module=module,
+    )
+    assert lines == [
+        "train_data  Stack: size=1",
+        "valid_data  like train_data: size=3",
+        "test_data   like train_data",
+        "module      module",
+    ]
+
+
+def test_a_recipe_of_nothing_has_no_line():
+    assert outline(Recipe("Nothing.")) == []

@@ -4,9 +4,9 @@ Source: https://huggingface.co/docs/tokenizers.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from typing_extensions import override
 
@@ -14,7 +14,7 @@ from weft.config import Component, registries
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
 from weft.text.description import SavedTextError, read_bytes
-from weft.text.languages import LanguageConfig, Languages, Tags, ordered
+from weft.text.languages import LanguageConfig, Languages, LanguageSettings, in_order
 from weft.text.one_thread import tokenizers
 from weft.text.ragged import Ragged
 from weft.text.tagged import Marks, Pieces, TaggedTokenizer, language_settings
@@ -69,31 +69,19 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
 
     @classmethod
     def from_file(
-        cls,
-        path: Path | str,
-        *,
-        source_langs: Collection[str] = ("source",),
-        target_langs: Collection[str] = ("target",),
-        default_source_lang: str | None = None,
-        default_target_lang: str | None = None,
-        tags: Tags = "auto",
+        cls, path: Path | str, **languages: Unpack[LanguageSettings]
     ) -> "HuggingFaceTokenizer":
-        """Loads a file; sets of languages are sorted, so that tags have one order.
+        """Loads a file.
+
+        Args:
+            path: The file tokenizer.json.
+            **languages: The language settings of the Config; sets are sorted.
 
         Raises:
             SavedTextError: The file is missing, or cannot be run safely.
             UserError: A default language is not among its side's languages.
         """
-        return cls(
-            cls.Config(
-                path=Path(path),
-                source_langs=ordered(source_langs),
-                target_langs=ordered(target_langs),
-                default_source_lang=default_source_lang,
-                default_target_lang=default_target_lang,
-                tags=tags,
-            )
-        )
+        return cls(cls.Config(path=Path(path), **in_order(languages)))
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:

@@ -2,14 +2,22 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 from typing_extensions import override
 
 from weft.config import Config as BaseConfig
 from weft.errors import UserError
 
-__all__ = ["LANGUAGE_SETTINGS", "HasLanguages", "LanguageConfig", "Languages", "Tags", "ordered"]
+__all__ = [
+    "LANGUAGE_SETTINGS",
+    "HasLanguages",
+    "LanguageConfig",
+    "LanguageSettings",
+    "Languages",
+    "Tags",
+    "in_order",
+]
 
 Tags = Literal["auto", "always", "never"]
 LANGUAGE_SETTINGS = (
@@ -58,6 +66,21 @@ class LanguageConfig(BaseConfig):
     default_target_lang: str | None = None
     """Language of a target whose language is not given. None: the first."""
     tags: Tags = "auto"
+    """Language tags: on sides with several languages (auto), on both (always), or never."""
+
+
+class LanguageSettings(TypedDict, total=False):
+    """The same where a tokenizer is loaded or fitted; what is left out is as there."""
+
+    source_langs: Collection[str]
+    """Languages of the source side."""
+    target_langs: Collection[str]
+    """Languages of the target side."""
+    default_source_lang: str | None
+    """Language of a source whose language is not given. None: the first."""
+    default_target_lang: str | None
+    """Language of a target whose language is not given. None: the first."""
+    tags: Tags
     """Language tags: on sides with several languages (auto), on both (always), or never."""
 
 
@@ -124,12 +147,20 @@ class Languages:
         return f"{'+'.join(self.source_langs)}->{'+'.join(self.target_langs)}"
 
 
-def ordered(langs: Collection[str]) -> tuple[str, ...]:
-    """Languages as a tuple; a set is sorted, so that tags have one order.
+def in_order(settings: LanguageSettings) -> dict[str, Any]:
+    """The settings with languages as tuples; a set is sorted, so that tags have one order.
 
-    >>> ordered({"fra", "eng"}), ordered(["fra", "eng"]), ordered("eng")
-    (('eng', 'fra'), ('fra', 'eng'), ('eng',))
+    >>> in_order({"source_langs": {"fra", "eng"}, "target_langs": "spa", "tags": "always"})
+    {'source_langs': ('eng', 'fra'), 'target_langs': ('spa',), 'tags': 'always'}
     """
+    found = dict[str, Any](settings)
+    for side in ("source_langs", "target_langs"):
+        if side in found:
+            found[side] = _ordered(found[side])
+    return found
+
+
+def _ordered(langs: Collection[str]) -> tuple[str, ...]:
     if isinstance(langs, str):
         return (langs,)
     return tuple(sorted(langs)) if isinstance(langs, set | frozenset) else tuple(langs)

@@ -3,9 +3,9 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import sentencepiece
 from typing_extensions import override
@@ -15,7 +15,7 @@ from weft.config.component import setting
 from weft.errors import UserError
 from weft.runtime.files import write_file
 from weft.text.kept_files import kept
-from weft.text.languages import LanguageConfig, Languages, Tags, ordered
+from weft.text.languages import LanguageConfig, Languages, LanguageSettings, in_order
 from weft.text.ragged import Ragged
 from weft.text.sentencepiece import (
     DEFAULT_VOCAB_SIZE,
@@ -92,29 +92,19 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
 
     @classmethod
     def from_file(
-        cls,
-        path: Path | str,
-        *,
-        source_langs: Collection[str] = ("source",),
-        target_langs: Collection[str] = ("target",),
-        default_source_lang: str | None = None,
-        default_target_lang: str | None = None,
-        tags: Tags = "auto",
+        cls, path: Path | str, **languages: Unpack[LanguageSettings]
     ) -> "MultilingualTokenizer":
-        """Loads a trained model file; sets of languages are sorted, so that tags have one order.
+        """Loads a trained model file.
+
+        Args:
+            path: The file.
+            **languages: The language settings of the Config; sets are sorted.
 
         Raises:
             SavedTextError: The file is missing or no model.
             UserError: A default language is not among its side's languages.
         """
-        config = cls.Config(
-            model=Path(path),
-            source_langs=ordered(source_langs),
-            target_langs=ordered(target_langs),
-            default_source_lang=default_source_lang,
-            default_target_lang=default_target_lang,
-            tags=tags,
-        )
+        config = cls.Config(model=Path(path), **in_order(languages))
         made = cls.__new__(cls)
         made._set_up(config, load_sentencepiece(Path(path)), Path(path))
         return made

@@ -7,7 +7,7 @@ encode by one look-up in an array, without a Python step per text.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from weft.config import Component, registries
 from weft.errors import UserError
 from weft.text.alphabet import covering
 from weft.text.description import SavedTextError
-from weft.text.languages import LanguageConfig, Languages
+from weft.text.languages import LanguageConfig, Languages, LanguageSettings, in_order
 from weft.text.ragged import Ragged
 from weft.text.tagged import Marks, Pieces, TaggedTokenizer, language_settings
 from weft.text.tokenizer import DESCRIPTION, UNKNOWN
@@ -60,7 +60,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
         vocab_size: int | None = None,
         character_coverage: float = 1.0,
         min_count: int = 1,
-        **languages: Any,
+        **languages: Unpack[LanguageSettings],
     ) -> "CharacterTokenizer":
         """The alphabet of texts, most frequent characters first.
 
@@ -69,7 +69,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
             vocab_size: Ids at most, the four marks included; None is no limit.
             character_coverage: Share of the texts' characters that get an id, the rarest left out.
             min_count: How often a character must occur.
-            **languages: The language settings of the Config.
+            **languages: The language settings of the Config; sets are sorted.
 
         Raises:
             UserError: No character is left.
@@ -86,7 +86,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
                 "A tokenizer of characters needs one character at least: the training text is "
                 f"empty, or vocab_size={vocab_size} or min_count={min_count} leave none."
             )
-        return cls(cls.Config(characters="".join(found), **languages))
+        return cls(cls.Config(characters="".join(found), **in_order(languages)))
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:

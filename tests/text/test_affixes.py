@@ -1,9 +1,8 @@
 """Affixes of words: their places, digits, short words, what cannot be known."""
 
-import json
-
 import pytest
 
+from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.affixes import Affixes, FittedAffixes, word_shape
 from weft.text.columns.affixes import AffixesColumn
@@ -99,8 +98,6 @@ def test_what_cannot_be_is_refused(make, error, text):
 )
 def test_a_saved_column_that_cannot_be_is_refused(changed, tmp_path):
     AffixesColumn(fitted()).save(tmp_path)
-    path = tmp_path / "column.json"
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, "settings": {**content["settings"], **changed}}))
+    change(tmp_path / "column.json", **changed)
     with pytest.raises(SavedTextError, match=r"column\.json: "):
         load_column(tmp_path)

@@ -1,9 +1,8 @@
 """Dictionaries: the longest phrase wins, JSON as PyText has it, files and cells that cannot be."""
 
-import json
-
 import pytest
 
+from tests.text.saved import change
 from weft.data.columns import collate_columns
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
@@ -289,11 +288,9 @@ def test_saved_phrases_that_were_changed_are_refused(file, content, tmp_path):
     from weft.text.description import SavedTextError
 
     PhrasesColumn(Phrases(PAIRS)).save(tmp_path)
-    path = tmp_path / file
     if isinstance(content, dict):
-        saved = json.loads(path.read_text())
-        saved["settings"] |= content
-        content = json.dumps(saved).encode()
-    path.write_bytes(content)
+        change(tmp_path / file, **content)
+    else:
+        (tmp_path / file).write_bytes(content)
     with pytest.raises(SavedTextError):
         load_column(tmp_path)

@@ -1,10 +1,10 @@
 """Saved text paths of several texts: a changed one is refused."""
 
-import json
 import shutil
 
 import pytest
 
+from tests.text.saved import change
 from weft.text import load_text_path
 from weft.text.columns.number import NumberColumn
 from weft.text.description import SavedTextError
@@ -44,18 +44,13 @@ def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
     ):
         load_text_path(tmp_path)
     path.save(tmp_path)
-    description = tmp_path / "columns" / second / "column.json"
-    content = json.loads(description.read_text())
-    content["settings"]["limit"] = 5
-    description.write_text(json.dumps(content))
+    change(tmp_path / "columns" / second / "column.json", limit=5)
     with pytest.raises(SavedTextError, match=f"{second}: has another tokenizer or limit"):
         load_text_path(tmp_path)
 
 
 def test_a_role_that_is_missing_is_refused(path, tmp_path):
     path.save(tmp_path)
-    content = json.loads((tmp_path / "text.json").read_text())
-    content["settings"]["roles"] = content["settings"]["roles"][1:]
-    (tmp_path / "text.json").write_text(json.dumps(content))
+    change(tmp_path / "text.json", roles=sorted(path.kinds)[1:])
     with pytest.raises(SavedTextError, match="has columns for"):
         load_text_path(tmp_path)

@@ -1,10 +1,10 @@
 """Slots: tags and spans of characters are read, made of each other, and refused where they lie."""
 
-import json
 import random
 
 import pytest
 
+from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.columns.column import load_column
 from weft.text.columns.slots import SlotsColumn
@@ -116,10 +116,7 @@ def test_slots_that_cannot_be_are_refused(names, error, tmp_path):
     with pytest.raises(UserError, match=error):
         Slots(names)
     SlotsColumn(SPANS).save(tmp_path)
-    path = tmp_path / "column.json"
-    content = json.loads(path.read_text())
-    content["settings"]["names"] = names
-    path.write_text(json.dumps(content))
+    change(tmp_path / "column.json", names=names)
     with pytest.raises(SavedTextError, match=error):
         load_column(tmp_path)
 

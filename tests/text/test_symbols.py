@@ -1,6 +1,5 @@
 """Characters and bytes as ids, against Python's own; alphabets; strangers' descriptions."""
 
-import json
 import re
 from collections import Counter
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.text.saved import change
 from weft.errors import UserError
 from weft.text import ByteTokenizer, CharacterTokenizer, VocabInfo, load_tokenizer
 from weft.text.alphabet import covering
@@ -92,15 +92,13 @@ def test_alphabets_that_are_none(alphabet, message, tmp_path):
         characters(alphabet)
     characters("ab").save(tmp_path)
     path = tmp_path / "tokenizer.json"
-    content = json.loads(path.read_text())
-    content["settings"]["characters"] = alphabet
-    path.write_text(json.dumps(content))
+    change(path, characters=alphabet)
     with pytest.raises(SavedTextError, match=f"^{re.escape(f'{path}: {message}')}$"):
         load_tokenizer(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changed", "message"),
     [
         ({"characters": 7}, "the setting 'characters' cannot be 7."),
         ({"characters": None}, "the setting 'characters' cannot be None."),
@@ -108,11 +106,8 @@ def test_alphabets_that_are_none(alphabet, message, tmp_path):
         ({"tags": "some"}, "'tags' cannot be 'some'."),
     ],
 )
-def test_a_strangers_description_is_refused(change, message, tmp_path):
+def test_a_strangers_description_is_refused(changed, message, tmp_path):
     characters("ab").save(tmp_path)
-    path = tmp_path / "tokenizer.json"
-    content = json.loads(path.read_text())
-    content["settings"] |= change
-    path.write_text(json.dumps(content))
+    change(tmp_path / "tokenizer.json", **changed)
     with pytest.raises(SavedTextError, match=re.escape(message)):
         load_tokenizer(tmp_path)

@@ -1,10 +1,9 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.words import WordsColumn
@@ -130,8 +129,6 @@ def test_marks_begin_targets_and_end_every_text(tmp_path):
 )
 def test_changed_settings_of_words_are_refused(changed, tmp_path):
     WordTokenizer.Config(words=("a",)).build().save(tmp_path)
-    content = json.loads((tmp_path / "tokenizer.json").read_text())
-    content["settings"] |= changed
-    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    change(tmp_path / "tokenizer.json", **changed)
     with pytest.raises(SavedTextError):
         load_tokenizer(tmp_path)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.text.saved import change
 from weft.errors import DataError
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
@@ -173,10 +174,7 @@ def test_a_changed_description_is_refused(case, tmp_path):
 )
 def test_a_normalization_that_cannot_be_is_refused(fitted, tmp_path):
     CASES["numbers"].column.save(tmp_path)
-    path = tmp_path / "column.json"
-    content = json.loads(path.read_text())
-    content["settings"]["fitted"] = fitted
-    path.write_text(json.dumps(content))
+    change(tmp_path / "column.json", fitted=fitted)
     with pytest.raises(SavedTextError, match="a mean and a positive deviation"):
         load_column(tmp_path)
 
@@ -226,10 +224,7 @@ def test_a_saved_limit_that_keeps_no_token_is_refused_with_its_file(tmp_path):
 @pytest.mark.parametrize(("length", "error"), [(3, "4 or more"), (10**12, "1000 or less")])
 def test_places_of_characters_that_cannot_be_are_refused(length, error, tmp_path):
     CASES["characters"].column.save(tmp_path)
-    path = tmp_path / "column.json"
-    content = json.loads(path.read_text())
-    content["settings"]["length"] = length
-    path.write_text(json.dumps(content))
+    change(tmp_path / "column.json", length=length)
     with pytest.raises(SavedTextError, match=rf"column.json: characters.length must be {error}"):
         load_column(tmp_path)
 
@@ -237,10 +232,7 @@ def test_places_of_characters_that_cannot_be_are_refused(length, error, tmp_path
 @pytest.mark.parametrize("names", [[], ["a", "a"]])
 def test_labels_that_cannot_be_are_refused(names, tmp_path):
     CASES["label"].column.save(tmp_path)
-    path = tmp_path / "column.json"
-    content = json.loads(path.read_text())
-    content["settings"]["names"] = names
-    path.write_text(json.dumps(content))
+    change(tmp_path / "column.json", names=names)
     with pytest.raises(SavedTextError, match="label"):
         load_column(tmp_path)
 

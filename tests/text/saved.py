@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 
-def change(path: Path, **settings: Any) -> None:
+def change(path: Path, /, **settings: Any) -> None:
     """Gives a description other settings, or more."""
     content = json.loads(path.read_text())
     content["settings"] |= settings

@@ -1,4 +1,4 @@
-"""``weft show NAME``: what a component is, and its settings with types and defaults."""
+"""``weft show NAME``: what a component is, with its settings; of what an experiment is made."""
 
 import argparse
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["add", "run"]
 
 def add(subparsers: Any) -> None:
     """Adds the command."""
-    parser = subparsers.add_parser("show", help="show one component")
+    parser = subparsers.add_parser("show", help="show one component or experiment")
     parser.add_argument(
         "name", help="a registered name, as 'weft list' prints it: adamw, optimizer/adamw"
     )

@@ -1,21 +1,15 @@
 """Adam, with weight decay in the gradient as in the paper's time."""
 
-from typing import Any
-
 import torch
-from torch import nn
-from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
-from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.without_compiler import without_compiler
+from weft.training.optimizers.fused_adam import FusedAdam
 
 __all__ = ["Adam"]
 
 
 @registries.optimizers.register("adam")
-class Adam(Optimizer):
+class Adam(FusedAdam):
     """Adam (Kingma and Ba 2015), in torch's fused form.
 
     A weight decay is added to the gradient, and so divided by its root mean square as well; AdamW
@@ -27,32 +21,10 @@ class Adam(Optimizer):
         ('Adam', 0.002)
     """
 
-    class Config(Optimizer.Config):
+    class Config(FusedAdam.Config):
         """Settings of Adam."""
 
-        betas: tuple[float, float] = (0.9, 0.98)
-        """Decay of the averages of gradient and squared gradient (0.98: Vaswani et al. 2017)."""
-        eps: float = 1e-9
-        """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
         weight_decay: float = 0.0
         """Share of a matrix that is added to its gradient (L2)."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses numbers with which Adam takes no sensible step."""
-            super().__post_init__()
-            require(
-                self, "optimizer", shares=["betas"], positive=["eps"], not_negative=["weight_decay"]
-            )
-
-        @override
-        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-            """Torch's Adam."""
-            return without_compiler(torch.optim.Adam)(
-                groups,
-                lr=self.lr,
-                betas=self.betas,
-                eps=self.eps,
-                weight_decay=self.weight_decay,
-                fused=True,
-            )
+        kind = torch.optim.Adam

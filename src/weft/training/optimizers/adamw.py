@@ -1,21 +1,15 @@
 """AdamW: the default."""
 
-from typing import Any
-
 import torch
-from torch import nn
-from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
-from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.without_compiler import without_compiler
+from weft.training.optimizers.fused_adam import FusedAdam
 
 __all__ = ["AdamW"]
 
 
 @registries.optimizers.register("adamw")
-class AdamW(Optimizer):
+class AdamW(FusedAdam):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019), in torch's fused form.
 
     Parameter groups come from the task (``Task.parameter_groups``): biases and norms are not
@@ -27,32 +21,10 @@ class AdamW(Optimizer):
         ('AdamW', 0.002)
     """
 
-    class Config(Optimizer.Config):
+    class Config(FusedAdam.Config):
         """Settings of AdamW."""
 
-        betas: tuple[float, float] = (0.9, 0.98)
-        """Decay of the averages of gradient and squared gradient (0.98: Vaswani et al. 2017)."""
-        eps: float = 1e-9
-        """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
         weight_decay: float = 0.0
         """Decoupled decay of matrices a step, as a share of the rate."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses numbers with which Adam takes no sensible step."""
-            super().__post_init__()
-            require(
-                self, "optimizer", shares=["betas"], positive=["eps"], not_negative=["weight_decay"]
-            )
-
-        @override
-        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-            """Torch's AdamW; the decay of a group that says its own is left as it is."""
-            return without_compiler(torch.optim.AdamW)(
-                groups,
-                lr=self.lr,
-                betas=self.betas,
-                eps=self.eps,
-                weight_decay=self.weight_decay,
-                fused=True,
-            )
+        kind = torch.optim.AdamW

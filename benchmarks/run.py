@@ -67,16 +67,19 @@ def train_table(lab: Lab) -> None:
         table(columns, (path_row(peer, row, whole, lab.threads) for peer, row in paths.items()))
 
 
+def speeds(peer: str, lines: list[Line]) -> list[str]:
+    """The first cells of a row on tokens: whose, of how many runs, a second, a CPU second."""
+    medians = [f"{middle(lines, name):,.0f}" for name in ("tok_s", "tok_cpu_s")]
+    return [peer, str(len(lines)), *medians]
+
+
 def train_row(
     peer: str, lines: list[Line], ours: list[Line], *, peak: float, threads: int
 ) -> list[str]:
     by = which(threads, lines)
     mfu = middle(lines, "gflops_cpu" if by == "cpu" else "gflops") / peak
     return [
-        peer,
-        str(len(lines)),
-        f"{middle(lines, 'tok_s'):,.0f}",
-        f"{middle(lines, 'tok_cpu_s'):,.0f}",
+        *speeds(peer, lines),
         times(threads, ours, lines),
         f"{100 * middle(lines, 'padding'):.1f} %",
         "-" if by is None else f"{100 * mfu:.1f} %",
@@ -85,14 +88,7 @@ def train_row(
 
 
 def path_row(peer: str, lines: list[Line], whole: list[Line], threads: int) -> list[str]:
-    return [
-        peer,
-        str(len(lines)),
-        f"{middle(lines, 'tok_s'):,.0f}",
-        f"{middle(lines, 'tok_cpu_s'):,.0f}",
-        times(threads, whole, lines),
-        f"{others(lines):.2f}",
-    ]
+    return [*speeds(peer, lines), times(threads, whole, lines), f"{others(lines):.2f}"]
 
 
 def overhead_table(lab: Lab) -> None:
@@ -233,10 +229,7 @@ def decode_row(peer: str, lines: list[Line], base: list[Line], threads: int) -> 
     """A peer's line of the table; how many sentences have the ids of the first peer."""
     both = list(zip(lines[0]["rows"], base[0]["rows"], strict=True))
     return [
-        peer,
-        str(len(lines)),
-        f"{middle(lines, 'tok_s'):,.0f}",
-        f"{middle(lines, 'tok_cpu_s'):,.0f}",
+        *speeds(peer, lines),
         times(threads, lines, base),
         f"{sum(a == b for a, b in both)} of {len(both)}",
         f"{others(lines):.2f}",

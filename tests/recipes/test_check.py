@@ -108,7 +108,7 @@ def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
     said = capsys.readouterr().out
     names = [line.partition(":")[0] for line in said.splitlines()]
     assert names == [
-        "plan", "train_data", "valid_data", "build", "encode", "train_data begins with",
+        "plan", "train_data", "valid_data", "build", "train_data begins with", "encode",
         "loss and backward", "metrics", "optimizer", "checkpoint", "predict", "trainer", "memory",
         "Ready to train.",
     ]  # fmt: skip

@@ -6,9 +6,10 @@ import pytest
 
 import weft
 from weft.cli.main import main
+from weft.data import BatchedRows
+from weft.errors import DataError
 from weft.recipes.check import check
-from weft.recipes.first_look import many_labels, shortened
-from weft.tasks.row_batches import RowBatches
+from weft.recipes.first_look import first_row, many_labels, shortened
 from weft.text.classification import ClassificationText
 from weft.text.labels import Labels
 from weft.text.symbols import CharacterTokenizer
@@ -61,6 +62,28 @@ def test_a_training_says_both_before_it_begins(words, caplog):
     assert said[at + 1] == ("WARNING", WARNING)
 
 
+def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words, caplog, tmp_path):
+    caplog.set_level(logging.INFO, logger="weft")
+    (tmp_path / "valid.tsv").write_text("good\tno such soup\n")
+    first, said = "train_data begins with: text 'good' -> label 'a soup", []
+    found = check(RECIPE, [*words, SWAPPED], device="cpu", say=said.append)
+    assert "'no such soup' is no label" in found.problems[0]
+    assert sum(line.startswith(first) for line in said) == 1
+    assert WARNING in found.notes
+    with pytest.raises(DataError, match="'no such soup' is no label"):
+        weft.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
+    told = [record.getMessage() for record in caplog.records]
+    assert sum(line.startswith(first) for line in told) == 1
+    assert told.count(WARNING) == 1
+
+
+@pytest.mark.parametrize("data", [[], [[1, 2]], iter([{"text": "a", "label": "b"}]), None])
+def test_of_data_without_rows_at_hand_nothing_is_said(data):
+    text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), Labels(["b"]))
+    assert first_row(text, data) == ""
+    assert many_labels(text, data, {}) == []
+
+
 @pytest.mark.parametrize(
     ("count", "own", "declared", "warned"),
     [
@@ -74,9 +97,9 @@ def test_many_is_more_than_half_of_fifty_rows_and_not_declared(count, own, decla
     rows = [{"text": "a", "label": str(min(i, own - 1))} for i in range(count)]
     labels = Labels(dict.fromkeys(row["label"] for row in rows))
     text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), labels)
-    batches = RowBatches(None, rows)  # only the rows are looked at
-    found = many_labels(text, batches, {"labels": {"names": declared}})
-    assert [line.split(":")[0] for line in found] == ["labels"] * warned
+    for data in (rows, BatchedRows(rows)):
+        found = many_labels(text, data, {"labels": {"names": declared}})
+        assert [line.split(":")[0] for line in found] == ["labels"] * warned
 
 
 def test_what_is_shown_of_a_value_fits_on_a_line():

@@ -142,10 +142,10 @@ class _Walk:
         steps = CheckSteps(
             task, self.session, self.plan, folder=self.folder, notes=self.found.notes
         )
+        if first := steps.first_look():
+            self.say(first)
         if not self.attempt("encode", steps.encode):
             return
-        if first := steps.first_row():
-            self.say(first)
         if isinstance(steps.train, ReadyBatches):
             self.attempt("batches against the text path", steps.ready_batches)
         self.attempt("loss and backward", steps.one_step)

@@ -91,6 +91,12 @@ class CheckSteps:
         self.train: Batches
         self.few: _Few
 
+    def first_look(self) -> str:
+        """What a reader sees of the training data; empty where it has no rows at hand."""
+        text, data = self.task.text, self.session.get("train_data")
+        self.notes += many_labels(text, data, self.plan.settings)
+        return first_row(text, data)
+
     def encode(self) -> str:
         """Encodes all rows of all data, and draws the first batches."""
         seed = seed_of(self.plan)
@@ -105,13 +111,8 @@ class CheckSteps:
             if not self.held_out.batches:
                 raise WeftError(f"{name} gives no batch.")
         self.notes += getattr(self.task, "notes", [])
-        self.notes += many_labels(self.task.text, self.train, self.plan.settings)
         sized: Any = self.train
         return f"{len(sized):,} batches an epoch" if hasattr(sized, "__len__") else ""
-
-    def first_row(self) -> str:
-        """What a reader sees of the training data; empty where it is not of rows."""
-        return first_row(self.task.text, self.train)
 
     def ready_batches(self) -> str:
         """Ids of a recipe's own batches must be those the text path gives to their text."""

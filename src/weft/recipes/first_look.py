@@ -4,11 +4,10 @@ Columns in the wrong order train as well as the right ones: a text can be a labe
 text. A person sees it in one row.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.tasks.row_batches import RowBatches
-from weft.tasks.task import Batches
+from weft.tasks.row_batches import RowSource, is_row
 from weft.text.labels import Labels
 from weft.text.paths import TextPath
 
@@ -20,19 +19,20 @@ LEAST_ROWS = 50
 """Of fewer rows, half may well have labels of their own."""
 
 
-def first_row(text: TextPath, batches: Batches) -> str:
+def first_row(text: TextPath, data: object) -> str:
     """The first row of the training data as it was read: what is given, and what is wanted.
 
     Args:
         text: The task's text path, which knows the columns.
-        batches: Those of ``train_data``.
+        data: ``train_data``.
 
     Returns:
-        A line; empty where there are no rows of columns, as with ready batches.
+        A line; empty where there are no rows at hand, as with ready batches.
     """
-    if not isinstance(batches, RowBatches) or not len(batches.rows):
+    rows = _rows(text, data)
+    if not rows:
         return ""
-    row = batches.rows[0]
+    row = rows[0]
     given, wanted = (
         ", ".join(f"{name} {shortened(row[name])}" for name in names if name in row)
         for names in (text.input_columns, text.target_columns)
@@ -41,16 +41,16 @@ def first_row(text: TextPath, batches: Batches) -> str:
 
 
 def many_labels(
-    text: TextPath, batches: Batches, settings: Mapping[str, Mapping[str, Any]]
+    text: TextPath, data: object, settings: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
     """A warning for each set of labels, taken from ``train_data``, that most rows add to.
 
     Args:
         text: The task's text path, which holds the labels.
-        batches: Those of ``train_data``.
+        data: ``train_data``.
         settings: Those of the plan; declared labels are as they were meant.
     """
-    count = len(batches.rows) if isinstance(batches, RowBatches) else 0
+    count = len(_rows(text, data))
     return [
         f"{name}: {count:,} rows of train_data have {len(labels):,} different labels in their "
         f"column '{labels.column}', such as {shortened(labels[0])}. If another column has the "
@@ -62,6 +62,14 @@ def many_labels(
         and count >= LEAST_ROWS
         and 2 * len(labels) > count
     ]
+
+
+def _rows(text: TextPath, data: object) -> Sequence[Mapping[str, Any]]:
+    """The rows that can be looked at without a pass over the data."""
+    rows = data.rows() if isinstance(data, RowSource) else data
+    if not isinstance(rows, Sequence) or not len(rows) or not is_row(rows[0], text.columns):
+        return ()
+    return rows
 
 
 def shortened(value: Any) -> str:

@@ -161,7 +161,10 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         compare_data(folder, data)
         seed_everything(fold(seed_of(plan), "weights"))
         cells = _settle(session, plan, folder)
-        trainer = session.get("trainer")
+        try:
+            trainer = session.get("trainer")
+        finally:
+            _tell_first_look(session, plan)
         built = _sizes(session, plan)
         compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
         if session.has("task"):
@@ -181,8 +184,6 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
             tell_older_exports(folder.path, but=exports)
         if need is not None:
             need.tell(trainer)
-        if isinstance(trainer, Trainer):
-            _tell_first_look(trainer, plan)
         trainer.fit()
         result = dict(getattr(trainer, "summary", {}))
         if exports:
@@ -226,12 +227,14 @@ def _need(trainer: object, folder: RunFolder) -> Need | None:
     return known or measure_need(trainer)
 
 
-def _tell_first_look(trainer: Trainer, plan: Plan) -> None:
+def _tell_first_look(session: Session, plan: Plan) -> None:
     """Says what a person sees at once to be wrong, and no program does."""
-    text, batches = trainer.task.text, trainer.data.data
-    if line := first_row(text, batches):
+    if "task" not in session.built:  # it could not be, or is none of a component's
+        return
+    text, data = session.get("task").text, session.get("train_data")
+    if line := first_row(text, data):
         LOG.info(line)
-    for warning in many_labels(text, batches, plan.settings):
+    for warning in many_labels(text, data, plan.settings):
         LOG.warning(warning)
 
 

@@ -40,7 +40,7 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
     assert cells == [
         ["run", "recipe", "state", "steps", "last written", "MB", "best"],
-        ["one/a", "tiny/made", "finished", "30", "2026-03-04 05:06", "1.3", "bleu 28.5"],
+        ["one/a", "tiny/made", "finished", "30", "2026-03-04 05:06", "1.3", "bleu 28.50"],
         ["two/b", "tiny/made", "not finished", "2,000", "2026-03-02 05:06", "0.0"],
         ["two/c", "tiny/made", "not finished", "-", "2026-03-03 05:06", "0.0"],
         [

@@ -112,7 +112,7 @@ net = Net.Config()
         kitchen.plan("net.encoder.type=tiny_adam", script=script, targets=["net"])
     assert str(caught.value) == (
         "1 problem in the recipe; nothing was run.\n"
-        "  command line: net.encoder.type=tiny_adam: net.encoder.type: no Encoder.Config is named "
+        "  command line: net.encoder.type=tiny_adam: net.encoder.type: no model is named "
         "'tiny_adam'. Known: tiny_cnn, tiny_rnn."
     )
 

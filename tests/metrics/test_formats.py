@@ -33,7 +33,10 @@ def test_values(value: object, text: str) -> None:
 
 def test_shares_are_percent() -> None:
     assert format_value("token_accuracy", 0.6123) == "61.2 %"
-    assert format_value("padding", math.nan) == "nan"
+    assert format_value("label/ham/recall_at_precision/0.9", 1.0) == "100.0 %"
+    assert format_value("whole_sentence", 0.3518) == "35.2 %"
+    assert format_value("precision", math.nan) == "-"
+    assert format_value("mcc", 0.5) == "0.5000"
     assert format_value("accuracy", 1) == "1"
 
 
@@ -55,6 +58,11 @@ def test_shares_are_percent() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+def test_counts_are_whole() -> None:
+    assert format_value("label/ham/support", 1090.0) == "1,090"
+    assert format_value("label/ham/support", math.nan) == "-"
 
 
 def test_rates() -> None:

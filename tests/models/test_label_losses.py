@@ -5,7 +5,13 @@ import torch
 from torch.nn import functional as F
 
 from weft.errors import UserError
-from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, FocalLoss, HingeLoss
+from weft.models.label_losses import (
+    AutoLoss,
+    BinaryCrossEntropy,
+    CrossEntropyLoss,
+    FocalLoss,
+    HingeLoss,
+)
 
 NAMES = ["a", "b", "c"]
 torch.manual_seed(3)
@@ -115,3 +121,23 @@ def test_one_against_the_rest():
 def test_settings_that_cannot_be_are_refused(make, error):
     with pytest.raises(UserError, match=error):
         make()
+
+
+def test_the_automatic_loss_is_the_one_that_fits_with_its_settings():
+    config = AutoLoss.Config(weights={"a": 3.0}, label_smoothing=0.1)
+    one = CrossEntropyLoss.Config(weights={"a": 3.0}, label_smoothing=0.1)
+    for found, wanted in zip(
+        config.build(names=NAMES, multiple=False)(SCORES, ONE),
+        one.build(names=NAMES, multiple=False)(SCORES, ONE),
+        strict=True,
+    ):
+        assert torch.equal(found, wanted)
+    several = AutoLoss.Config(weights={"a": 3.0}).build(names=NAMES, multiple=True)
+    assert isinstance(several, BinaryCrossEntropy)
+    assert several.weights.tolist() == [3, 1, 1]
+    with pytest.raises(UserError) as caught:
+        config.build(names=NAMES, multiple=True)
+    assert str(caught.value) == (
+        "task.loss.label_smoothing is for one label a row, but labels.multiple is true: leave it "
+        "out."
+    )

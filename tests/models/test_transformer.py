@@ -267,12 +267,12 @@ def test_a_saved_model_from_before_there_were_blocks_is_read():
     [
         (
             "encoder: {layer: {attention: {type: talking}}}",
-            "model.encoder.layer.attention.type: no Attention.Config is named 'talking'. "
+            "model.encoder.layer.attention.type: no attention is named 'talking'. "
             "Did you mean 'talking_heads'? Known: multi_head, talking_heads.",
         ),
         (
             "encoder: {layer: {feed_forward: {type: talking_heads}}}",
-            "model.encoder.layer.feed_forward.type: no FeedForward.Config is named "
+            "model.encoder.layer.feed_forward.type: no feed_forward is named "
             "'talking_heads'. Known: gated, mlp.",
         ),
         (

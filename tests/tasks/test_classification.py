@@ -90,7 +90,7 @@ def test_the_metrics_of_several_labels_are_those_of_the_rows():
     given = [set(filter(None, row["prediction"].split(", "))) for row in found.rows]
     right, all_given = sum(map(len, map(set.__and__, gold, given))), sum(map(len, given))
     assert found.values["micro_f1"] == pytest.approx(2 * right / (6 + all_given))
-    assert found.values["subset_accuracy"] == sum(map(set.__eq__, gold, given)) / 5
+    assert found.values["accuracy"] == sum(map(set.__eq__, gold, given)) / 5
     assert found.values["label/home/support"] == 2
     assert 0 <= found.values["roc_auc"] <= 1
     assert set(found.directions) == set(found.values)

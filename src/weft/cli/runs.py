@@ -60,13 +60,14 @@ def _list(roots: Sequence[str]) -> int:
 def _row(path: Path) -> list[str]:
     """A run's line; a folder that another program wrote, or that is damaged, has one too."""
     from weft.errors import WeftError
+    from weft.metrics.formats import format_value
     from weft.recipes.run_folder import RunFolder
 
     try:
         info = RunFolder(path).info
         result = info.get("result") or {}
         best = result.get("best") or {}
-        value = ", ".join(f"{k} {v:.4g}" for k, v in best.items() if k != "step")
+        value = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
         state = "finished" if info.get("finished") else "not finished"
         said = [info.get("recipe", "-"), state, _steps(path, result)]
     except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:

@@ -80,7 +80,8 @@ encoders: Registry[Any] = Registry(
 losses: Registry[Any] = Registry(
     "loss",
     dict.fromkeys(
-        ("binary_cross_entropy", "cross_entropy", "focal", "hinge"), "weft.models.label_losses"
+        ("auto", "binary_cross_entropy", "cross_entropy", "focal", "hinge"),
+        "weft.models.label_losses",
     ),
 )
 poolings: Registry[Any] = Registry(

@@ -187,7 +187,8 @@ class Settings(Values):
         found = dict(_named_subclasses(owners, kind.owner if hasattr(kind, "owner") else None))
         if word not in found:
             listed = f"Known: {', '.join(sorted(found)) or 'none'}."
-            text = f"{name}.type: no {type_name(annotation)} is named '{word}'. "
+            said = _concept(owners) or type_name(annotation)
+            text = f"{name}.type: no {said} is named '{word}'. "
             text += f"{near(word, found)}{listed}"
             self.problem(text, node.place)
             return kind
@@ -251,6 +252,14 @@ def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[t
     for registry in registries.all_registries().values():
         if registry.files_any((*owners, current)):
             yield from _subclasses(registry, owners)
+
+
+def _concept(owners: tuple[type[Any], ...]) -> str | None:
+    """What people call the things that the owners' subclasses are: the registry's word for it."""
+    for registry in registries.all_registries().values():
+        if registry.files_any(owners):
+            return registry.concept
+    return None
 
 
 def _subclasses(

@@ -48,9 +48,9 @@ class Classification(Counted):
         >>> values["accuracy"], round(values["label/ham/precision"], 3), values["recall"]
         (0.5, 0.333, 0.5)
         >>> print(metric.table())
-        label  precision  recall      f1  support
-        ham       0.3333  1.0000  0.5000        1
-        spam      1.0000  0.5000  0.6667        2
+        label  precision   recall      f1  support
+        ham       33.3 %  100.0 %  50.0 %        1
+        spam     100.0 %   50.0 %  66.7 %        2
     """
 
     def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:

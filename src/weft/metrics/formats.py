@@ -1,17 +1,43 @@
 """Numbers as people read them."""
 
 import math
+import re
 
-__all__ = ["format_duration", "format_rate", "format_value"]
+__all__ = ["format_duration", "format_rate", "format_value", "is_count", "is_share"]
 
-_SHARES = ("accuracy", "padding", "share")
+_SHARES = re.compile(
+    r"(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc|rouge\w+"
+    r"|invalid_trees)(/[0-9.]+)?$"
+)
+_COUNTS = ("support", "num_examples")
+
+
+def is_share(name: str) -> bool:
+    """Whether a value of this name is a share of 1, which people read in percent.
+
+    Example:
+        >>> [is_share(name) for name in ("macro_f1", "recall_at_precision/0.9", "mcc", "loss")]
+        [True, True, False, False]
+    """
+    return _SHARES.search(name) is not None
+
+
+def is_count(name: str) -> bool:
+    """Whether a value of this name is a number of rows, which is neither good nor bad.
+
+    Example:
+        >>> is_count("label/ham/support"), is_count("label/ham/f1")
+        (True, False)
+    """
+    return name.endswith(_COUNTS)
 
 
 def format_value(name: str, value: object) -> str:
     """A value for a line or a table: four digits, thousands with commas, shares in percent.
 
     Args:
-        name: Its name; one that ends in ``accuracy``, ``padding`` or ``share`` is a share of 1.
+        name: Its name, which says whether it is a share or a count. A share that does not exist,
+            as the precision of a label that never was predicted, is a dash.
         value: The value; anything but a number is shown as it is.
 
     Example:
@@ -28,10 +54,14 @@ def format_value(name: str, value: object) -> str:
         return str(value)
     if isinstance(value, int):
         return f"{value:,}"
+    if math.isnan(value) and (is_share(name) or is_count(name)):
+        return "-"
     if not math.isfinite(value):
         return str(value)
-    if name.endswith(_SHARES):
+    if is_share(name):
         return f"{100 * value:.1f} %"
+    if is_count(name):
+        return f"{value:,.0f}"
     return _four_digits(value)
 
 

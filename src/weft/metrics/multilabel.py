@@ -20,7 +20,7 @@ _OTHER = "other"  # gold labels outside of the label set
 class MultiLabel(Counted):
     """A set of labels a row, from gold and predicted label names.
 
-    Values: ``subset_accuracy``, the share of rows whose set is wholly right; ``micro_precision``,
+    Values: ``accuracy``, the share of rows whose set is wholly right; ``micro_precision``,
     ``micro_recall`` and ``micro_f1`` over all labels of all rows; ``macro_precision``,
     ``macro_recall`` and ``macro_f1``, the plain means over the labels that occur; and for each
     label ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a
@@ -37,7 +37,7 @@ class MultiLabel(Counted):
         >>> metric = MultiLabel(["sport", "world"])
         >>> metric.update([{"sport"}, {"sport", "world"}, set()], [{"sport"}, {"world"}, set()])
         >>> values = metric.compute()
-        >>> round(values["subset_accuracy"], 3), values["micro_f1"], values["label/sport/recall"]
+        >>> round(values["accuracy"], 3), values["micro_f1"], values["label/sport/recall"]
         (0.667, 0.8, 0.5)
     """
 
@@ -85,7 +85,7 @@ class MultiLabel(Counted):
         elsewhere = Tally(0, 0, self.counts("expected")[_OTHER])
         everything, means = micro([*tallies.values(), elsewhere]), macro(tallies.values())
         values = {
-            "subset_accuracy": rows["right"] / max(rows["all"], 1),
+            "accuracy": rows["right"] / max(rows["all"], 1),
             **{f"micro_{name}": everything.values()[name] for name in means},
             **{f"macro_{name}": mean for name, mean in means.items()},
         }

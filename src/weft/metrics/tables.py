@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from weft.metrics.formats import format_value
+from weft.metrics.formats import format_value, is_count
 from weft.metrics.metric import Direction
 
 __all__ = ["by_label", "labels_table", "text_table", "values_table"]
@@ -71,7 +71,7 @@ def values_table(
     counts, directions, details = counts or {}, directions or {}, details or {}
     optional = {
         "n": {name: f"{count:,}" for name, count in counts.items()},
-        "better": directions,
+        "better": {name: way for name, way in directions.items() if not is_count(name)},
         "": details,
     }
     shown = {title: column for title, column in optional.items() if column}
@@ -113,19 +113,13 @@ def labels_table(values: Mapping[str, float]) -> str:
         >>> ham = {"label/ham/precision": 0.5, "label/ham/recall_at_precision/0.9": 1.0}
         >>> print(labels_table({"loss": 0.1, **ham, "label/a/b/precision": 0.25}))
         label  precision  recall_at_precision/0.9
-        ham       0.5000                   1.0000
-        a/b       0.2500                        -
+        ham       50.0 %                  100.0 %
+        a/b       25.0 %                        -
     """
     rows = by_label(values)
     titles = list(dict.fromkeys(title for row in rows.values() for title in row))
     lines = [
-        [label, *(_number(title, row.get(title, math.nan)) for title in titles)]
+        [label, *(format_value(title, row.get(title, math.nan)) for title in titles)]
         for label, row in rows.items()
     ]
     return text_table(["label", *titles], lines) if rows else ""
-
-
-def _number(title: str, value: float) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{value:,.0f}" if title == "support" else f"{value:.4f}"

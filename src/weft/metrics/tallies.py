@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from weft.metrics.formats import format_value
 from weft.metrics.tables import text_table
 
 __all__ = ["Tally", "macro", "micro", "tally_table"]
@@ -100,19 +101,14 @@ def tally_table(tallies: Mapping[str, Tally]) -> str:
     Example:
         >>> print(tally_table({"ham": Tally(2, 3, 4), "spam": Tally(0, 0, 0)}))
         label  precision  recall      f1  support
-        ham       0.6667  0.5000  0.5714        4
+        ham       66.7 %  50.0 %  57.1 %        4
         spam           -       -       -        0
     """
     rows = [
         [
             name,
-            *(_cell(value) for value in (tally.precision, tally.recall, tally.f1)),
-            f"{tally.expected:,}",
+            *(format_value(title, value) for title, value in tally.values().items()),
         ]
         for name, tally in tallies.items()
     ]
     return text_table(["label", "precision", "recall", "f1", "support"], rows)
-
-
-def _cell(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"

@@ -16,7 +16,14 @@ from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.losses import cross_entropy
 
-__all__ = ["BinaryCrossEntropy", "CrossEntropyLoss", "FocalLoss", "HingeLoss", "LabelLoss"]
+__all__ = [
+    "AutoLoss",
+    "BinaryCrossEntropy",
+    "CrossEntropyLoss",
+    "FocalLoss",
+    "HingeLoss",
+    "LabelLoss",
+]
 
 
 class LabelLoss(Component, nn.Module):
@@ -157,6 +164,49 @@ class BinaryCrossEntropy(LabelLoss):
     @override
     def probabilities(self, scores: Tensor) -> Tensor:
         return scores.float().sigmoid()
+
+
+@registries.losses.register("auto")
+class AutoLoss(LabelLoss):
+    """Cross entropy where a row has one label, binary cross entropy where it has several.
+
+    Example:
+        >>> config = AutoLoss.Config(weights={"b": 2.0})
+        >>> [type(config.build(names=["a", "b"], multiple=m)).__name__ for m in (False, True)]
+        ['CrossEntropyLoss', 'BinaryCrossEntropy']
+    """
+
+    class Config(LabelLoss.Config):
+        """Settings of either."""
+
+        label_smoothing: float = 0.0
+        """Of the cross entropy; the other has none."""
+
+        def __post_init__(self) -> None:
+            """Refuses a share that leaves nothing of the target."""
+            require(self, "task.loss", shares=["label_smoothing"])
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named
+            self, *, names: Sequence[str], multiple: bool
+        ) -> LabelLoss:
+            """The loss that fits the labels.
+
+            Raises:
+                UserError: There is smoothing, and a row has several labels.
+            """
+            if multiple and self.label_smoothing:
+                raise UserError(
+                    "task.loss.label_smoothing is for one label a row, but labels.multiple is "
+                    "true: leave it out."
+                )
+            if multiple:
+                chosen: LabelLoss.Config = BinaryCrossEntropy.Config(weights=self.weights)
+            else:
+                smoothing = self.label_smoothing
+                chosen = CrossEntropyLoss.Config(weights=self.weights, label_smoothing=smoothing)
+            built: LabelLoss = chosen.build(names=names, multiple=multiple)
+            return built
 
 
 @registries.losses.register("focal")

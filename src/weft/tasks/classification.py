@@ -15,7 +15,7 @@ from weft.metrics.classification import Classification
 from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric
 from weft.metrics.multilabel import MultiLabel
-from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss
+from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.tasks.columns import ColumnsTask
 from weft.tasks.task import Loss
 from weft.text.classification import ClassificationText, Classified, LabelText
@@ -39,8 +39,9 @@ class LabelTask(ColumnsTask):
 
         max_length: int = 512
         """Most tokens of a text."""
-        loss: LabelLoss.Config | None = None
-        """The loss; null is cross_entropy, and binary_cross_entropy with ``labels.multiple``."""
+        loss: AutoLoss.Config | LabelLoss.Config | None = None
+        """The loss; null and auto are cross_entropy, and binary_cross_entropy with
+        ``labels.multiple``."""
         positive: str | None = None
         """A label whose precision, recall and F1 are values of their own, where a text has one."""
         rank_metrics: bool = False
@@ -60,8 +61,7 @@ class LabelTask(ColumnsTask):
         super().__init__(config, module=module)
         self.text = text
         _check_positive(config.positive, labels)
-        default = BinaryCrossEntropy.Config() if labels.multiple else CrossEntropyLoss.Config()
-        loss = default if config.loss is None else config.loss
+        loss = config.loss or AutoLoss.Config()
         self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
 
     @override

@@ -17,7 +17,7 @@ from weft.metrics.metric import Metric
 from weft.metrics.spans import Scheme, Spans, read_spans
 from weft.metrics.streaming import Accuracy
 from weft.models.crf import LinearChainCrf
-from weft.models.label_losses import CrossEntropyLoss, LabelLoss
+from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
@@ -56,8 +56,9 @@ class WordTagging(WordsTask):
         """How labels mark spans. auto: bio or bilou, where all labels are such, else none; io:
         neighbouring words with one label are a span, but for the label O. The answers of a random
         field keep to bio and bilou."""
-        loss: LabelLoss.Config | None = None
-        """The loss of a word, for a model without a random field; null is cross_entropy."""
+        loss: AutoLoss.Config | LabelLoss.Config | None = None
+        """The loss of a word, for a model without a random field; null and auto are
+        cross_entropy."""
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
@@ -240,8 +241,7 @@ def _criterion(
             "task.loss is the loss of each word for itself, but a model with model.crf=true has "
             "the likelihood of whole sequences for its loss: leave one of them out."
         )
-    chosen = CrossEntropyLoss.Config() if loss is None else loss
-    built: LabelLoss = chosen.build(names=labels.names, multiple=False)
+    built: LabelLoss = (loss or AutoLoss.Config()).build(names=labels.names, multiple=False)
     return built
 
 

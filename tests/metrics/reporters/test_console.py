@@ -1,4 +1,5 @@
 import io
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,14 +122,38 @@ def test_values_of_labels_are_a_table_at_the_end_and_not_in_the_line() -> None:
     assert text == (
         "valid at step 1 · accuracy 75.0 %\n"
         "valid at step 2 · accuracy 75.0 %\n"
+        "labels of valid_data, step 1 (the best):\n"
         "label      f1  support\n"
-        "ham    0.5000        3\n"
+        "ham    50.0 %        3\n"
         "done\n"
     )
-    assert "label" not in labelled(best, ("valid", 2, 0.25))  # the best one was before a resume
-    assert "0.2500" in labelled({}, ("valid", 1, 0.5), ("valid", 2, 0.25))
-    assert "0.1250" in labelled(best, ("valid", 1, 0.5), ("test", 2, 0.125))
+    last = labelled({}, ("valid", 1, 0.5), ("valid", 2, 0.25))
+    assert "labels of valid_data, step 2:\nlabel      f1  support\nham    25.0 %" in last
+    test = labelled(best, ("valid", 1, 0.5), ("test", 2, 0.125))
+    assert "labels of test_data, the weights of step 1:\n" in test
+    assert "12.5 %" in test
     assert "label/" not in labelled(best, ("valid", 1, 0.5), mode="bar")
+
+
+def test_the_best_labels_of_before_an_interruption_are_shown(tmp_path: Path) -> None:
+    lines = [
+        {"split": "train", "step": 1, "loss": 2.0},
+        {"split": "valid", "step": 1, "label/ham/f1": 0.5, "label/spam/f1": "NaN"},
+        {"split": "valid", "step": [], "label/ham/f1": 0.5},  # damaged
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "metrics.jsonl").write_text(text + '{"split": "valid", "st')
+    stream = io.StringIO()
+    console = Console.Config().build(stream=stream)
+    console.start(RunInfo(recipe="demo", step=1, folder=tmp_path))
+    console.report("valid", {"step": 2}, {**LABELS, "label/ham/f1": 0.25})
+    console.end({"best": {"step": 1, "accuracy": 0.75}})
+    assert stream.getvalue().splitlines()[-5:-1] == [
+        "labels of valid_data, step 1 (the best):",
+        "label      f1",
+        "ham    50.0 %",
+        "spam        -",
+    ]
 
 
 def test_a_step_is_drawn_ten_times_a_second_at_most() -> None:

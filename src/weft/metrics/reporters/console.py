@@ -16,6 +16,7 @@ from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.metrics.reporters.bar import BarDisplay
+from weft.metrics.reporters.json_values import complete_lines
 from weft.metrics.reporters.lines import Display, LinesDisplay, summary_line
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.metrics.tables import labels_table
@@ -31,8 +32,8 @@ class Console(Component, Reporter):
     On a terminal: a bar with steps, time left, steps per second and the loss; each evaluation is a
     row of a table above it, the best values so far in bold. Elsewhere: a line per report. Values
     with a slash in their names (of each label, say) are in neither; a run ends with a table of its
-    labels, on the test data or as the best weights did on the valid data. Colours follow
-    ``NO_COLOR``.
+    labels, on the test data or as the best weights did on the valid data; where those are of before
+    an interruption, as ``metrics.jsonl`` has them. Colours follow ``NO_COLOR``.
 
     Args:
         config: The settings.
@@ -71,6 +72,10 @@ class Console(Component, Reporter):
     @override
     def start(self, info: RunInfo) -> None:
         self._shown().start(info)
+        if info.step and info.folder:
+            for line in complete_lines(info.folder / "metrics.jsonl"):
+                if isinstance(line.get("step"), int):
+                    self._keep(str(line.get("split")), line, _values(line))
 
     @override
     def tick(self, progress: Progress) -> None:
@@ -79,8 +84,7 @@ class Console(Component, Reporter):
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
         self._shown().report(split, progress, {n: v for n, v in values.items() if "/" not in n})
-        if split != "train" and (table := labels_table(values)):
-            self._labels[split, int(progress.get("step", 0))] = table
+        self._keep(split, progress, values)
 
     @override
     def end(self, summary: Mapping[str, Any]) -> None:
@@ -93,14 +97,25 @@ class Console(Component, Reporter):
         if self._display:
             self._display.close()
 
+    def _keep(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        """Keeps the table of labels of an evaluation, where it has one, for the end."""
+        if split != "train" and (table := labels_table(values)):
+            self._labels[split, int(progress.get("step", 0))] = table
+
     def _best_labels(self, summary: Mapping[str, Any]) -> str:
         """The table of the test data, else of the best step, else of the last evaluation."""
         best = summary.get("best")
         step = best.get("step") if isinstance(best, Mapping) else None
-        of_best = [table for (_, at), table in self._labels.items() if at == step]
-        of_test = [table for (split, _), table in self._labels.items() if split == "test"]
-        tables = of_test or (of_best if best else list(self._labels.values()))
-        return tables[-1] if tables else ""
+        of_best = [place for place in self._labels if place[1] == step]
+        of_test = [place for place in self._labels if place[0] == "test"]
+        places = of_test or (of_best if best else list(self._labels))
+        if not places:
+            return ""
+        split, at = places[-1]
+        weights = summary.get("weights", best) if split == "test" else None
+        used = f"the weights of step {weights['step']:,}" if weights else f"step {at:,}"
+        what = f"labels of {split}_data, {used}{' (the best)' if at == step else ''}:"
+        return f"{what}\n{self._labels[split, at]}"
 
     def _shown(self) -> Display:
         if self._display is None:
@@ -109,6 +124,15 @@ class Console(Component, Reporter):
             bar = mode == "bar" or (mode == "auto" and _is_terminal(stream))
             self._display = BarDisplay(stream) if bar else LinesDisplay(stream)
         return self._display
+
+
+def _values(line: Mapping[str, Any]) -> dict[str, float]:
+    """The values of labels in a line of ``metrics.jsonl``."""
+    return {
+        name: float(value)
+        for name, value in line.items()
+        if name.startswith("label/") and (isinstance(value, int | float) or value == "NaN")
+    }
 
 
 def _is_terminal(stream: TextIO) -> bool:

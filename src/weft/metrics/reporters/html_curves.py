@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.metrics.formats import format_value
+from weft.metrics.formats import format_value, is_share
 from weft.metrics.reporters.html_page import Markup, text
 
 __all__ = ["Curve", "figure", "thinned", "ticks"]
@@ -19,8 +19,6 @@ LARGEST = 1e150
 """What is larger counts as infinite, and what is as small as 0: so that no scale overflows."""
 FLAT = 1e-9
 """Span over size below which a curve is a flat line: single precision has seven digits."""
-SHARES = ("accuracy", "padding", "share")
-"""Ends of the names of shares of 1, as :func:`weft.metrics.formats.format_value` knows them."""
 
 Point = tuple[float, float]
 
@@ -62,7 +60,7 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
     if not values:
         return Markup("")
     steps = [last_step, *(step for points in finite for step, _ in points)]
-    scale = _Scale.over(steps, values, share=title.endswith(SHARES))
+    scale = _Scale.over(steps, values, share=is_share(title))
     legend = "".join(
         _legend(title, curve, points, number)
         for number, (curve, points) in enumerate(zip(curves, finite, strict=True))
@@ -200,6 +198,6 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 def _short(name: str, value: float) -> str:
     """A value beside a line of the grid: round, so without zeros at its end."""
-    if name.endswith(SHARES):
+    if is_share(name):
         return f"{100 * value:g} %"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,13 +1,15 @@
-"""Values as strict JSON."""
+"""Values as strict JSON, and lines of it read back."""
 
+import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from weft.metrics.metric import MetricError
 
-__all__ = ["json_value"]
+__all__ = ["complete_lines", "json_value"]
 
 
 def json_value(value: object, *, name: str = "value") -> Any:
@@ -51,3 +53,18 @@ def _number(value: float) -> float | str:
     if math.isfinite(value):
         return float(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def complete_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log in the run folder; one that is cut off or damaged is none.
+
+    Args:
+        path: The log; where there is none, there are no lines.
+    """
+    text = path.read_bytes() if path.is_file() else b""
+    found = []
+    for line in text.splitlines(keepends=True):
+        with suppress(ValueError):
+            value = json.loads(line) if line.endswith(b"\n") else None
+            found += [value] if isinstance(value, dict) else []
+    return found

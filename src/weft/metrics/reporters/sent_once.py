@@ -2,16 +2,13 @@
 
 import hashlib
 import importlib.util
-import json
 import logging
 import time as clock
 import uuid
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -21,6 +18,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.nodes import untyped
 from weft.config.yaml_files import read_yaml
 from weft.errors import MissingExtraError, RunError, WeftError
+from weft.metrics.reporters.json_values import complete_lines
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.experiment import Experiment
 from weft.runtime.line_log import LineLog
@@ -121,7 +119,7 @@ class SentOnce(Component, Reporter):
 
     @override
     def start(self, info: RunInfo) -> None:
-        lines = _lines(self._xp.folder / self.file)
+        lines = complete_lines(self._xp.folder / self.file)
         self._sent = self._safe(lines)
         self.shift = next((int(line["shift"]) for line in lines[::-1] if "shift" in line), 0)
         known = next((str(line["run"]) for line in lines if "run" in line), None)
@@ -139,7 +137,7 @@ class SentOnce(Component, Reporter):
         self._sent |= there
         if run != known:
             self._log.append({"run": run})
-        for line in _lines(self._xp.folder / "metrics.jsonl") if info.step else ():
+        for line in complete_lines(self._xp.folder / "metrics.jsonl") if info.step else ():
             place = {name: line.pop(name, None) for name in ("split", "step", "epoch", "examples")}
             progress = {"step": place["step"], "time": line.pop("time", {})}
             self.report(str(place["split"]), progress, line)
@@ -317,14 +315,3 @@ def _sentence(error: Exception) -> str:
     """What an error says, on one line and with a full stop."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log in the run folder; one that is cut off or damaged is none."""
-    text = path.read_bytes() if path.is_file() else b""
-    found = []
-    for line in text.splitlines(keepends=True):
-        with suppress(ValueError):
-            value = json.loads(line) if line.endswith(b"\n") else None
-            found += [value] if isinstance(value, dict) else []
-    return found

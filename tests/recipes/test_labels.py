@@ -1,0 +1,64 @@
+"""What a person asks of labels of the shipped experiments: weights, several a row, none of one."""
+
+import pytest
+
+import weft
+from weft.config.yaml_files import dump_yaml
+from weft.recipes.check import check
+
+CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Twelve rows, a label and a text each, and the words of settings that read them."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(rows, *words):
+        for name in ("train", "valid"):
+            text = "".join("\t".join(row) + "\n" for row in rows)
+            (tmp_path / f"{name}.tsv").write_text(text)
+        paths = ["train_data.path=train.tsv", "valid_data.path=valid.tsv", "trainer.max_steps=4"]
+        return [*paths, *words]
+
+    return write
+
+
+HAM = [(("ham", "see you at noon"), ("spam", "win a prize now"))[i % 2] for i in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "rows", "words", "loss"),
+    [
+        (CLASSIFY, HAM, ["task.loss.weights={spam: 5}"], "CrossEntropyLoss"),
+        (CLASSIFY, HAM, ["task.loss.label_smoothing=0.1"], "CrossEntropyLoss"),
+        (
+            CLASSIFY,
+            [("a b", "see you"), ("a", "win")] * 6,
+            ["task.loss.weights={b: 5}", "labels.multiple=true"],
+            "BinaryCrossEntropy",
+        ),
+        (
+            TAG,
+            [("see Ann", "O B")] * 12,
+            ["task.loss.weights={O: 0.2}", "train_data.columns=[words, tags]"],
+            "CrossEntropyLoss",
+        ),
+    ],
+)
+def test_a_setting_of_the_loss_is_one_of_the_loss_that_the_recipe_has(
+    data, recipe, rows, words, loss
+):
+    words = data(rows, *words)
+    assert check(recipe, words, device="cpu", say=lambda _: None).problems == []
+    run = weft.train(recipe, words, run_dir="run", device="cpu")
+    task = weft.load(run.folder, device="cpu").task
+    assert type(task.criterion).__name__ == loss
+    assert "type: auto" in (run.folder / "config.yaml").read_text()
+
+
+def test_a_loss_that_is_not_set_is_saved_as_before():
+    from weft.recipes.planning import plan_recipe
+
+    plan = plan_recipe(CLASSIFY, ["train_data.path=x.tsv"], targets=["task"]).plan
+    assert "loss: null" in dump_yaml(plan.settings)

@@ -1,5 +1,7 @@
 """What a person asks of labels of the shipped experiments: weights, several a row, none of one."""
 
+import logging
+
 import pytest
 
 import weft
@@ -62,3 +64,37 @@ def test_a_loss_that_is_not_set_is_saved_as_before():
 
     plan = plan_recipe(CLASSIFY, ["train_data.path=x.tsv"], targets=["task"]).plan
     assert "loss: null" in dump_yaml(plan.settings)
+
+
+NOBODY = (
+    "1 of the 3 labels in column 'label' has no example in train_data: 'nobody'. What has none is "
+    "hardly ever an answer. Add rows of it, or leave it out of the declared labels."
+)
+ONLY = (
+    "Every label in column 'label' of train_data is 'ham': a model of it answers nothing else. Add "
+    "rows of other labels, or look for the labels in another column."
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "notes"),
+    [
+        (HAM, [], []),
+        (HAM, ["labels.names=[ham, spam, nobody]"], [NOBODY]),
+        (HAM[::2], [], [ONLY]),
+        (HAM[::2], ["labels.names=[ham, spam]"], [ONLY]),
+        ([("a", "see you")] * 6, ["labels.multiple=true"], []),  # others may have none
+    ],
+)
+def test_a_label_without_an_example_is_said_by_check_and_at_the_start(
+    data, rows, words, notes, caplog
+):
+    words = data(rows, *words)
+    found = check(CLASSIFY, words, device="cpu", say=lambda _: None)
+    assert found.problems == []
+    assert [note for note in found.notes if "column 'label'" in note] == notes
+    caplog.clear()
+    caplog.set_level(logging.INFO, logger="weft")
+    weft.train(CLASSIFY, words, run_dir="run", device="cpu")
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [line for level, line in said if level == "WARNING"] == notes

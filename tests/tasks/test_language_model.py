@@ -197,6 +197,14 @@ def test_length_alone_can_end_an_answer():
     assert "\n" not in str(Predictor(make(decoding=decoding))(["set"])[0])
 
 
+def test_the_unknown_token_is_never_in_an_answer_and_can_be_in_what_is_given():
+    for sample in (True, False):
+        task = make(decoding=Decoding(max_length_a=0.0, max_length_b=12, sample=sample))
+        task.module.output_bias.data[task.text.unk_idx] = 9.0
+        for answer in Predictor(task)(["snooze", "eggs with eggs"]):
+            assert "\u2047" not in answer.text  # what a decoded text has for it
+
+
 def test_many_texts_are_gone_on_with_a_few_at_a_time(monkeypatch):
     task, sizes = make(decoding=Decoding(max_length_a=0.0, max_length_b=4)), []
     texts = ["set", "set my alarm", "", "snooze it now", "a b c d e f", "set my"]
@@ -287,6 +295,7 @@ def test_rows_that_cannot_be_read_are_refused():
         (LSTM, {"stride": 2}, "task.stride is for blocks that stand alone"),
         (TRANSFORMER, {"stateful": True}, "a CausalTransformer carries no state"),
         (TRANSFORMER, {"block": 31}, "the model has positions for 30 tokens"),
+        (LSTM, {"decoding": Decoding(unknown_penalty=1.0)}, "is never in an answer of a language"),
         (LSTM, {"until": "length", "decoding": Decoding(min_length=2)}, "min_length bans the end"),
     ],
 )

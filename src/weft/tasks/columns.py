@@ -21,6 +21,7 @@ from weft.data.columns import ColumnBatch, collate_columns
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.tasks.label_counts import label_notes
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
@@ -118,6 +119,9 @@ class ColumnsTask(Task):
         details = dict[str, str]()
         if train:
             self._say_known(encoded)
+            for note in label_notes(self.text, encoded):
+                self.notes.append(note)
+                LOG.warning(note)
         kept: NDArray[np.int64] | None = None
         if len(over := encoded.over_length):
             self._over_length(over, len(rows), details)

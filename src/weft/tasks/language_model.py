@@ -1,6 +1,8 @@
 """Language modeling: the next token of a text from those before it."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -69,7 +71,8 @@ class LanguageModeling(Task):
         """What ends an answer: the end of a row; or only ``decoding.max_length_b``, since rows are
         lines of one text. A line end in a given text is then the end of a row."""
         decoding: Decoding = Decoding(max_length_a=0.0, max_length_b=100, sample=True)
-        """How texts are gone on with; ``max_length_a`` counts the tokens of the given text."""
+        """How texts are gone on with; ``max_length_a`` counts the tokens of the given text. The
+        unknown token is no text and never in an answer."""
 
         def __post_init__(self) -> None:
             """Refuses what is no size, and settings that exclude each other."""
@@ -77,6 +80,11 @@ class LanguageModeling(Task):
             if self.stride is not None and self.stride > self.block:
                 raise UserError(
                     f"task.stride must be at most task.block ({self.block}), but is {self.stride}."
+                )
+            if self.decoding.unknown_penalty not in (0, math.inf):
+                raise UserError(
+                    "task.decoding.unknown_penalty makes the unknown token less likely, which is "
+                    "never in an answer of a language model. Leave it out."
                 )
             if self.until == "length" and self.decoding.min_length:
                 raise UserError(
@@ -264,7 +272,7 @@ class LanguageModeling(Task):
                 self.module,
                 source.to(self.device),
                 lengths,
-                self.config.decoding,
+                replace(self.config.decoding, unknown_penalty=math.inf),
                 prefix=[self.text.eos_idx],
                 eos_idx=self.text.eos_idx if self.config.until == "row" else -1,
                 unk_idx=self.text.unk_idx,

@@ -231,11 +231,13 @@ def _span(cell: str, text: str, column: str, row: int) -> SlotSpan:
             f"found {cell!r:.80}. Tags of words are read with slots.format=tags."
         )
     start, end = int(match[1]), int(match[2])
-    if not (start < end <= len(text) and text[start:end].strip()):
+    if end > len(text):
         raise DataError(
-            f"Row {row}, column '{column}': {cell!r:.80} holds no word of the text, which has "
+            f"Row {row}, column '{column}': {cell!r:.80} ends behind the text, which has "
             f"{len(text)} characters."
         )
+    if not text[start:end].strip():
+        raise DataError(f"Row {row}, column '{column}': {cell!r:.80} holds no word of the text.")
     return SlotSpan(match[3], start, end)
 
 

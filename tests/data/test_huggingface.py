@@ -61,7 +61,7 @@ def test_a_bad_row_is_left_out_with_its_number_and_reason(at):
         "<Dataset>",
         at + 1,
         0,
-        "'source': wanted text, found null",
+        "'source': wanted text, a number or a list of them, found null",
         repr({"source": None, "target": "xyz"[at]}),
     )
     with pytest.raises(BadRowsError) as error:

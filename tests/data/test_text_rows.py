@@ -35,8 +35,8 @@ def test_a_list_of_words_in_json_lines_has_spaces_between(tmp_path):
     lines = '{"tokens": ["Al", "Zaman"], "tags": ["B", "I"]}\n{"tokens": "says", "tags": ["O"]}\n'
     columns = {"words": "tokens", "tags": "tags"}
     assert list(written(tmp_path, "a.jsonl", lines, columns=columns)) == ROWS
-    bad = '{"tokens": ["Al", 7], "tags": ["B", "I"]}\n'
-    with pytest.raises(DataError, match="'tokens': wanted text, found a list"):
+    bad = '{"tokens": ["Al", null], "tags": ["B", "I"]}\n'
+    with pytest.raises(DataError, match="'tokens': wanted a list of texts or numbers, found null"):
         written(tmp_path, "b.jsonl", bad, columns=columns).read()
     empty = '{"tokens": [], "tags": []}\n'
     with pytest.raises(DataError, match="column 'words' is empty"):
@@ -122,11 +122,11 @@ def test_a_list_of_several_answers_stays_one_and_its_first_is_had_by_its_place(t
     ("short", "problem"),
     [
         ("[]", "no key 'short.0'"),
-        ("[7]", "'short.0': wanted text, found a number"),
-        ('["a", 7]', "'short': wanted text, found a list"),
-        ('["a", "b\\u0000"]', "'short': NUL at character 3"),
+        ("[{}]", "'short.0': wanted text, a number or a list of them, found an object"),
+        ('["a", ["b"]]', "'short': wanted a list of texts or numbers, found a list at 1"),
+        ('["a", "b\\u0000"]', "'short': NUL at character 1, in the text at 1 of the list"),
         ('"a"', "no key 'short.0'"),
-        ('{"0": 1}', "'short.0': wanted text, found a number"),
+        ('{"0": {}}', "'short.0': wanted text, .*, found an object"),
     ],
 )
 def test_a_list_that_is_none_of_texts_is_a_bad_row(tmp_path, short, problem):
@@ -135,7 +135,7 @@ def test_a_list_that_is_none_of_texts_is_a_bad_row(tmp_path, short, problem):
         written(tmp_path, "a.jsonl", lines, columns=FIRST, lists=("references",)).read()
 
 
-def test_lists_are_columns_of_json_lines(tmp_path):
+def test_lists_are_columns_of_json_lines_and_parquet(tmp_path):
     with pytest.raises(UserError, match=r"^lists: wanted names of columns \(label, text\), found"):
         written(tmp_path, "a.jsonl", "", lists=("a",))
     for name, problem in (
@@ -148,4 +148,5 @@ def test_lists_are_columns_of_json_lines(tmp_path):
     ):
         with pytest.raises(UserError) as caught:
             written(tmp_path, name, "", lists=("text",))
-        assert str(caught.value) == f"lists: only jsonl files have it, and this is {problem}"
+        have = "lists: only jsonl, parquet and arrow files have it, and this is "
+        assert str(caught.value) == have + problem

@@ -120,10 +120,7 @@ class FileRows(Sequence[dict[str, str]]):
                 "where they were. Start again."
             )
         return Rows(
-            {
-                name: [*map(str, values)]
-                for name, values in zip(names, zip(*found, strict=True), strict=True)
-            }
+            {name: [*values] for name, values in zip(names, zip(*found, strict=True), strict=True)}
         )
 
 

@@ -18,6 +18,7 @@ from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pic
 from weft.data.formats.row_format import Row
 from weft.data.rows import Rows
 from weft.errors import DataError, MissingExtraError, UserError
+from weft.text.list_cell import ListCell
 
 __all__ = ["DatasetRows", "HuggingFacePairs"]
 
@@ -151,7 +152,7 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
                 self._bad.append(BadRow(self._name, number + 1, 0, row, repr(found)[:EXCERPT]))
                 continue
             good.append(number)
-            text = "\0".join(row).encode() + b"\0"  # no text has a NUL: nothing is taken for two
+            text = "\0".join(map(_told, row)).encode() + b"\0"  # no text has one itself
             size += len(text)
             self._digest.update(text)
         return DatasetRows(self._dataset, self._layout, np.array(good, np.int64), num_bytes=size)
@@ -186,6 +187,11 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         """64 hexadecimal digits of the rows' text and of the columns' names."""
         self.rows()
         return self._digest.hexdigest()
+
+
+def _told(cell: str) -> str:
+    """A cell for the fingerprint: lists tell where their texts end."""
+    return "\0".join(["", *cell.parts, ""]) if isinstance(cell, ListCell) else cell
 
 
 def _loaded(config: "HuggingFacePairs.Config") -> Any:

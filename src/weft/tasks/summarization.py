@@ -13,6 +13,7 @@ from weft.metrics.rouge import Rouge
 from weft.models.decoding import Decoding
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Row
+from weft.text.list_cell import unlisted
 
 __all__ = ["Summarization"]
 
@@ -89,7 +90,7 @@ def references_of(row: Mapping[str, Any], number: int) -> list[str]:
         >>> references_of({"references": '["Rain.", "It rains."]'}, 0)
         ['Rain.', 'It rains.']
     """
-    given = found = row[REFERENCES]
+    given = found = unlisted(row[REFERENCES])
     if isinstance(given, str):
         try:
             found = json.loads(given)

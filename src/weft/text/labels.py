@@ -12,8 +12,9 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text.cells import training_cell
+from weft.text.list_cell import ListCell, unlisted
 
-__all__ = ["FittedLabels", "Labels", "split_labels"]
+__all__ = ["FittedLabels", "Labels", "one_label", "split_labels"]
 
 SHOWN = 12
 """Names that an error lists."""
@@ -103,6 +104,31 @@ class Labels(Sequence[str]):
         return hash(self.names)
 
 
+def one_label(value: Any, *, column: str, row: int) -> Any:
+    """The label in one cell: a list of one is that one, all else as it is.
+
+    Args:
+        value: What the row has.
+        column: Name of the column, for the error.
+        row: Number of the row, for the error.
+
+    Raises:
+        DataError: It is a list of several.
+
+    Example:
+        >>> one_label("spam", column="label", row=0)
+        'spam'
+    """
+    if not isinstance(value, ListCell):
+        return value
+    if len(value.parts) != 1:
+        raise DataError(
+            f"Row {row}, column '{column}': wanted one label, found a list of "
+            f"{len(value.parts)}. Several labels a row need labels.multiple=true."
+        )
+    return value.parts[0]
+
+
 def split_labels(value: Any, separator: str | None, *, column: str, row: int) -> list[str]:
     """The labels in one cell: a list as it is, a text cut at the separator.
 
@@ -119,6 +145,7 @@ def split_labels(value: Any, separator: str | None, *, column: str, row: int) ->
         >>> split_labels("sport, news", ",", column="topics", row=0)
         ['sport', 'news']
     """
+    value = unlisted(value)
     if isinstance(value, str):
         parts = [part.strip() for part in value.split(separator)]
         return [part for part in parts if part]
@@ -189,6 +216,7 @@ class FittedLabels(Component):
             )
             if self.multiple:
                 return split_labels(value, self.separator, column=self.column, row=number)
+            value = one_label(value, column=self.column, row=number)
             if not isinstance(value, str) or not value.strip():
                 raise DataError(
                     f"Row {number}, column '{self.column}': wanted a label, found {value!r:.80}."

@@ -3,6 +3,7 @@
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from weft.text.characters import Characters
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
+from weft.text.list_cell import unlisted
 from weft.text.nested_answers import split_answers
 from weft.text.passages import Passage, Place, RecentPlaces, read_passages
 from weft.text.paths import Encoded, text_paths
@@ -301,12 +303,10 @@ def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, 
 
 def _listed(row: Mapping[str, Any], name: str, kind: type, *, number: int) -> list[Any]:
     """A list of texts or numbers, given as such or as JSON."""
-    value = row[name]
+    value = unlisted(row[name])
     if isinstance(value, str):
-        try:
+        with suppress(ValueError, RecursionError):
             value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = row[name]
     fits = isinstance(value, Sequence) and not isinstance(value, str)
     if not fits or any(type(part) is not kind for part in value):
         what = "texts" if kind is str else "numbers"

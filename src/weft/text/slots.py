@@ -13,6 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text.cells import training_cell
 from weft.text.labels import SHOWN
+from weft.text.list_cell import ListCell, unlisted
 from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
 
@@ -197,7 +198,7 @@ def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) 
         DataError: The value cannot be read, or is of another text; names the row and the column.
     """
     if format == "tags":
-        tags, places = words_in(value, column, row), places_of(text)
+        tags, places = words_in(unlisted(value), column, row), places_of(text)
         for place, tag in enumerate(tags):
             mark, dash, label = tag.partition("-")
             if tag != OUTSIDE and not (mark in ("B", "I") and dash and label):
@@ -214,7 +215,8 @@ def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) 
         return spans_of(tags, places)
     if not isinstance(value, str):
         raise DataError(f"Row {row}, column '{column}': wanted text, found {type(value).__name__}.")
-    cells = [cell.strip() for cell in value.split(",")] if value.strip() else []
+    parts = value.parts if isinstance(value, ListCell) else value.split(",")
+    cells = [cell.strip() for cell in parts] if value.strip() else []
     found = sorted((_span(cell, text, column, row) for cell in cells), key=lambda span: span.start)
     for one, two in itertools.pairwise(found):
         if two.start < one.end:

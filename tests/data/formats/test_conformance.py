@@ -26,6 +26,7 @@ from weft.data.readers import read_rows, read_table, tsv_format
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 
+WANTED = "wanted text, a number or a list of them"
 ROWS = [("Hi.", "Salut."), ("Où", "là-bas"), ("🙂", "é"), ("a", "b"), ("x", "y")]
 
 
@@ -158,8 +159,20 @@ CASES = {
             "list": (b'["a", "b"]', "wanted an object, found a list"),
             "text": (b'"a"', "wanted an object, found text"),
             "lacking": (b'{"source": "a"}', "no key 'target'; the keys are 'source'"),
-            "number": (b'{"source": 1, "target": "b"}', "'source': wanted text, found a number"),
-            "null": (b'{"source": "a", "target": null}', "'target': wanted text, found null"),
+            "object": (b'{"source": {}, "target": "b"}', f"'source': {WANTED}, found an object"),
+            "nested": (
+                b'{"source": ["a", ["b"]], "target": "b"}',
+                "'source': wanted a list of texts or numbers, found a list at 1",
+            ),
+            "infinite": (
+                b'{"source": -Infinity, "target": "b"}',
+                "'source': wanted a finite number, found -inf",
+            ),
+            "digits": (
+                b'{"source": [1, ' + b"7" * 400 + b'], "target": "b"}',
+                "'source': wanted a number that a float64 holds, found one of 400 digits at 1",
+            ),
+            "null": (b'{"source": "a", "target": null}', f"'target': {WANTED}, found null"),
             "empty": (b'{"source": "", "target": "b"}', "column 'source' is empty"),
             "NUL": (
                 b'{"source": "a\\u0000", "target": "b"}',
@@ -389,10 +402,13 @@ def test_optional_columns_may_be_absent():
 
 def test_columns_of_other_types_and_names_are_errors(tmp_path):
     path = tmp_path / "n.parquet"
-    pq.write_table(pa.table({"source": ["a"], "target": [1]}), path)
+    days = pa.array([1], pa.date32())
+    pq.write_table(pa.table({"source": ["a"], "target": days, "deep": [[["a"]]]}), path)
+    wanted = "wanted text, numbers or lists of them, found the type"
     for columns, text in (
-        (("source", "target"), "column 'target': wanted text, found the type int64."),
-        (("source", "fr"), "wanted the column 'fr', found 'source', 'target'."),
+        (("source", "target"), f"column 'target': {wanted} date32[day]."),
+        (("source", "deep"), f"column 'deep': {wanted} list<element: list<element: string>>."),
+        (("source", "fr"), "wanted the column 'fr', found 'source', 'target', 'deep'."),
     ):
         with pytest.raises(DataError) as error:
             read_table(path, parquet_format(columns))

@@ -40,7 +40,7 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
     "extra_columns": ("tsv", "csv"),
     "separator": ("conll",),
     "comment": ("conll",),
-    "lists": ("jsonl",),
+    "lists": ("jsonl", "parquet", "arrow"),
     "max_line_bytes": ("tsv", "csv", "conll", "jsonl"),
 }
 """Settings that not all formats have, and those that have them."""
@@ -79,7 +79,7 @@ def column_format(
         max_line_bytes: The longest line; Parquet, Arrow and SQuAD have none.
         separator: What stands between a CoNLL token's columns; other formats have their own.
         comment: As for `conll_format`; other formats have no comments.
-        lists: As for `json_lines_format`; other formats have no lists.
+        lists: As for `json_lines_format`; of Parquet and Arrow, too; other formats have no lists.
 
     Raises:
         UserError: A setting does not go with the format.
@@ -103,8 +103,9 @@ def column_format(
         return conll_format(positions, separator=between, comment=comment, **lines)
     if name == "jsonl":
         return json_lines_format(columns, lists=lists, **lines)
-    makers = {"arrow": arrow_format, "parquet": parquet_format, "squad": squad_format}
-    return makers[name](columns)
+    if name == "squad":
+        return squad_format(columns)
+    return {"arrow": arrow_format, "parquet": parquet_format}[name](columns, lists=lists)
 
 
 def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
@@ -113,7 +114,8 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
         if name in HAVING[setting]:
             continue
         if setting in ("separator", "comment", "lists"):
-            only = HAVING[setting][0]
+            *others, last = HAVING[setting]
+            only = f"{', '.join(others)} and {last}" if others else last
             why = f"only {only} files have it, and this is {name}"
         elif name == "conll":
             why = "a conll file has no header and any number of columns"

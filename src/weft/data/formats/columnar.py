@@ -10,7 +10,9 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import ANSWERS, json_answers
-from weft.data.formats.json_lines import named_places
+from weft.data.formats.arrow_types import is_readable, is_text, plain
+from weft.data.formats.cells import CellError, cell_of
+from weft.data.formats.json_lines import as_json, named_places
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.errors import DataError
 
@@ -29,9 +31,11 @@ class ColumnarFormat(RowFormat):
 
     Attributes:
         kind: The file's format; Arrow is its file format (Feather) or its stream format.
+        lists: The columns that are lists, written as JSON.
     """
 
     kind: Literal["parquet", "arrow"] = "parquet"
+    lists: tuple[str, ...] = ()
 
     @override
     def scan(self, stream: BinaryIO, name: str) -> Scan:
@@ -52,6 +56,7 @@ def parquet_format(
     columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
     *,
     required: Sequence[str] | None = None,
+    lists: Sequence[str] = (),
 ) -> ColumnarFormat:
     """Parquet.
 
@@ -59,42 +64,47 @@ def parquet_format(
         columns: Names of columns, or a name for each column of the file; ``translation.en`` is the
             field ``en`` of the column ``translation``.
         required: The columns that a row cannot be without; all by default.
+        lists: As for `json_lines_format`.
 
     Raises:
-        UserError: A column is named by a position.
+        UserError: A column is named by a position, or ``lists`` names one that is none.
     """
-    return _format(columns, required, "parquet")
+    return _format(columns, required, "parquet", lists)
 
 
 def arrow_format(
     columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
     *,
     required: Sequence[str] | None = None,
+    lists: Sequence[str] = (),
 ) -> ColumnarFormat:
     """Arrow IPC: Feather files, and the files in which Hugging Face ``datasets`` keeps its data.
 
     Args:
         columns: As for `parquet_format`.
         required: The columns that a row cannot be without; all by default.
+        lists: As for `json_lines_format`.
 
     Raises:
-        UserError: A column is named by a position.
+        UserError: A column is named by a position, or ``lists`` names one that is none.
     """
-    return _format(columns, required, "arrow")
+    return _format(columns, required, "arrow", lists)
 
 
 def _format(
     columns: Sequence[str] | Mapping[str, int | str],
     required: Sequence[str] | None,
     kind: Literal["parquet", "arrow"],
+    lists: Sequence[str],
 ) -> ColumnarFormat:
-    places = named_places(columns, "columns of Parquet and Arrow files")
-    return ColumnarFormat(places, tuple(places if required is None else required), kind)
+    places = named_places(columns, "columns of Parquet and Arrow files", lists)
+    wanted = tuple(places if required is None else required)
+    return ColumnarFormat(places, wanted, kind, tuple(lists))
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """A value that cannot be a text."""
+    """A value that cannot be a cell."""
 
     text: str
     """What is wrong with it."""
@@ -162,7 +172,7 @@ class _ColumnarScan(CountingScan):
         return pyarrow.memory_map(path) if is_file else self._stream
 
     def _columns(self, batch: Any) -> list[Sequence[_Value]]:
-        """The texts of all columns, those of answers as JSON."""
+        """The cells of all columns, those of answers as JSON."""
         keys = [str(at) for at in self._layout.columns.values()]
         answers = _answers(batch, keys)
         return [
@@ -172,10 +182,8 @@ class _ColumnarScan(CountingScan):
             for key in keys
         ]
 
-    def _column(self, batch: Any, key: str) -> list[str | bytes | None]:
-        """The texts of a column; those that are no UTF-8 as bytes."""
-        import pyarrow
-
+    def _column(self, batch: Any, key: str) -> Sequence[_Value]:
+        """The cells of a column; those that are no UTF-8 as bytes."""
         found, wanted = _find(batch, key), set(self._layout.required)
         names = [name for name, at in self._layout.columns.items() if at == key]
         if found is None:
@@ -183,23 +191,15 @@ class _ColumnarScan(CountingScan):
                 return [None] * int(batch.num_rows)
             known = ", ".join(map(repr, batch.schema.names)) or "none"
             raise DataError(f"{self.name}: wanted the column {key!r}, found {known}.")
-        kinds = pyarrow.types
-        if kinds.is_dictionary(found.type):
-            known = _without_views(found.dictionary)
-            found = pyarrow.DictionaryArray.from_arrays(found.indices, known).dictionary_decode()
-        found = _without_views(found)
-        is_text = kinds.is_string(found.type) or kinds.is_large_string(found.type)
-        if not is_text and not kinds.is_null(found.type):
+        found = plain(found)
+        if is_text(found.type):
+            return _texts(found)
+        if not is_readable(found.type):
             raise DataError(
-                f"{self.name}: column {key!r}: wanted text, found the type {found.type}."
+                f"{self.name}: column {key!r}: wanted text, numbers or lists of them, "
+                f"found the type {found.type}."
             )
-        try:
-            texts: list[str | bytes | None] = found.to_pylist()
-        except UnicodeDecodeError:
-            wide = kinds.is_large_string(found.type)
-            raw = found.view(pyarrow.large_binary() if wide else pyarrow.binary()).to_pylist()
-            texts = [_decoded(value) for value in raw]
-        return texts
+        return [_cell(value, names[0]) for value in _values(found)]
 
     def _pick(self, values: tuple[_Value, ...]) -> Row | str:
         row = []
@@ -212,7 +212,7 @@ class _ColumnarScan(CountingScan):
                 return f"column {name!r}: bad UTF-8"
             if value and "\0" in value:
                 return f"column {name!r}: NUL at character {value.index(chr(0))}"
-            row.append(value or "")
+            row.append(as_json(value) if value and name in self._layout.lists else value or "")
         return self._layout.blank(tuple(row)) or tuple(row)
 
 
@@ -250,12 +250,27 @@ def _value(cell: Any) -> Any:
         return b""
 
 
-def _without_views(texts: Any) -> Any:
-    """Texts laid out as string_view, as Polars writes them, in the layout of all others."""
+def _texts(column: Any) -> list[str | bytes | None]:
+    """The texts of a column of texts; those that are no UTF-8 as bytes."""
     import pyarrow
 
-    is_view = str(texts.type) == "string_view"  # pyarrow 15 has no predicate for it
-    return texts.cast(pyarrow.large_string()) if is_view else texts
+    try:
+        texts: list[str | bytes | None] = column.to_pylist()
+    except UnicodeDecodeError:
+        wide = pyarrow.types.is_large_string(column.type)
+        raw = column.view(pyarrow.large_binary() if wide else pyarrow.binary()).to_pylist()
+        texts = [_decoded(value) for value in raw]
+    return texts
+
+
+def _cell(value: Any, name: str) -> _Value:
+    """A value of a column of other things than texts."""
+    if value is None or isinstance(value, bytes):
+        return value
+    try:
+        return cell_of(value)
+    except CellError as error:
+        return _Problem(f"column {name!r}: {error}")
 
 
 def _decoded(raw: bytes | None) -> str | bytes | None:

@@ -9,21 +9,13 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import json_answers
+from weft.data.formats.cells import KINDS, CellError, cell_of
 from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
+from weft.text.list_cell import ListCell
 
 __all__ = ["JsonLinesFormat", "json_lines_format", "pick_row"]
-
-KINDS = {
-    dict: "an object",
-    list: "a list",
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,7 @@ class JsonLinesFormat(RowFormat):
 
     Attributes:
         max_line_bytes: A longer line is a bad row, and is not held in memory.
-        lists: The columns that are lists, written as JSON; other lists become one text.
+        lists: The columns that are lists, written as JSON; other lists are a `ListCell`.
     """
 
     max_line_bytes: int = MAX_LINE_BYTES
@@ -63,21 +55,18 @@ def json_lines_format(
     Raises:
         UserError: A column is named by a position, or ``lists`` names one that is none.
     """
-    places = named_places(columns, "JSON lines")
-    unknown = next((name for name in lists if name not in places), None)
-    if unknown is not None:
-        raise UserError(f"lists: wanted names of columns ({', '.join(places)}), found {unknown!r}.")
+    places = named_places(columns, "JSON lines", lists)
     wanted = tuple(places) if required is None else tuple(required)
     return JsonLinesFormat(places, wanted, max_line_bytes, tuple(lists))
 
 
 def named_places(
-    columns: Sequence[str] | Mapping[str, int | str], what: str
+    columns: Sequence[str] | Mapping[str, int | str], what: str, lists: Sequence[str] = ()
 ) -> dict[str, int | str]:
     """Columns by the name they have in the file.
 
     Raises:
-        UserError: A column is named by a position.
+        UserError: A column is named by a position, or ``lists`` names one that is none.
     """
     places: dict[str, int | str] = {}
     places.update(columns if isinstance(columns, Mapping) else {name: name for name in columns})
@@ -87,6 +76,9 @@ def named_places(
                 f"columns: {what} have names, no positions; wanted the name of {name!r} in the "
                 f"file, found {at}."
             )
+    unknown = next((name for name in lists if name not in places), None)
+    if unknown is not None:
+        raise UserError(f"lists: wanted names of columns ({', '.join(places)}), found {unknown!r}.")
     return places
 
 
@@ -125,17 +117,17 @@ class _JsonScan(LineScan):
 
 
 def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
-    """The columns of an object, or what is wrong with it; a list of texts is one with spaces.
+    """The columns of an object, or what is wrong with it; each is what `cell_of` makes of it.
 
     Those of ``layout.lists`` are written as JSON instead, and so are :func:`json_answers`.
 
     >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
     >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
     ('Hi.', 'Salut.')
-    >>> pick_row({"en": ["How", "are", "you?"], "fr": {"text": "Ça va ?"}}, layout)
-    ('How are you?', 'Ça va ?')
-    >>> pick_row({"en": "Hi.", "fr": {"text": 1}}, layout)
-    "'fr.text': wanted text, found a number"
+    >>> pick_row({"en": ["How", "are", "you?"], "fr": {"text": 7}}, layout)
+    ('How are you?', '7')
+    >>> pick_row({"en": "Hi.", "fr": {"text": {}}}, layout)
+    "'fr.text': wanted text, a number or a list of them, found an object"
     """
     row = list[str]()
     answers = json_answers(found, layout.columns.values())
@@ -145,16 +137,24 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
         value: Any = answers.get(str(key)) or value_at(found, str(key))
         if value is None and name not in layout.required:
             value = ""
-        texts = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and all(isinstance(part, str) for part in value):
-            value = " ".join(value)
-        problem = problem_of(found, str(key), value)
-        if problem is not None:
-            return problem
-        if name in layout.lists and value and key not in answers:
-            value = json.dumps(texts, ensure_ascii=False)
-        row.append(value)
+        if value is None and key not in found:
+            return no_key(found, str(key))
+        try:
+            cell = cell_of(value)
+        except CellError as error:
+            return f"{key!r}: {error}"
+        row.append(as_json(cell) if name in layout.lists and key not in answers else cell)
     return layout.blank(tuple(row)) or tuple(row)
+
+
+def as_json(cell: str) -> str:
+    """A cell as a JSON list of its texts, a text as one of one; an empty cell stays empty.
+
+    >>> as_json(ListCell(["a", "b"])), as_json("a"), as_json("")
+    ('["a", "b"]', '["a"]', '')
+    """
+    texts = cell.parts if isinstance(cell, ListCell) else [cell]
+    return json.dumps(texts, ensure_ascii=False) if cell else cell
 
 
 def value_at(found: Any, key: str) -> Any:
@@ -171,17 +171,6 @@ def value_at(found: Any, key: str) -> Any:
     return value_at(found.get(first), rest)
 
 
-def problem_of(found: Mapping[str, Any], key: str, value: Any) -> str | None:
-    """What is wrong with a value that is to be a text; None where nothing is."""
-    if value is None and key not in found:
-        return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]
-    if not isinstance(value, str):
-        return f"{key!r}: wanted text, found {KINDS.get(type(value), type(value).__name__)}"
-    if "\0" in value:
-        return f"{key!r}: NUL at character {value.index(chr(0))}"
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            return f"{key!r}: half of a surrogate pair at character {error.start}"
-    return None
+def no_key(found: Mapping[str, Any], key: str) -> str:
+    """What is wrong with an object without a key that it must have."""
+    return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.json_lines import KINDS, problem_of
+from weft.data.formats.cells import KINDS, text_problem
+from weft.data.formats.json_lines import no_key
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan, numbered
 from weft.errors import DataError, UserError
 
@@ -137,11 +138,21 @@ class _SquadScan(CountingScan):
             value: Any = found.get(str(key))
             if value is None and name not in self._layout.required:
                 value = ""
-            problem = problem_of(found, str(key), value)
+            problem = _problem(found, str(key), value)
             if problem is not None:
                 return problem
             row.append(value)
         return self._layout.blank(tuple(row)) or tuple(row)
+
+
+def _problem(found: Mapping[str, Any], key: str, value: Any) -> str | None:
+    """What is wrong with a value that is to be a text; None where nothing is."""
+    if value is None and key not in found:
+        return no_key(found, key)
+    problem = (
+        text_problem(value) if isinstance(value, str) else f"wanted text, found {_kind(value)}"
+    )
+    return None if problem is None else f"{key!r}: {problem}"
 
 
 def _questions(articles: list[Any]) -> Iterator[tuple[str, dict[str, Any] | str]]:

@@ -24,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from weft.data.rows import Rows
+from weft.text.list_cell import ListCell
 from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
 
@@ -141,12 +142,19 @@ class _Workers:
 
 
 def send_rows(pipe: IO[bytes], rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> None:
-    """Writes the named columns: each text's characters, and all text as UTF-8."""
+    """Writes the named columns: each text's characters, all text as UTF-8, and what are lists."""
     columns = {name: column_of(rows, name) for name in names}
     lengths = {n: np.fromiter(map(len, c), np.int64, len(rows)) for n, c in columns.items()}
     texts = {name: "".join(column).encode() for name, column in columns.items()}
-    parts = [part for name in names for part in (lengths[name].tobytes(), texts[name])]
+    lists = {name: _lists_in(column) for name, column in columns.items()}
+    parts = [p for name in names for p in (lengths[name].tobytes(), texts[name], lists[name])]
     _send(pipe, {"names": list(names), "rows": len(rows)}, parts)
+
+
+def _lists_in(cells: Sequence[str]) -> bytes:
+    """The cells that are lists, with their numbers, as JSON."""
+    found = [(row, cell.parts) for row, cell in enumerate(cells) if isinstance(cell, ListCell)]
+    return json.dumps(found).encode()
 
 
 def receive_rows(pipe: IO[bytes]) -> Rows | None:
@@ -156,9 +164,12 @@ def receive_rows(pipe: IO[bytes]) -> Rows | None:
         return None
     head, parts = found
     columns = {}
-    for name, lengths, raw in zip(head["names"], parts[::2], parts[1::2], strict=True):
+    each = zip(head["names"], parts[::3], parts[1::3], parts[2::3], strict=True)
+    for name, lengths, raw, lists in each:
         text, ends = raw.decode(), np.cumsum(np.frombuffer(lengths, np.int64)).tolist()
         columns[name] = [text[a:b] for a, b in itertools.pairwise([0, *ends])]
+        for row, listed in json.loads(lists):
+            columns[name][row] = ListCell(listed)
     return Rows(columns)
 
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 from weft.errors import DataError, UserError
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
-from weft.text.labels import Labels, split_labels
+from weft.text.labels import Labels, one_label, split_labels
 from weft.text.ragged import Ragged
 
 __all__ = ["LabelColumn", "LabelsColumn", "SeveralLabels", "label_column"]
@@ -44,7 +44,8 @@ class LabelColumn(Column):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        numbers = self.labels.numbers(values)
+        names = [one_label(value, column=self.name, row=row) for row, value in enumerate(values)]
+        numbers = self.labels.numbers(names)
         return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
 
     @override

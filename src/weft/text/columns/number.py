@@ -18,6 +18,7 @@ from weft.errors import DataError, UserError
 from weft.text.cells import training_cells
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
+from weft.text.list_cell import unlisted
 from weft.text.ragged import Ragged
 
 __all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
@@ -267,6 +268,7 @@ def numbers_in(value: Any, name: str, row: int) -> list[float]:
         >>> numbers_in("[0.5, 2]", "dense", 0), numbers_in("1 2", "dense", 0)
         ([0.5, 2.0], [1.0, 2.0])
     """
+    value = unlisted(value)
     if isinstance(value, str):
         inner = value.strip().removeprefix("[").removesuffix("]")
         value = inner.replace(",", " ").split()

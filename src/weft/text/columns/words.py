@@ -13,6 +13,7 @@ from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.columns.ids import IdsColumn
 from weft.text.description import SavedTextError, settings_of
+from weft.text.list_cell import unlisted
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer, encode_column
 from weft.text.words import WordTokenizer
@@ -59,9 +60,10 @@ class WordsColumn(IdsColumn):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
+        cells = map(unlisted, values)
         texts = [
             value if isinstance(value, str) else " ".join(words_in(value, self.name, row))
-            for row, value in enumerate(values)
+            for row, value in enumerate(cells)
         ]
         return encode_column(self._encoder, texts, self.name)
 

@@ -1,0 +1,83 @@
+"""Values of JSON lines, Parquet and Arrow as the text that a TSV would have of them."""
+
+import math
+from typing import Any
+
+from weft.text.list_cell import ListCell
+
+__all__ = ["KINDS", "CellError", "cell_of", "text_problem"]
+
+KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+"""What errors call the types of values."""
+
+
+class CellError(ValueError):
+    """A value that no cell can be: what was wanted and what was found."""
+
+
+def cell_of(value: Any) -> str:
+    """A value as text: a number exactly, a list of such values as a `ListCell`.
+
+    The task's column types it: ``"3.5"`` is a number where a number is wanted.
+
+    Raises:
+        CellError: It is none of these.
+
+    Example:
+        >>> cell_of(3.50), cell_of(7), cell_of(True), cell_of(["a", 1]).parts
+        ('3.5', '7', 'true', ('a', '1'))
+        >>> cell_of([["a"]])
+        Traceback (most recent call last):
+        weft.data.formats.cells.CellError: wanted a list of texts or numbers, found a list at 0
+    """
+    if not isinstance(value, list):
+        return _scalar(value, "wanted text, a number or a list of them")
+    wanted = "wanted a list of texts or numbers"
+    return ListCell(_scalar(part, wanted, at) for at, part in enumerate(value))
+
+
+def _scalar(value: Any, wanted: str, at: int | None = None) -> str:
+    """A value that is no list; ``at`` is its place in one."""
+    place = "" if at is None else f" at {at}"
+    if isinstance(value, str):
+        if (problem := text_problem(value)) is not None:
+            raise CellError(problem + (place and f", in the text{place} of the list"))
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return _number(value, place)
+    raise CellError(f"{wanted}, found {KINDS.get(type(value), type(value).__name__)}{place}")
+
+
+def _number(value: float, place: str) -> str:
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:
+        digits = len(str(abs(value)))
+        raise CellError(
+            f"wanted a number that a float64 holds, found one of {digits} digits{place}"
+        ) from None
+    if not is_finite:
+        raise CellError(f"wanted a finite number, found {value}{place}")
+    return str(value) if isinstance(value, int) else repr(float(value))  # of numpy's, too
+
+
+def text_problem(text: str) -> str | None:
+    """What no text can have, and this one has: NUL, or half of a surrogate pair."""
+    if "\0" in text:
+        return f"NUL at character {text.index(chr(0))}"
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            return f"half of a surrogate pair at character {error.start}"
+    return None

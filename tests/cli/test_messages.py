@@ -154,7 +154,7 @@ ENDS = {
     "train": "weft train: error: the following arguments are required: recipe\n",
     "test recipe.py": ("weft test: error: the following arguments are required: -f/--ingredient\n"),
     "train recipe.py --agian": "weft train: error: no option '--agian'; did you mean '--again'?\n",
-    "predict run a b": "weft predict: error: one word too many: 'b'\n",
+    "predict run a b": "weft predict: error: argument setting=value: found 'b'\n",
     "trian recipe.py": "weft: error: no command is called 'trian'; did you mean 'train'? ",
 }
 
@@ -277,10 +277,11 @@ def test_predict_of_json_lines_says_what_is_no_json(use, place):
     lines = out.splitlines()
     assert '"prediction"' in lines[0]
     assert '"prediction"' in lines[1]
-    assert lines[2].endswith('"error": "wanted a JSON object or a JSON string, found list"}')
-    assert "not JSON: " in lines[3]
+    wanted = "line 3: wanted a JSON object or a JSON string, found list"
+    assert json.loads(lines[2]) == {"source": "[1]", "error": wanted}
+    assert '"error": "line 4: not JSON: ' in lines[3]
     assert "nested too deep" in lines[4]
-    assert "'source' is missing" in lines[5]
+    assert "line 6: A row needs the columns source; 'source' is missing" in lines[5]
 
 
 def weft(place, *words, **given):

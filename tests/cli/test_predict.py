@@ -1,9 +1,13 @@
-"""``weft predict``: what a model of several columns asks for."""
+"""``weft predict``: files read by columns or by lines, and what a model of several asks for."""
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
+import weft
+from tests.trained_run import library_run
 from weft.cli import predict
 from weft.cli.main import main
 from weft.exported.rows import RowPredictor
@@ -25,7 +29,7 @@ class Asked(RowPredictor):
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
     monkeypatch.setattr(predict, "_loaded", lambda _: Asked(("question", "context")))
-    path = tmp_path / "rows.jsonl"
+    path = tmp_path / "rows.txt"
     path.write_text(json.dumps({"question": "Who?", "context": "Rollo."}) + "\n")
     return str(path)
 
@@ -36,7 +40,8 @@ def test_without_json_a_model_of_several_columns_names_it(asked, capsys):
     assert out == ""
     assert err == (
         "error: This model reads the columns question, context; a line of text fills only one. "
-        'Give JSON lines with --json, each such as {"question": "...", "context": "..."}.\n'
+        'Give JSON lines with --json, each such as {"question": "...", "context": "..."}; or a '
+        "file of columns, as rows.tsv.\n"
     )
 
 
@@ -47,3 +52,103 @@ def test_with_json_it_answers(asked, capsys):
         "context": "Rollo.",
         "prediction": "Who?",
     }
+
+
+GO, CAT = "Go.", "The cat sleeps."
+FILES = {
+    "pairs.tsv": f"{GO}\tVa !\n{CAT}\tLe chat dort.\n",
+    "alone.tsv": f"{GO}\n{CAT}\n",
+    "pairs.csv": f'{GO},Va !\n"{CAT}",\n',
+    "alone.jsonl": json.dumps({"source": GO}) + "\n" + json.dumps({"source": CAT}) + "\n",
+    "lines.txt": f"{GO}\n{CAT}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return [answer.text for answer in weft.load(library_run())([GO, CAT])]
+
+
+@pytest.fixture
+def answered(tmp_path, capsys):
+    """What the command says to a file of that name and content."""
+
+    def use(name, content, *words):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        code = main(["predict", str(library_run()), str(path), "--device", "cpu", *words])
+        out, err = capsys.readouterr()
+        here = f"{tmp_path}/"
+        return code, out.replace(here, "").splitlines(), err.replace(here, "")
+
+    return use
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_read_by_its_suffix_with_its_targets_or_without(answered, expected, name):
+    assert answered(name, FILES[name]) == (0, expected, "")
+
+
+def test_a_file_of_parquet_is_read_and_answered_as_json_lines(answered, expected, tmp_path):
+    path = tmp_path / "made.parquet"
+    pa.parquet.write_table(pa.table({"id": [1, 2], "source": [GO, CAT]}), path)
+    code, out, err = answered("rows.parquet", path.read_bytes(), "--json")
+    assert (code, err) == (0, "")
+    rows = [json.loads(line) for line in out]
+    assert [(row["source"], row["prediction"]) for row in rows] == [
+        (GO, expected[0]),
+        (CAT, expected[1]),
+    ]
+    assert all("score" in row and "id" not in row for row in rows)
+
+
+def test_settings_say_how_a_file_is_read(answered, expected):
+    swapped = f"?\t{GO}\n?\t{CAT}\n"
+    assert answered("a.tsv", swapped, "columns={source: 1}") == (0, expected, "")
+    assert answered("a.txt", swapped, "train_data.columns={source: 1}") == (0, expected, "")
+    header = f"target\tsource\n{swapped}"
+    assert answered("a.tsv", header, "valid_data.header=true") == (0, expected, "")
+    code, out, err = answered("a.tsv", swapped, "heder=true")
+    assert (code, out) == (2, [])
+    assert "Did you mean 'header'?" in err
+    code, out, err = answered("a.tsv", header)
+    assert (code, out) == (2, [])
+    assert err == (
+        "error: a.tsv:1: wanted a row, found names of columns, 'target', 'source'. If that is a "
+        "header: header=true. If it is a row: header=false\n"
+    )
+
+
+def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
+    long = "The cat sleeps. " * 50
+    content = f"{GO}\n\n{long}\nb".encode() + b"\xff\n" + f"{CAT}\n".encode()
+    code, out, err = answered("a.tsv", content)
+    assert (code, out) == (1, [expected[0], "", "", "", expected[1]])
+    assert err == (
+        "a.tsv:2 (byte 4): column 'source' is empty\n"
+        "a.tsv:3 (byte 5): 'source' is longer than the 64 tokens the model takes.\n"
+        "a.tsv:4 (byte 806): bad UTF-8: 0xff at byte 1 of the line (invalid start byte)\n"
+        "3 of 5 rows could not be answered.\n"
+    )
+    code, out, _ = answered("a.tsv", content, "--json")
+    assert json.loads(out[3]) == {
+        "source": "b\\xff",
+        "error": "a.tsv:4 (byte 806): bad UTF-8: 0xff at byte 1 of the line (invalid start byte)",
+    }
+    code, _, err = answered("a.txt", f"{GO}\n{long}\n")
+    assert err.startswith("line 2: 'source' is longer than ")
+
+
+def test_an_error_of_a_row_is_not_that_of_row_0(answered):
+    _, out, _ = answered("a.jsonl", '{"source": "Go."}\n{"source": 7}\n', "--json")
+    assert json.loads(out[1]) == {
+        "source": 7,
+        "error": "line 2: 'source' must be a string; found int.",
+    }
+
+
+def test_settings_without_a_file_are_refused(capsys):
+    assert main(["predict", str(library_run()), "header=true"]) == 2
+    assert capsys.readouterr().err == (
+        "error: header=true: says how a file of columns is read; name the file before it.\n"
+    )

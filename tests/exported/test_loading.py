@@ -52,7 +52,7 @@ def test_a_stream_has_an_error_row_in_its_place(model, predictor):
         "'source' is longer than the 64 tokens the model takes.",
         "A row needs the columns source; 'source' is missing. Found: text.",
         "An export answers without a 'prefix'; this row has one. Ask the run it was made of.",
-        "Row 0, column 'source': is not text, or holds half of a surrogate pair: '\\ud800'. "
+        "column 'source': is not text, or holds half of a surrogate pair: '\\ud800'. "
         "Give strings decoded as UTF-8.",
     ]
 

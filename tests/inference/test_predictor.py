@@ -169,3 +169,9 @@ def test_errors_of_the_source_itself_go_through(predictor):
 
     with pytest.raises(OSError, match="the disk is gone"):
         list(predictor.stream(broken(), size=1))
+
+
+def test_a_list_in_a_list_is_one_text_of_its_sentences(predictor):
+    assert predictor([["Go.", "Go."]]) == [predictor({"source": ["Go.", "Go."]})]
+    (row,) = predictor.stream([["Go.", "Go."]])
+    assert row["prediction"] == predictor([["Go.", "Go."]])[0].text

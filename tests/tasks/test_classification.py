@@ -180,7 +180,7 @@ def test_dense_features_that_are_missing_are_said_in_prediction():
     with pytest.raises(DataError, match="needs the columns text, dense; 'dense' is missing"):
         predictor({"text": "a"})
     found = list(predictor.stream([{"text": "a", "dense": "1"}, {"text": "a", "dense": "1 2"}]))
-    assert found[0]["error"] == "Row 0, column 'dense': wanted 2 numbers, found 1."
+    assert found[0]["error"] == "column 'dense': wanted 2 numbers, found 1."
     assert found[1]["prediction"] in ("ham", "spam")
 
 

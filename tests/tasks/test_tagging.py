@@ -224,10 +224,17 @@ def test_long_texts_are_refused_cut_or_left_out():
     refused = make(max_length=2)
     with pytest.raises(DataError, match=r"2 of 5 rows have more than 2 tokens .* rows 0, 3 "):
         refused.batches(Data(), train=True, seed=1)
-    with pytest.raises(DataError, match="more tokens than the model takes"):
+    with pytest.raises(DataError) as error:
         refused.check({"words": "a b c"})
-    with pytest.raises(DataError, match=r"1 of 2 rows have more than 2 tokens .* rows 1 "):
+    remedy = "Give a longer text in parts: the trained model's limit stays."
+    assert str(error.value) == (
+        f"The row has more tokens than the model takes: 2 tokens of 'words'. {remedy}"
+    )
+    with pytest.raises(DataError) as error:
         refused.predict([{"words": "a"}, {"words": "a b c"}])
+    assert str(error.value) == (
+        f"1 of 2 rows have more than 2 tokens of 'words': rows 1 (from 0). {remedy}"
+    )
     cut = make(max_length=2, over_length="truncate", characters=True)
     batches = cut.batches(Data(batch_size=9), train=False, seed=1)
     assert evaluate(cut, batches).details["over_length"].startswith("2 of 5 rows cut")
@@ -344,3 +351,23 @@ def test_the_tiny_slots_are_learned_to_the_last_word(shared_data, model, paramet
     found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
     assert found.values["token_accuracy"] == found.values["whole_sentence"] == 1
     assert [row["prediction"] for row in found.rows] == [row["tags"] for row in rows]
+
+
+def test_a_list_is_several_texts_and_a_list_in_it_the_words_of_one():
+    tagger = Predictor(make(characters=True))
+    several = tagger(["Ann", "met Bob"])
+    assert [answer.words for answer in several] == [("Ann",), ("met", "Bob")]
+    given = tagger([["Ann"], ("met", "Bob"), "Ray", {"words": ["Ann", "met"]}])
+    assert [answer.words for answer in given] == [
+        ("Ann",),
+        ("met", "Bob"),
+        ("Ray",),
+        ("Ann", "met"),
+    ]
+    assert given[:2] == several
+    assert tagger({"words": ["met", "Bob"]}) == several[1] == tagger([["met", "Bob"]])[0]
+    found = list(tagger.stream([["met", "Bob"], ["a b"]]))
+    assert (found[0]["words"], found[0]["prediction"]) == (["met", "Bob"], str(several[1]))
+    assert found[1]["error"] == (
+        "column 'words': wanted a list of words without white space, found 'a b' at 0."
+    )

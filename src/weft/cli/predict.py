@@ -5,9 +5,11 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import IO, Any
 
 from weft.cli.arguments import add_run
+from weft.cli.asked import Asked, answers, column_rows, line_rows
 from weft.errors import UserError
 
 __all__ = ["add", "run"]
@@ -18,45 +20,92 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "predict",
         help="answer rows with a trained run (also: inference)",
-        description="Answers the rows of a file or of stdin, one a line, in their order; on a "
-        "terminal it answers each line as it is typed. A row that cannot be answered gives an "
-        "error row.",
+        description="Answers rows in their order: those of a file of columns (.tsv, .csv, .jsonl, "
+        ".conll, .parquet, .arrow, .json of SQuAD), read as the run's data is, with its targets or "
+        "without; else the lines of a text file or of stdin; on a terminal each line as it is "
+        "typed. A row that cannot be read or answered leaves an empty line in its place and a "
+        "message that names its line; the exit code is then 1.",
     )
     add_run(parser)
-    parser.add_argument("file", nargs="?", default="-", help="a text file of rows; - is stdin")
+    parser.add_argument("file", nargs="?", default="-", help="a file of rows; - is stdin")
     parser.add_argument(
-        "--json", action="store_true", help="read and write JSON lines, with scores and all columns"
+        "words",
+        nargs="*",
+        default=[],  # with it argparse does not ask for the list
+        type=_setting,
+        metavar="setting=value",
+        help="how a file of columns is read, as header=true or columns={text: 2}",
     )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="write JSON lines, with scores and the columns read; .jsonl, text files and stdin are "
+        "then read as JSON lines, too, with all their columns",
+    )
+
+
+def _setting(word: str) -> str:
+    if "=" not in word:
+        raise argparse.ArgumentTypeError(f"found '{word}'")
+    return word
 
 
 def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
+    if "=" in args.file and not Path(args.file).exists():
+        args.file, args.words = "-", [args.file, *args.words]
+    in_columns = _in_columns(args.file, args.words, json_lines=args.json)
     typed = args.file == "-" and sys.stdin.isatty()
-    source = (
-        None if typed else _opened(args.file)
-    )  # a wrong name is said before the model is loaded
+    source = None if typed else _opened(args.file)  # a wrong name is said before a model is loaded
     with source or contextlib.nullcontext():
+        if in_columns:
+            predictor, rows = _columns_of(args)
+            return _write_all(predictor, rows, json_lines=args.json)
         predictor = _loaded(args)
         if not args.json and len(predictor.columns) > 1:
-            names = ", ".join(predictor.columns)
-            row = json.dumps(dict.fromkeys(predictor.columns, "..."), ensure_ascii=False)
-            raise UserError(
-                f"This model reads the columns {names}; a line of text fills only one. Give JSON "
-                f"lines with --json, each such as {row}."
-            )
+            raise UserError(_one_column(predictor.columns))
         if source is None:
             return _interactive(predictor, json_lines=args.json)
-        reader = _Reader(source, json_lines=args.json)
-        failed = sum(_write(result, json_lines=args.json) for result in reader.answers(predictor))
-    if failed:
-        print(f"{failed:,} of {reader.count:,} rows could not be answered.", file=sys.stderr)
-    return 1 if failed else 0
+        rows = line_rows(source, json_lines=args.json)
+        return _write_all(predictor, rows, json_lines=args.json)
+
+
+def _in_columns(file: str, words: list[str], *, json_lines: bool) -> bool:
+    """Whether a file is read by its columns: its suffix says so, or settings do."""
+    from weft.data.formats.by_suffix import SUFFIXES
+
+    if words and file == "-":
+        raise UserError(f"{words[0]}: says how a file of columns is read; name the file before it.")
+    known = SUFFIXES.get(Path(file).suffix.lower())
+    return bool(words) or (known is not None and not (json_lines and known == "jsonl"))
+
+
+def _columns_of(args: argparse.Namespace) -> tuple[Any, Iterator[Asked]]:
+    """The predictor of a run, and the rows of a file by the run's settings of its data."""
+    from weft.exported.manifest import is_export
+
+    if is_export(Path(args.run)):
+        raise UserError(
+            f"{args.file} is read by the columns of a run's data, but {args.run} is an export, "
+            "which has none. Name the run; or give lines of text, or JSON lines with --json."
+        )
+    from weft.recipes.asked_rows import asked_layout
+
+    predictor = _loaded(args)
+    layout = asked_layout(predictor, args.run, args.file, args.words)
+    return predictor, column_rows(Path(args.file), layout)
+
+
+def _one_column(columns: tuple[str, ...]) -> str:
+    row = json.dumps(dict.fromkeys(columns, "..."), ensure_ascii=False)
+    return (
+        f"This model reads the columns {', '.join(columns)}; a line of text fills only one. Give "
+        f"JSON lines with --json, each such as {row}; or a file of columns, as rows.tsv."
+    )
 
 
 def _loaded(args: argparse.Namespace) -> Any:
     """The predictor of a run, or of an export, for which torch is not needed."""
-    from pathlib import Path
-
     from weft.exported.manifest import is_export
 
     if not is_export(Path(args.run)):
@@ -84,60 +133,25 @@ def _opened(file: str) -> IO[bytes]:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from None
 
 
-class _Reader:
-    """Lines as rows; one that cannot be read is an error row, in its place, and not the end."""
-
-    def __init__(self, lines: Iterable[bytes], *, json_lines: bool) -> None:
-        self.lines, self.json_lines = lines, json_lines
-        self.count = 0
-        self.wrong: dict[int, dict[str, Any]] = {}
-
-    def answers(self, predictor: Any) -> Iterator[dict[str, Any]]:
-        """The predictor's answers with the number of their line, from 1."""
-        for number, result in enumerate(predictor.stream(self.rows()), start=1):
-            yield {"line": number, **self.wrong.pop(number, result)}
-
-    def rows(self) -> Iterator[Any]:
-        """Rows for the predictor; it refuses the empty ones that stand for unreadable lines."""
-        for number, raw in enumerate(self.lines, start=1):
-            self.count = number
-            try:
-                yield _parsed(raw.decode("utf-8"), json_lines=self.json_lines)
-            except ValueError as error:
-                what = (
-                    f"not UTF-8 (byte {error.start} of the line)"
-                    if isinstance(error, UnicodeDecodeError)
-                    else str(error)
-                )
-                text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
-                self.wrong[number] = {"text": text, "error": what}
-                yield {}
-
-
-def _parsed(line: str, *, json_lines: bool) -> Any:
-    line = line.rstrip("\r\n")
-    if not json_lines:
-        return line
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} (column {error.colno})") from None
-    except RecursionError:
-        raise ValueError("not JSON that can be read: nested too deep") from None
-    if not isinstance(row, str | dict):
-        raise ValueError(f"wanted a JSON object or a JSON string, found {type(row).__name__}")
-    return row
+def _write_all(predictor: Any, rows: Iterable[Asked], *, json_lines: bool) -> int:
+    """Prints all answers, and how many there are not; the exit code."""
+    count = failed = 0
+    for result in answers(predictor, rows):
+        count += 1
+        failed += _write(result, json_lines=json_lines)
+    if failed:
+        print(f"{failed:,} of {count:,} rows could not be answered.", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _write(result: dict[str, Any], *, json_lines: bool) -> bool:
     """Prints an answer; True if it is an error."""
-    number = result.pop("line")
     wrong = "error" in result
     if json_lines:
         print(json.dumps(result, ensure_ascii=False))
     elif wrong:
-        print()  # the row keeps its line: output line n answers input line n
-        print(f"line {number}: {result['error']}", file=sys.stderr)
+        print()  # the row keeps its place: the n-th line answers the n-th row
+        print(result["error"], file=sys.stderr)
     else:
         print(_one_line(result["prediction"]))
     return wrong
@@ -158,6 +172,6 @@ def _interactive(predictor: Any, *, json_lines: bool) -> int:
             return 0
         if not line.strip():
             return 0
-        reader = _Reader([line.encode("utf-8", errors="surrogateescape")], json_lines=json_lines)
-        for result in reader.answers(predictor):
+        rows = line_rows([line.encode("utf-8", errors="surrogateescape")], json_lines=json_lines)
+        for result in answers(predictor, rows):
             _write(result, json_lines=json_lines)

@@ -1,5 +1,6 @@
 """Rows in, answers out: what every predictor does, whatever computes the answers."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
@@ -8,17 +9,20 @@ from weft.errors import DataError
 
 __all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor"]
 
-Row = Mapping[str, str]
+Row = Mapping[str, Any]
 
 CHUNK_CHARACTERS = 1_000_000
 """A stream answers fewer rows together where they are this long: memory stays bounded."""
 
+ITSELF = re.compile(r"Row 0(?:, | )")
+"""How the error of a row begins that was looked at by itself: it is no row 0 of the stream."""
+
 
 class RowPredictor(ABC):
-    """Answers strings or rows of columns.
+    """Answers strings, lists of words, or rows of columns.
 
     Args:
-        columns: What each row must have; a string fills the only one.
+        columns: What each row must have; a string fills the only one, and so does a list.
     """
 
     def __init__(self, columns: Sequence[str]) -> None:
@@ -40,10 +44,13 @@ class RowPredictor(ABC):
     def __call__(self, row: str | Row) -> Any: ...
 
     @overload
-    def __call__(self, row: Sequence[str | Row]) -> list[Any]: ...
+    def __call__(self, row: Sequence[str | Row | Sequence[str]]) -> list[Any]: ...
 
-    def __call__(self, row: str | Row | Sequence[str | Row]) -> Any:
+    def __call__(self, row: str | Row | Sequence[str | Row | Sequence[str]]) -> Any:
         """Answers one row (a string, or a mapping of columns), or a list of rows in order.
+
+        A list of strings is as many texts. In a list a row may be a list, too: a text that is
+        given as its words, or as its sentences. One such text is ``[["How", "are", "you"]]``.
 
         Raises:
             DataError: A row cannot be answered; says which, and why.
@@ -58,12 +65,13 @@ class RowPredictor(ABC):
             )
         return self.answers([self.row(one) for one in row])
 
-    def row(self, given: str | Row) -> Row:
-        """A row of the columns the model reads: a string fills the only one."""
+    def row(self, given: str | Row | Sequence[str]) -> Row:
+        """A row of the columns the model reads: a string or a list fills the only one."""
         wanted = ", ".join(self.columns)
-        if isinstance(given, str):
+        if isinstance(given, str | list | tuple):
             if len(self.columns) != 1:
-                raise DataError(f"This model reads the columns {wanted}; a string fills only one.")
+                what = "string" if isinstance(given, str) else "list"
+                raise DataError(f"This model reads the columns {wanted}; a {what} fills only one.")
             return {self.columns[0]: given}
         if not isinstance(given, Mapping):
             raise DataError(
@@ -78,17 +86,19 @@ class RowPredictor(ABC):
             )
         return given
 
-    def stream(self, rows: Iterable[str | Row], *, size: int = 256) -> Iterator[dict[str, Any]]:
+    def stream(
+        self, rows: Iterable[str | Row | Sequence[str]], *, size: int = 256
+    ) -> Iterator[dict[str, Any]]:
         """Answers any number of rows in bounded memory, in order; a bad row becomes an error row.
 
         Args:
-            rows: Strings or mappings, as they come.
+            rows: Strings, mappings or lists of words, as they come.
             size: Rows answered together, at most; they are sorted by length inside.
 
         Yields:
             Per row its inputs with ``prediction`` and ``score``, or with ``error``.
         """
-        chunk: list[str | Row] = []
+        chunk: list[str | Row | Sequence[str]] = []
         characters = 0
         for row in rows:
             chunk.append(row)
@@ -99,7 +109,7 @@ class RowPredictor(ABC):
         if chunk:
             yield from self._answered(chunk)
 
-    def _answered(self, chunk: Sequence[str | Row]) -> Iterator[dict[str, Any]]:
+    def _answered(self, chunk: Sequence[str | Row | Sequence[str]]) -> Iterator[dict[str, Any]]:
         good: list[Row] = []
         results: list[tuple[dict[str, Any], str | None]] = []
         for given in chunk:
@@ -108,7 +118,7 @@ class RowPredictor(ABC):
                 self.check(row)
             except DataError as error:
                 shown = dict(given) if isinstance(given, Mapping) else {self.columns[0]: given}
-                results.append((shown, str(error)))
+                results.append((shown, ITSELF.sub("", str(error), count=1)))
             else:
                 results.append((dict(row), None))
                 good.append(row)
@@ -120,7 +130,12 @@ class RowPredictor(ABC):
                 yield {**shown, "error": problem}
 
 
-def _characters(row: object) -> int:
-    if isinstance(row, Mapping):
-        return sum(len(value) for value in row.values() if isinstance(value, str))
-    return len(row) if isinstance(row, str | bytes) else 0
+def _characters(value: object) -> int:
+    """How long the text of a row is, in lists and columns, too.
+
+    >>> _characters({"words": ["Ann", "fell"], "text": "Rome"})
+    11
+    """
+    if isinstance(value, Mapping | list | tuple):
+        return sum(map(_characters, value.values() if isinstance(value, Mapping) else value))
+    return len(value) if isinstance(value, str | bytes) else 0

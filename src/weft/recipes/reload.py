@@ -30,7 +30,7 @@ from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
 
-__all__ = ["EVALUATED", "evaluate", "load", "read_settled"]
+__all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
 
 EVALUATED = ("valid_data", "test_data")
 EVALUATED_CELLS = 2048
@@ -123,7 +123,8 @@ def evaluate(
             session = plan.start(provided)
         except NeedsCodeError:
             if name != model:  # the run has no such data to follow: the words name a file of pairs
-                session = _pairs_plan(name, mine, tuple(provided)).start(provided)
+                pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
+                session = file_plan(name, pairs, mine, tuple(provided)).start(provided)
             elif allow_code:
                 info = RunFolder(folder).info
                 session = _session(
@@ -144,9 +145,10 @@ def read_settled(name: str, data: Any, folder: Path) -> Any:
     return data
 
 
-def _pairs_plan(name: str, words: Sequence[str], provided: Sequence[str]) -> Plan:
-    """A tab-separated file of pairs, as the words say."""
-    config = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
+def file_plan(
+    name: str, config: TextPairs.Config, words: Sequence[str], provided: Sequence[str]
+) -> Plan:
+    """A file where the run has no such data to follow: as the words say."""
     return make_plan(
         table_of_recipe(Recipe(**{name: config}), name="evaluation"),
         defaults=table_of_recipe(Recipe(), name="nothing"),

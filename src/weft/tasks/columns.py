@@ -36,6 +36,8 @@ LOG = logging.getLogger("weft")
 
 PREDICTION_TOKENS = 4096
 """Padded tokens answered together."""
+IN_PARTS = "Give a longer text in parts: the trained model's limit stays."
+"""What to do about a row to predict, when settings can no longer be changed."""
 
 
 class ColumnsTask(Task):
@@ -166,13 +168,16 @@ class ColumnsTask(Task):
         )
 
     def _too_long(self, over: NDArray[np.int64], count: int) -> str:
-        """Names the rows that are too long, and what to do."""
-        listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+        """Names the rows that are too long, and what to do before a model is trained."""
         return (
-            f"{len(over)} of {count} rows have more than {self._limits}: rows {listed} (from 0). "
-            "Raise task.max_length (and the model's), or let them be cut or left out: "
-            "task.over_length=truncate, task.over_length=skip."
+            f"{self._rows_over(over, count)} Raise task.max_length (and the model's), or let them "
+            "be cut or left out: task.over_length=truncate, task.over_length=skip."
         )
+
+    def _rows_over(self, over: NDArray[np.int64], count: int) -> str:
+        """Names the rows that are too long."""
+        listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+        return f"{len(over)} of {count} rows have more than {self._limits}: rows {listed} (from 0)."
 
     def _epochs(
         self,
@@ -225,7 +230,8 @@ class ColumnsTask(Task):
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             if self.config.over_length == "error":
-                raise DataError(self._too_long(encoded.over_length, len(rows)))
+                too_long = self._rows_over(encoded.over_length, len(rows))
+                raise DataError(f"{too_long} {IN_PARTS}")
             encoded = self.text.cut(encoded)
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
         answers: dict[int, Any] = {}
@@ -247,8 +253,9 @@ class ColumnsTask(Task):
         """Refuses a row that lacks an input column or has a value that cannot be used."""
         over = self.text.encode([row], with_targets=False).over_length
         if len(over) and self.config.over_length == "error":
-            limits = ", ".join(f"{limit} of the {role}" for role, limit in self.text.limits.items())
-            raise DataError(f"The row has more tokens than the model takes: {limits}.")
+            raise DataError(
+                f"The row has more tokens than the model takes: {self._limits}. {IN_PARTS}"
+            )
 
 
 def _varies(kind: Column) -> bool:

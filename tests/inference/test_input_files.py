@@ -1,0 +1,190 @@
+"""Files to predict: as the training data is read, without targets, whatever else is there."""
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from weft.data.bad_rows import BadRow
+from weft.data.text_pairs import TextPairs
+from weft.data.text_rows import TextRows
+from weft.errors import DataError, UserError
+from weft.inference.input_files import input_layout
+
+SMS = TextRows.Config(path="sms.tsv")  # label, text
+WITH_HEADER = TextRows.Config(path="sms.tsv", header=True)
+NAMED = TextRows.Config(path="sms.csv", columns={"label": "v1", "text": "v2"}, header=True)
+PAIRED = TextRows.Config(path="nli.tsv", columns=("label", "text1", "text2"))
+WORDS = TextRows.Config(path="names.conll", columns={"words": 0, "tags": -1})
+TREEBANK = TextRows.Config(path="ewt.conll", columns={"words": 1, "tags": 3})
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The rows of a file of that name and content; a bad one is its reason."""
+
+    def rows(name, content, config, inputs=("text",), said=()):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        layout = input_layout(path, config, list(inputs), said=said)
+        with path.open("rb") as stream:
+            found = [row for _, row in layout.scan(stream, name)]
+        return [
+            row.reason if isinstance(row, BadRow) else dict(zip(layout.columns, row, strict=True))
+            for row in found
+        ]
+
+    return rows
+
+
+def parquet(**columns):
+    stream = io.BytesIO()
+    pa.parquet.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+JSON = json.dumps({"text": "hi you", "more": 1}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "config"),
+    [
+        ("a.tsv", "ham\thi you\n", SMS),
+        ("a.tsv", "hi you\n", SMS),
+        ("a.tsv", "?\thi you\tmore\n", SMS),
+        ("a.csv", 'ham,"hi you"\n', SMS),
+        ("a.csv", "hi you\n", SMS),
+        ("a.tsv", "label\ttext\nham\thi you\n", WITH_HEADER),
+        ("a.tsv", "Text \nhi you\n", WITH_HEADER),
+        ("a.tsv", "id\ttext\tlabel\n7\thi you\tham\n", WITH_HEADER),
+        ("a.csv", "v2\nhi you\n", NAMED),
+        ("a.csv", "v2,v1\nhi you,ham\n", NAMED),
+        ("a.jsonl", JSON, SMS),
+        ("a.jsonl", JSON, WITH_HEADER),
+        ("a.jsonl", '{"v2": "hi you"}\n', NAMED),
+        ("a.jsonl", JSON, TextRows.Config(path="sms.tsv", columns={"label": 4, "text": 2})),
+        ("a.ndjson", JSON, SMS),
+        ("a.parquet", parquet(text=["hi you"]), SMS),
+        ("a.parquet", parquet(v1=[1], v2=["hi you"]), NAMED),
+        ("a.data", '{"text": "hi you"}\n', TextRows.Config(path="b.data", format="jsonl")),
+    ],
+)
+def test_targets_may_be_there_or_not(read, name, content, config):
+    assert read(name, content, config) == [{"text": "hi you"}]
+
+
+@pytest.mark.parametrize("content", ["Ann B\nran O\n\nBob B\n", "Ann\nran\n\nBob\n"])
+def test_tokens_with_and_without_tags(read, content):
+    assert read("a.conll", content, WORDS, ["words"]) == [{"words": "Ann ran"}, {"words": "Bob"}]
+
+
+@pytest.mark.parametrize("content", ["1 Ann _ B\n2 ran _ O\n", "Ann\nran\n", "1 Ann\n2 ran\n"])
+def test_tokens_of_a_treebank(read, content):
+    assert read("a.conll", content, TREEBANK, ["words"]) == [{"words": "Ann ran"}]
+
+
+@pytest.mark.parametrize("content", ["yes\ta man\ta person\n", "a man\ta person\n"])
+def test_two_texts(read, content):
+    found = read("a.tsv", content, PAIRED, ["text1", "text2"])
+    assert found == [{"text1": "a man", "text2": "a person"}]
+
+
+def test_a_row_that_is_bad_is_no_other_kind_of_file(read):
+    """The places are those of most rows' kind: the first row alone does not decide."""
+    found = read("a.tsv", "hi\nham\tyou\n\n\xff", SMS)
+    assert found[0] == "wanted 2 columns, found 1"
+    assert found[1] == {"text": "you"}
+    assert found[2] == "wanted 2 columns, found 1"
+    alone = read("a.tsv", "hi\n" + "yes\n" * 200 + "ham\tyou\n", SMS)
+    assert alone[:2] == [{"text": "hi"}, {"text": "yes"}]
+    assert alone[-1] == "wanted 1 column, found 2"
+
+
+def test_a_treebank_with_a_bad_first_sentence_does_not_give_its_numbers(read):
+    found = read("a.conll", "1\n\n1 Ann _ B\n", TREEBANK, ["words"])
+    assert found == ["wanted 2 columns, found 1", {"words": "Ann"}]
+
+
+def test_an_input_that_may_be_empty_may_be(read):
+    config = TextRows.Config(
+        path="a.tsv", columns=("label", "text", "dictionary"), optional=("dictionary",)
+    )
+    inputs = ["text", "dictionary"]
+    assert read("a.tsv", "ham\thi\n", config, inputs) == [{"text": "hi", "dictionary": ""}]
+    assert read("b.tsv", "ham\thi\t\n", config, inputs) == [{"text": "hi", "dictionary": ""}]
+
+
+def test_what_is_said_of_the_file_holds(read):
+    said = TextRows.Config(path="sms.tsv", columns={"text": 0, "prefix": 2})
+    found = read("a.tsv", "hi\tham\toh\nyou\n", said, said=["columns"])
+    assert found == [{"text": "hi", "prefix": "oh"}, {"text": "you", "prefix": ""}]
+    placed = TextRows.Config(path="sms.tsv", columns={"text": 1}, header=True)
+    found = read("a.tsv", "text\twanted\nhi\tyou\n", placed, said=["columns"])
+    assert found == [{"text": "you"}]
+    as_json = TextRows.Config(path="sms.tsv", format="jsonl")
+    assert read("a.txt", JSON, as_json, said=["format"]) == [{"text": "hi you"}]
+    other_names = read("a.tsv", "v1\tv2\nham\thi\n", WITH_HEADER, said=["header"])
+    assert other_names == [{"text": "hi"}]
+    without = TextRows.Config(path="sms.tsv", header=False)
+    assert read("a.tsv", "text\nhi\n", without, said=["header"]) == [
+        {"text": "text"},
+        {"text": "hi"},
+    ]
+
+
+def test_settings_of_another_format_are_left_out_unless_they_are_said(read):
+    config = TextRows.Config(
+        path="a.jsonl", columns=("text", "references"), lists=("references",), separator="any"
+    )
+    assert read("a.tsv", "hi\n", config) == [{"text": "hi"}]
+    with pytest.raises(UserError, match="lists: only "):
+        read("a.tsv", "hi\n", config, said=["lists"])
+
+
+def test_more_columns_than_asked_for_are_bad_where_that_is_set(read):
+    config = TextRows.Config(path="a.tsv", columns=("text",), extra_columns="error")
+    assert read("a.tsv", "hi\nham\thi\n", config) == [{"text": "hi"}, "wanted 1 column, found 2"]
+    wide = TextPairs.Config(path="a.tsv", extra_columns="error")
+    assert read("a.tsv", "Go.\tVa !\n", wide, ["source"]) == [{"source": "Go."}]
+
+
+def test_an_empty_file_has_no_rows(read):
+    for config in (SMS, WITH_HEADER):
+        assert read("a.tsv", "", config) == []
+
+
+ERRORS = [
+    (
+        "hi\nyou\n",
+        WITH_HEADER,
+        ":1: wanted a header with 'text', as the run's data has a header; found 'hi'. If that is a "
+        "row: header=false. If it is a header of other names: header=true, if the columns are in "
+        "the same places",
+    ),
+    (
+        "text\tlabel\nhi\tham\n",
+        SMS,
+        ":1: wanted a row, found names of columns, 'text', 'label'. If that is a header: "
+        "header=true. If it is a row: header=false",
+    ),
+    ("v1\nham\n", NAMED, ":1: wanted the column 'v2', found the header 'v1'."),
+]
+
+
+@pytest.mark.parametrize(("content", "config", "error"), ERRORS)
+def test_a_first_line_that_contradicts_is_refused(read, tmp_path, content, config, error):
+    name = "a.csv" if config is NAMED else "a.tsv"
+    with pytest.raises(DataError) as caught:
+        read(name, content, config)
+    assert str(caught.value).removeprefix(str(tmp_path / name)).removeprefix(name) == error
+
+
+def test_columns_that_lack_an_input_are_refused(read):
+    with pytest.raises(UserError) as caught:
+        read("a.tsv", "hi\n", PAIRED, ["text1", "dense"])
+    assert str(caught.value) == (
+        "columns: wanted all that the model reads (text1, dense), found label, text1, text2; "
+        "'dense' is missing."
+    )

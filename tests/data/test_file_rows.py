@@ -110,7 +110,7 @@ def test_a_later_run_reads_nothing(both, monkeypatch, caplog):
     first = config.build().read()
     (said,) = caplog.messages
     assert said.startswith(f"Reading {config.path}, once (")
-    monkeypatch.setattr(text_pairs, "first_row", lambda path, layout: None)
+    monkeypatch.setattr(text_pairs, "first_cells", lambda path, layout: None)
     monkeypatch.setattr(type(first._layout), "scan", None)
     again = config.build()
     assert (again.count, again.fingerprint()) == (first.count, first.fingerprint())
@@ -155,7 +155,7 @@ def test_a_file_that_is_changed_while_it_is_indexed_is_refused(both, cache, monk
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(text_pairs, "first_row", lambda path, layout: None)
+        patch.setattr(text_pairs, "first_cells", lambda path, layout: None)
         patch.setattr(type(config.build()._layout), "scan", growing)
         with pytest.raises(DataError) as error:
             config.build().read()

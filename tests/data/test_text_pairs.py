@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from weft.config import registries
-from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, write_bad_rows
+from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, text_pairs, write_bad_rows
 from weft.data.bad_rows import RowCount
 from weft.errors import DataError, UserError
 
@@ -259,11 +259,73 @@ def test_a_header_that_nobody_spoke_of_is_no_row(tmp_path, name, between):
     told = TextPairs.Config(path=path, header=True).build()
     assert list(told) == [{"source": "Hi.", "target": "Salut."}]
     assert told.header == ("Source", " target")
-    placed = TextPairs.Config(path=path, columns={"source": 1, "target": 0}).build()
-    assert len(placed.rows()) == 2  # other columns than the names say
-    assert placed.header is None
     by_name = {"source": "Source", "target": " target"}
     assert TextPairs.Config(path=path, columns=by_name, header=True).build().header is None
+
+
+@pytest.mark.parametrize(("name", "between"), [("a.tsv", "\t"), ("a.csv", ",")])
+@pytest.mark.parametrize("held", [True, False])
+def test_a_header_in_another_order_is_used_by_its_names(tmp_path, monkeypatch, name, between, held):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    if not held:
+        monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
+    path = tmp_path / name
+    path.write_text("id|Target| source\n1|Salut.|Hi.\n2|Cours !|Run!\n".replace("|", between))
+    data = TextPairs.Config(path=path, header=True).build()
+    assert list(data) == [
+        {"source": "Hi.", "target": "Salut."},
+        {"source": "Run!", "target": "Cours !"},
+    ]
+    assert data.rows()[1]["target"] == "Cours !"
+    assert data.header == (" source", "Target")
+    with pytest.raises(
+        DataError, match="found the names of the columns, 'id', 'Target', ' source'"
+    ):
+        TextPairs.Config(path=path).build().read()
+
+
+@pytest.mark.parametrize(("name", "between"), [("a.tsv", "\t"), ("a.csv", ",")])
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        (
+            {"source": 1, "target": 0},
+            "wanted 'source' at position 1 (from 0), found 'target' there, and 'source' at 0. Say "
+            "where each column is by its name in the header, as columns={source: source, target: "
+            "target}",
+        ),
+        (
+            {"source": 0, "target": 9},
+            "wanted 'target' at position 9 (from 0), found nothing there, and 'target' at 1. Say "
+            "where each column is by its name in the header, as columns={source: source, target: "
+            "target}",
+        ),
+        (
+            ("fr", "source"),
+            "wanted 'source' at position 1 (from 0), found 'target' there, and 'source' at 0. Say "
+            "where each column is by its name in the header, as columns={fr: ..., source: source}",
+        ),
+    ],
+)
+def test_a_header_that_says_otherwise_than_the_columns_is_an_error(
+    tmp_path, name, between, columns, problem
+):
+    path = tmp_path / name
+    path.write_text(f"source{between}target\nHi.{between}Salut.\n")
+    data = TextPairs.Config(path=path, columns=columns, header=True).build()
+    for ask in (data.read, lambda: data.header):
+        with pytest.raises(DataError) as caught:
+            ask()
+        assert str(caught.value) == f"{path}:1: {problem}"
+
+
+def test_a_header_of_other_names_is_that_of_the_first_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("en,fr\nHi.,Salut.\n")
+    data = TextPairs.Config(path=path, header=True).build()
+    assert data.rows()[0] == {"source": "Hi.", "target": "Salut."}
+    swapped = TextPairs.Config(path=path, header=True, columns={"source": 1, "target": 0}).build()
+    assert swapped.rows()[0] == {"source": "Salut.", "target": "Hi."}
 
 
 def test_bad_rows_of_another_format_than_the_files_name_say_so(tmp_path):

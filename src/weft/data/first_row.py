@@ -5,10 +5,14 @@ from pathlib import Path
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.comma_separated import CsvFormat
+from weft.data.formats.header import plain_name
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 
-__all__ = ["first_row", "is_header"]
+__all__ = ["first_cells", "first_row", "has_names", "is_header"]
+
+WIDEST = 1000
+"""Columns of a first line that are looked at."""
 
 
 def first_row(path: Path, layout: RowFormat) -> Row | None:
@@ -22,12 +26,41 @@ def first_row(path: Path, layout: RowFormat) -> Row | None:
         The columns in their order; None of a format that names its columns itself, of columns that
         are found by their names in a header, and of a line that is no row.
     """
-    positions = all(isinstance(at, int) for at in layout.columns.values())
-    if not isinstance(layout, LineFormat | CsvFormat) or not positions:
+    if not isinstance(layout, LineFormat | CsvFormat) or not _has_positions(layout):
         return None
     with path.open("rb") as stream:
         _, row = next(iter(replace(layout, header=False).scan(stream, str(path))), (0, None))
     return None if isinstance(row, BadRow) else row
+
+
+def _has_positions(layout: RowFormat) -> bool:
+    return all(isinstance(at, int) for at in layout.columns.values())
+
+
+def first_cells(path: Path, layout: RowFormat) -> Row | None:
+    """All cells of the first line, without empty ones at its end; None where `first_row` is."""
+    if not isinstance(layout, LineFormat | CsvFormat) or not _has_positions(layout):
+        return None
+    every = {str(at): at for at in range(WIDEST)}
+    row = first_row(path, replace(layout, columns=every, required=(), extra_columns="ignore"))
+    width = max((at + 1 for at, cell in enumerate(row or ()) if cell), default=0)
+    return None if row is None else row[:width]
+
+
+def has_names(cells: Row, layout: RowFormat) -> bool:
+    """Whether a first line has the names of the columns: at their places, or of several anywhere.
+
+    Example:
+        >>> from weft.data.formats.lines import tsv_format
+        >>> layout = tsv_format(("label", "text"))
+        >>> has_names(("text", "Label", "id"), layout), has_names(("spam", "text"), layout)
+        (True, False)
+    """
+    names = [plain_name(cell) for cell in cells]
+    places = [at for at in layout.columns.values() if isinstance(at, int)]
+    if is_header(tuple(cells[at] if at < len(cells) else "" for at in places), (*layout.columns,)):
+        return True
+    return len(layout.required) > 1 and {*map(plain_name, layout.required)} <= {*names}
 
 
 def is_header(row: Row, columns: Row) -> bool:
@@ -39,8 +72,4 @@ def is_header(row: Row, columns: Row) -> bool:
         >>> is_header(("spam", "text"), ("label", "text"))
         False
     """
-    return _plain(row) == _plain(columns)
-
-
-def _plain(row: Row) -> list[str]:
-    return [cell.strip().casefold() for cell in row]
+    return [*map(plain_name, row)] == [*map(plain_name, columns)]

@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
 from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
-from weft.data.first_row import first_row, is_header
+from weft.data.first_row import first_cells, has_names
 from weft.data.formats.by_suffix import (
     SUFFIXES,
     FileFormat,
@@ -24,6 +24,7 @@ from weft.data.formats.by_suffix import (
     column_format,
     format_name,
 )
+from weft.data.formats.header import header_places, misplaced
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
@@ -37,6 +38,7 @@ LOG = logging.getLogger("weft")
 
 HELD_BYTES = 64 << 20
 """A larger file is not held in memory, where its rows would take three times as much."""
+SHOWN_HEADER = 300  # characters of a first line
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
 
 
@@ -65,11 +67,11 @@ class TextPairs(Component, Batched, AccountedRows):
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather; .json is SQuAD's), else TSV."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
-        """TSV and CSV: names of the first columns in their order; or each name with its position
-        (from 0) or its name in the header. CoNLL: likewise, without a header; a position below 0
-        is from the end. Other formats: names of keys or columns; or each name
-        with the file's name for it, where a.b is the field b of a, and in JSON a.0 the first of
-        the list a."""
+        """TSV and CSV: names of the first columns in their order, or in that of a header with these
+        names; or each name with its position (from 0) or its name in the header. CoNLL: likewise,
+        without a header; a position below 0 is from the end. Other formats: names of keys or
+        columns; or each name with the file's name for it, where a.b is the field b of a, and in
+        JSON a.0 the first of the list a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""
         extra_columns: Literal["ignore", "error"] = "ignore"
@@ -131,7 +133,7 @@ class TextPairs(Component, Batched, AccountedRows):
             DataError: There is no good row at all.
         """
         path = Path(self.config.path)
-        self._refuse_unsaid_header(path, ingredient)
+        self._check_header(path, ingredient)
         table = self._table or self._found(path)
         check_bad_rows(
             table.bad_rows,
@@ -201,17 +203,30 @@ class TextPairs(Component, Batched, AccountedRows):
     @property
     def header(self) -> tuple[str, ...] | None:
         """The names over the columns; None where there is none, or columns are found by names."""
-        said = self.config.header
-        return first_row(Path(self.config.path), self._layout) if said else None
+        path = Path(self.config.path)
+        cells = first_cells(path, self._layout) if self.config.header else None
+        if cells is None:
+            return None
+        places = header_places(self._layout, cells, str(path))
+        return tuple(cells[at] if at < len(cells) else "" for at in places)
 
-    def _refuse_unsaid_header(self, path: Path, ingredient: str) -> None:
-        """A header that nobody spoke of would be one more row, and its label one more label."""
-        first = None if self.config.header else first_row(path, self._layout)
-        if first is not None and is_header(first, tuple(self._layout.columns)):
+    def _check_header(self, path: Path, ingredient: str) -> None:
+        """A header that nobody spoke of would be one more row, and its label one more label.
+
+        One that says otherwise than positions that are given makes one column another.
+        """
+        cells = first_cells(path, self._layout)
+        if cells is None:
+            return
+        if not self.config.header and has_names(cells, self._layout):
+            shown = ", ".join(map(repr, cells))[:SHOWN_HEADER]
             raise DataError(
-                f"{path}:1: wanted a row, found the names of the columns, "
-                f"{', '.join(map(repr, first))}. If that is a header: {ingredient}.header=true"
+                f"{path}:1: wanted a row, found the names of the columns, {shown}. If that is a "
+                f"header: {ingredient}.header=true"
             )
+        given = self.config.header and isinstance(self.config.columns, Mapping)
+        if given and (wrong := misplaced(self._layout.columns, cells)):
+            raise DataError(f"{path}:1: {wrong}")
 
     def _other_format(self, path: Path, ingredient: str) -> str:
         """What may be wrong with bad rows: a format that the file's name does not have."""

@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
+from weft.data.formats.header import header_places
 from weft.data.formats.row_format import LineScan, RawLine, Row, RowFormat, Scan, numbered, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import DataError, UserError
@@ -63,8 +64,8 @@ def csv_format(
     """CSV with quotes (RFC 4180); the arguments are those of `tsv_format`.
 
     Args:
-        columns: Names for the first columns in their order, or each name's position (from 0) or
-            its name in the header.
+        columns: Names for the first columns in their order, which a header that has these names
+            may have in another; or each name's position (from 0) or its name in the header.
         required: The columns that a row cannot be without; all by default.
         separator: Between fields; ``";"`` where the comma is the decimal point.
         header: The first record is a header.
@@ -206,20 +207,5 @@ class _CsvScan(LineScan):
     def _read_header(self, header: list[str] | str) -> None:
         if isinstance(header, str):
             raise DataError(f"{self.name}:1: the header cannot be read: {header}.")
-        places = self._layout.columns
-        missing = [
-            at
-            for name, at in places.items()
-            if isinstance(at, str) and at not in header and name in self._layout.required
-        ]
-        if missing:
-            raise DataError(
-                f"{self.name}:1: wanted the column{'s' if len(missing) > 1 else ''} "
-                f"{', '.join(map(repr, missing))}, found the header {', '.join(map(repr, header))}."
-            )
-        absent = 1 << 30  # an optional column that this file does not have
-        self._at = [
-            at if isinstance(at, int) else header.index(at) if at in header else absent
-            for at in places.values()
-        ]
+        self._at = header_places(self._layout, header, self.name)
         self._width, self._is_placed = len(header), True

@@ -6,7 +6,6 @@ is read line by line, and both ways give the same rows (a property test holds th
 ends a line: `weft.data.line_blocks`.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
+from weft.data.formats.header import header_places
 from weft.data.formats.row_format import Row, RowFormat, Scan, numbered, text_of, too_long
 from weft.data.line_blocks import MAX_LINE_BYTES, Block, LineBlocks, LongLine, excerpt
 from weft.errors import DataError
@@ -62,8 +62,8 @@ def tsv_format(
     """Tab-separated columns without quoting.
 
     Args:
-        columns: Names for the first columns in their order, or each name's position (from 0) or
-            its name in the header.
+        columns: Names for the first columns in their order, which a header that has these names
+            may have in another; or each name's position (from 0) or its name in the header.
         required: The columns that a row cannot be without; all by default. ``("source",)`` reads
             for prediction.
         header: The first line is a header.
@@ -155,7 +155,7 @@ class _Parser:
 
     def __post_init__(self) -> None:
         if not self.layout.header:
-            self._place(self.layout.columns)
+            self._at = [at for at in self.layout.columns.values() if isinstance(at, int)]
 
     def columns(self, block: Block | LongLine) -> tuple[int, list[list[str]]] | None:
         """First line number and columns of a block; None where it must be read line by line."""
@@ -224,9 +224,6 @@ class _Parser:
         """How many columns a line has, with the optional ones."""
         return self._found or max(self._at) + 1
 
-    def _place(self, columns: Mapping[str, int | str]) -> None:
-        self._at = [at for at in columns.values() if isinstance(at, int)]
-
     def _row(self, raw: bytes) -> Row | str:
         """The columns of one line (all of them for the header), or what is wrong with it."""
         layout = self.layout
@@ -257,24 +254,8 @@ class _Parser:
     def _read_header(self, header: Row | str) -> None:
         if isinstance(header, str):
             raise DataError(f"{self.file}:1: the header cannot be read: {header}.")
-        places: dict[str, int | str] = {}
-        missing = []
-        for name, at in self.layout.columns.items():
-            if isinstance(at, int):
-                places[name] = at
-            elif at in header:
-                places[name] = header.index(at)
-            elif name in self.layout.required:
-                missing.append(at)
-            else:
-                places[name] = sys.maxsize  # an optional column that this file does not have
-        if missing:
-            raise DataError(
-                f"{self.file}:1: wanted the column{'s' if len(missing) > 1 else ''} "
-                f"{', '.join(map(repr, missing))}, found the header {', '.join(map(repr, header))}."
-            )
         self._found = len(header)
-        self._place(places)
+        self._at = header_places(self.layout, header, self.file)
 
 
 def _columns(count: int) -> str:

@@ -83,5 +83,5 @@ def test_an_unknown_label_is_said_to_be_of_its_data(files):
         weft.train(LOCAL, words)
     assert caught.value.__notes__[0] == "in valid_data"
     (problem,) = check(LOCAL, words).problems
-    assert problem.startswith("encode: Row 0, column 'label': 'eggs' is no label.")
+    assert problem.startswith("encode: valid.tsv:1: column 'label': 'eggs' is no label.")
     assert "\nin valid_data" in problem

@@ -47,7 +47,7 @@ def test_an_empty_document_is_a_bad_row_of_a_file_and_is_answered_in_prediction(
 
 
 def test_an_unseen_label_is_an_error_of_its_row_at_evaluation(train, file):
-    error = r"Row 1, column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
+    error = r"\.tsv:2: column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
     with pytest.raises(DataError, match=error):
         train(valid="ham\ta\neggs\tb\n")
     folder = train().folder
@@ -66,7 +66,7 @@ def test_a_class_without_an_example_has_no_value_and_drags_no_mean(train):
 
 
 def test_the_labels_of_another_task_are_refused_at_the_first_row_that_has_none(train):
-    with pytest.raises(DataError, match=r"Row 0, column 'label': 'ham' is no label. The 2 labels"):
+    with pytest.raises(DataError, match=r"train.tsv:1: column 'label': 'ham' is no label. The 2 "):
         train("labels.names=[PlayMusic, BookRestaurant]")
 
 

@@ -103,6 +103,10 @@ class FileRows(Sequence[dict[str, str]]):
         for first in range(0, len(self), NEAR):
             yield from self._read(first, min(first + NEAR, len(self)))
 
+    def place_of(self, row: int) -> str:
+        """The file, and a row's line in it."""
+        return f"{self.path}:{self.known.lines[row]}"
+
     def _read(self, start: int, stop: int) -> Rows:
         names, places = tuple(self.layout.columns), self.known.places
         if start >= stop:

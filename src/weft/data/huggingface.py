@@ -34,13 +34,20 @@ class DatasetRows(Sequence[dict[str, str]]):
         layout: Which of its columns are taken.
         numbers: The good rows' numbers in it, rising.
         num_bytes: Bytes of their text.
+        name: What errors call the data set.
     """
 
     def __init__(
-        self, dataset: Any, layout: JsonLinesFormat, numbers: NDArray[np.int64], *, num_bytes: int
+        self,
+        dataset: Any,
+        layout: JsonLinesFormat,
+        numbers: NDArray[np.int64],
+        *,
+        num_bytes: int,
+        name: str,
     ) -> None:
         self._dataset, self._layout, self._numbers = dataset, layout, numbers
-        self.num_bytes = num_bytes
+        self.num_bytes, self._name = num_bytes, name
 
     @override
     def __len__(self) -> int:
@@ -60,6 +67,10 @@ class DatasetRows(Sequence[dict[str, str]]):
     def __iter__(self) -> Iterator[dict[str, str]]:
         for first in range(0, len(self), READ_ROWS):
             yield from self._read(self._numbers[first : first + READ_ROWS])
+
+    def place_of(self, row: int) -> str:
+        """The data set's name, and a row's number in it from 1."""
+        return f"{self._name}:{self._numbers[row] + 1}"
 
     def _read(self, numbers: NDArray[np.int64]) -> Rows:
         names = tuple(self._layout.columns)
@@ -155,7 +166,8 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
             text = "\0".join(map(_told, row)).encode() + b"\0"  # no text has one itself
             size += len(text)
             self._digest.update(text)
-        return DatasetRows(self._dataset, self._layout, np.array(good, np.int64), num_bytes=size)
+        numbers = np.array(good, np.int64)
+        return DatasetRows(self._dataset, self._layout, numbers, num_bytes=size, name=self._name)
 
     def __len__(self) -> int:
         return len(self.rows())
@@ -169,6 +181,10 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
             self.read()
         assert self._rows is not None
         return self._rows
+
+    def place_of(self, row: int) -> str:
+        """The data set's name, and the number in it of a good row, from 1."""
+        return self.rows().place_of(row)
 
     @property
     @override

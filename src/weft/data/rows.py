@@ -1,6 +1,6 @@
 """Rows as dicts over one list a column."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import overload
 
 from typing_extensions import override
@@ -13,6 +13,7 @@ class Rows(Sequence[dict[str, str]]):
 
     Args:
         columns: Name to values, all of one length.
+        place_of: Where a row is in its file, as ``sms.tsv:3``, by its number.
 
     Example:
         >>> rows = Rows({"source": ["Hi.", "Run!"], "target": ["Salut.", "Cours !"]})
@@ -22,14 +23,20 @@ class Rows(Sequence[dict[str, str]]):
         ['Salut.']
     """
 
-    def __init__(self, columns: Mapping[str, list[str]]) -> None:
+    def __init__(
+        self, columns: Mapping[str, list[str]], *, place_of: Callable[[int], str] | None = None
+    ) -> None:
         assert len(set(map(len, columns.values()))) == 1, "the columns differ in length"
-        self._columns = columns
+        self._columns, self._place_of = columns, place_of
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names."""
         return tuple(self._columns)
+
+    def place_of(self, row: int) -> str | None:
+        """Where a row is in its file; None where nobody said."""
+        return None if self._place_of is None else self._place_of(row)
 
     def column(self, name: str) -> list[str]:
         """All values of one column, not copied."""

@@ -165,13 +165,17 @@ class TextPairs(Component, Batched, AccountedRows):
         table = self._read()
         if isinstance(table, RowIndex):
             return FileRows(Path(self.config.path), self._layout, table)
-        return Rows(table.columns)
+        return Rows(table.columns, place_of=self.place_of)
 
     @property
     def lines(self) -> Sequence[int]:
         """The line number, from 1, of each good row."""
         lines = self._read().lines
         return lines if isinstance(lines, list) else lines.tolist()
+
+    def place_of(self, row: int) -> str:
+        """The file, and the line in it of a good row by its number from 0."""
+        return f"{self.config.path}:{self._read().lines[row]}"
 
     @property
     @override

@@ -13,6 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text.cells import training_cell
 from weft.text.list_cell import ListCell, unlisted
+from weft.text.row_places import named_places
 
 __all__ = ["FittedLabels", "Labels", "one_label", "split_labels"]
 
@@ -195,8 +196,9 @@ class FittedLabels(Component):
             if self.names:
                 return self._made(self.names)
             found: dict[str, None] = {}
-            for number, row in enumerate(train_data):
-                found.update(dict.fromkeys(self._of(row, number)))
+            with named_places(train_data):
+                for number, row in enumerate(train_data):
+                    found.update(dict.fromkeys(self._of(row, number)))
             if not found:
                 raise DataError(f"No row of train_data has a label in its column '{self.column}'.")
             return self._made(found)

@@ -14,6 +14,7 @@ from weft.errors import DataError, UserError
 from weft.text.cells import training_cell
 from weft.text.labels import SHOWN
 from weft.text.list_cell import ListCell, unlisted
+from weft.text.row_places import named_places
 from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
 
@@ -273,23 +274,27 @@ class FittedSlots(Component):
             if self.names is not None:
                 return Slots(self.names, column=self.column, format=self.format)
             found: dict[str, None] = {}
-            for row, values in enumerate(train_data):
-                given, text = (
-                    training_cell(
-                        values,
-                        name,
-                        row,
-                        purpose="to take slots from",
-                        remedy="Name the columns by slots.column and slots.text.",
-                    )
-                    for name in (self.column, self.text)
-                )
-                text = text_of(text, self.text, row)
-                spans = read_slots(given, text, self.format, column=self.column, row=row)
-                found.update(dict.fromkeys(span.label for span in spans))
+            with named_places(train_data):
+                for row, values in enumerate(train_data):
+                    found.update(dict.fromkeys(span.label for span in self._spans(values, row)))
             if not found:
                 raise DataError(f"No row of train_data has a slot in its column '{self.column}'.")
             return Slots(found, column=self.column, format=self.format)
+
+        def _spans(self, values: Mapping[str, Any], row: int) -> list[SlotSpan]:
+            """The slots of a row."""
+            given, text = (
+                training_cell(
+                    values,
+                    name,
+                    row,
+                    purpose="to take slots from",
+                    remedy="Name the columns by slots.column and slots.text.",
+                )
+                for name in (self.column, self.text)
+            )
+            text = text_of(text, self.text, row)
+            return read_slots(given, text, self.format, column=self.column, row=row)
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -28,6 +28,7 @@ from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
+from weft.text.row_places import named_places
 
 __all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
 
@@ -60,7 +61,15 @@ def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -
         text: Encodes.
         rows: All rows.
         fingerprint: What tells these rows from others; None where nothing does.
+
+    Raises:
+        DataError: A row cannot be encoded; it names the row's place, where it is of a file.
     """
+    with named_places(rows):
+        return _encoded_rows(text, rows, fingerprint)
+
+
+def _encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
     if fingerprint is None or characters_of(rows, text.columns) < LEAST_CHARACTERS:
         return text.encode(rows, with_targets=True)
     try:

@@ -20,6 +20,7 @@ from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.list_cell import unlisted
 from weft.text.ragged import Ragged
+from weft.text.row_places import named_places
 
 __all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
 
@@ -226,6 +227,10 @@ class FittedNumbers(Component):
             Raises:
                 DataError: A row lacks them, or has another number of them than the first.
             """
+            with named_places(train_data):
+                return self._fitted(train_data)
+
+        def _fitted(self, train_data: Iterable[Mapping[str, Any]]) -> Numbers:
             count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
             cells = training_cells(
                 train_data,

@@ -1,0 +1,83 @@
+"""An error of a row of a file names the file and the line, wherever the row is read."""
+
+import datasets
+import pytest
+
+from weft.data import HuggingFacePairs, Rows, text_pairs
+from weft.data.store import tokens
+from weft.data.store.tokens import encoded_rows, kept_fingerprint
+from weft.data.text_rows import TextRows
+from weft.errors import DataError
+from weft.text.columns.label import LabelColumn
+from weft.text.columns.number import FittedNumbers
+from weft.text.columns.plain import PlainColumns
+from weft.text.labels import FittedLabels, Labels
+from weft.text.row_places import named_places
+from weft.text.slots import FittedSlots
+
+LINES = "ham\ta\n\tbad\nspam\tb\neggs\tc\n"
+PATH = PlainColumns({}, {"label": LabelColumn(Labels(["ham", "spam"]))})
+WRONG = "column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
+
+
+def written(tmp_path, lines=LINES, **settings):
+    path = tmp_path / "a.tsv"
+    path.write_text(lines)
+    return TextRows.Config(path=path, max_bad_rows=1, **settings).build()
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_row_that_cannot_be_encoded_is_named_by_its_line(tmp_path, monkeypatch, held, kept):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    if not held:
+        monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
+    if kept:  # in chunks, whose rows are counted anew
+        monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 0)
+        monkeypatch.setattr(tokens, "CHUNK_ROWS", 1)
+    data = written(tmp_path)
+    with pytest.raises(DataError) as caught:
+        encoded_rows(PATH, data.rows(), kept_fingerprint(data, PATH))
+    assert str(caught.value) == f"{tmp_path / 'a.tsv'}:4: {WRONG}"
+
+
+def test_a_row_of_a_data_set_is_named_by_its_number():
+    rows = datasets.Dataset.from_dict({"label": ["ham", None, "eggs"]})
+    data = HuggingFacePairs.of(rows, columns=("label",), max_bad_rows=1)
+    with pytest.raises(DataError) as caught:
+        encoded_rows(PATH, data.rows(), None)
+    assert str(caught.value) == f"<Dataset>:3: {WRONG}"
+
+
+def test_rows_of_no_file_keep_their_number():
+    for rows in ([{"label": "eggs"}], Rows({"label": ["eggs"]})):
+        with pytest.raises(DataError) as caught:
+            encoded_rows(PATH, rows, None)
+        assert str(caught.value) == f"Row 0, {WRONG}"
+    with pytest.raises(DataError, match=r"^Else$"), named_places(written):
+        raise DataError("Else")
+
+
+@pytest.mark.parametrize(
+    ("fitted", "lines", "problem"),
+    [
+        (FittedNumbers.Config(column="text"), "x\t1 2\nx\t1\n", "column 'text': wanted 2 numbers"),
+        (FittedNumbers.Config(column="text"), "x\t1 2\nx\t1 y\n", "column 'text': wanted a number"),
+        (
+            FittedSlots.Config(column="label", text="text"),
+            "O O\ta b\nO\ta b\n",
+            "column 'label': has 1 tags, but the text has 2 words",
+        ),
+        (
+            FittedLabels.Config(),
+            '{"label": "a", "text": "x"}\n{"label": ["a", "b"], "text": "y"}\n',
+            "column 'label': wanted one label, found a list of 2. Several labels a row need "
+            "labels.multiple=true.",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_fitted_on_is_named_by_its_line(tmp_path, fitted, lines, problem):
+    data = written(tmp_path, lines, format="jsonl" if lines.startswith("{") else "auto")
+    with pytest.raises(DataError) as caught:
+        fitted.build(train_data=data)
+    assert str(caught.value).startswith(f"{tmp_path / 'a.tsv'}:2: {problem}")

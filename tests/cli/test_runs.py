@@ -29,7 +29,7 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
     (ended / "predictions").mkdir()
     (ended / "predictions" / "p.jsonl").write_bytes(bytes(1_250_000))
     aged(made_run(tmp_path / "two" / "b", steps=(10, 2000), best=10, finished=False), 2, now)
-    aged(made_run(tmp_path / "two" / "c", steps=(), best=None, finished=False), 1, now)
+    aged(made_run(tmp_path / "two" / "c", steps=(), best=None, finished=False, failed="?"), 1, now)
     (tmp_path / "two" / "d").mkdir()
     (tmp_path / "two" / "d" / "run.json").write_text("{}")
     os.utime(tmp_path / "two" / "d" / "run.json", (now, now))
@@ -42,7 +42,7 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
         ["run", "recipe", "state", "steps", "last written", "MB", "best"],
         ["one/a", "tiny/made", "finished", "30", "2026-03-04 05:06", "1.3", "bleu 28.50"],
         ["two/b", "tiny/made", "not finished", "2,000", "2026-03-02 05:06", "0.0"],
-        ["two/c", "tiny/made", "not finished", "-", "2026-03-03 05:06", "0.0"],
+        ["two/c", "tiny/made", "failed", "-", "2026-03-03 05:06", "0.0"],
         [
             "two/d", "-", "unreadable", "-", "2026-03-04 05:06", "0.0",
             "two/d/run.json has format None; this weft reads format 1.",

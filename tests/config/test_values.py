@@ -66,6 +66,9 @@ def read(text: str, kind, name="a.b"):
         ("false", bool, False),
         ("True", bool, True),
         ("a/b.tsv", Path, Path("a/b.tsv")),
+        ("'null'", Path, Path("null")),
+        ("./null", Path, Path("null")),
+        ("null", Path | None, None),
         ("null", int | None, None),
         ("5", int | None, 5),
         ("'null'", str | None, "null"),
@@ -136,6 +139,12 @@ def test_the_type_decides_what_a_word_means(text, kind, wanted):
         ("often", Every, "a.b: wanted an interval like '10 steps', found 'often'."),
         ("x", int | float, "a.b: wanted int | float, found 'x'."),
         ("", Path, "a.b: wanted pathlib.Path, found ''."),
+        (
+            "null",
+            Path,
+            "a.b: wanted pathlib.Path, found null. What is to have no file is null as a whole, as "
+            "valid_data=null; a file of that name is ./null.",
+        ),
         ("{width: x}", Inner, "a.b.width: wanted int, found 'x'."),
         (
             "{widht: 1}",

@@ -1,11 +1,13 @@
 """What a person asks of labels of the shipped experiments: weights, several a row, none of one."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
 import weft
 from weft.config.yaml_files import dump_yaml
+from weft.errors import UserError
 from weft.recipes.check import check
 
 CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
@@ -64,6 +66,29 @@ def test_a_loss_that_is_not_set_is_saved_as_before():
 
     plan = plan_recipe(CLASSIFY, ["train_data.path=x.tsv"], targets=["task"]).plan
     assert "loss: null" in dump_yaml(plan.settings)
+
+
+def test_without_held_out_data_it_is_said_that_nothing_is_selected(data, caplog):
+    words = data(HAM, "valid_data=null")
+    said = (
+        "There is no valid_data, so nothing is selected: the best weights are the last ones, and "
+        "trainer.selection.metric=accuracy is of no effect."
+    )
+    found = check(CLASSIFY, words, device="cpu", say=lambda _: None)
+    assert found.problems == []
+    assert said in found.notes
+    caplog.set_level(logging.INFO, logger="weft")
+    weft.train(CLASSIFY, words, run_dir="run", device="cpu")
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages.index(said) < messages.index("Run folder: run")
+
+
+def test_the_folder_of_a_run_that_is_refused_is_not_named(data, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    with pytest.raises(UserError, match="Did you mean 'macro_f1'"):
+        weft.train(CLASSIFY, data(HAM, "trainer.selection.metric=macro_f"), run_dir="run")
+    assert not any("Run folder" in record.getMessage() for record in caplog.records)
+    assert not Path("run").exists()
 
 
 NOBODY = (

@@ -70,9 +70,11 @@ def test_all_files_that_are_missing_are_named(files):
     first, second = str(caught.value).splitlines()
     assert first.startswith("train_data: path: there is no file data/train.tsv (the working folder")
     assert second.startswith("valid_data: path: there is no file data/dev.tsv (the working folder")
-    with pytest.raises(UserError, match=r"^path: there is no file data/dev\.tsv") as caught:
+    with pytest.raises(UserError, match=r"^valid_data: path: there is no file data/dev") as caught:
         weft.train(LOCAL, ["train_data.path=train.csv", "train_data.header=true"])
     assert caught.value.__notes__[0].startswith("in the ingredient 'valid_data' (")
+    with pytest.raises(UserError, match=r"^train_data: path: there is no file data/none") as caught:
+        weft.create_task(LOCAL, ["train_data.path=data/none.tsv"])
     assert not Path("runs").exists() or not any(Path("runs").rglob("run.json"))
 
 

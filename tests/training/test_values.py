@@ -160,8 +160,15 @@ def test_a_metric_that_is_not_measured_is_refused_before_training():
         Selection.Config(metric="blue").build(directions={"loss": "lower", "bleu": "higher"})
     assert str(caught.value) == (
         "trainer.selection.metric is 'blue', which this task does not measure. "
-        "It measures: loss, bleu."
+        "Did you mean 'bleu'? It measures: loss, bleu."
     )
+    measured = {"loss": "lower", "macro_f1": "higher", "label/ham/f1": "higher"}
+    with pytest.raises(UserError, match=r"not measure\. It measures: loss, macro_f1\.$"):
+        Selection.Config(metric="zzz").build(directions=measured)
+    with pytest.raises(
+        UserError, match=r"Did you mean 'label/ham/f1'\? It measures: loss, macro_f1"
+    ):
+        Selection.Config(metric="label/ham/f2").build(directions=measured)
 
 
 def test_vectors_are_not_decayed(bench):

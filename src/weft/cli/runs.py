@@ -61,6 +61,7 @@ def _row(path: Path) -> list[str]:
     """A run's line; a folder that another program wrote, or that is damaged, has one too."""
     from weft.errors import WeftError
     from weft.metrics.formats import format_value
+    from weft.recipes.record import state_of
     from weft.recipes.run_folder import RunFolder
 
     try:
@@ -68,8 +69,7 @@ def _row(path: Path) -> list[str]:
         result = info.get("result") or {}
         best = result.get("best") or {}
         value = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
-        state = "finished" if info.get("finished") else "not finished"
-        said = [info.get("recipe", "-"), state, _steps(path, result)]
+        said = [info.get("recipe", "-"), state_of(info), _steps(path, result)]
     except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:
         said, value = ["-", "unreadable", "-"], str(error)
     return [str(path), *said, *_on_disk(path), value]

@@ -249,6 +249,11 @@ def _path(node: Node, _: type[Any]) -> Path:
     if isinstance(node, Value):
         return Path(_expect(node.value, isinstance(node.value, str | Path)))
     text = _text(node)
+    if text and is_null(node):
+        raise _WrongTypeError(
+            f"wanted pathlib.Path, found {text}. What is to have no file is null as a whole, as "
+            f"valid_data=null; a file of that name is ./{text}."
+        )
     return Path(_expect(text, text != ""))
 
 

@@ -17,7 +17,7 @@ from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
-from weft.recipes.first_look import first_row, many_labels, shortened
+from weft.recipes.first_look import first_row, many_labels, nothing_selected, shortened
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.reading import DATA
 from weft.recipes.run import seed_of
@@ -95,6 +95,7 @@ class CheckSteps:
         """What a reader sees of the training data; empty where it has no rows at hand."""
         text, data = self.task.text, self.session.get("train_data")
         self.notes += many_labels(text, data, self.plan.settings)
+        self.notes += [note] if (note := nothing_selected(self.plan)) else []
         return first_row(text, data)
 
     def encode(self) -> str:

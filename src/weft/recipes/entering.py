@@ -1,6 +1,5 @@
 """The folder of a run, from its choice to the process that has it to itself."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,8 +13,6 @@ from weft.runtime.lock import LOCK_FILE, Lock
 from weft.runtime.logging import LOG_FILE, log_to_folder
 
 __all__ = ["choose_folder", "clean", "entered", "refuse_other"]
-
-LOG = logging.getLogger("weft")
 
 
 def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
@@ -65,8 +62,7 @@ def entered(folder: Path) -> Iterator[None]:
 
 
 def clean(folder: Path) -> None:
-    """Says which folder it is, and removes what a process that was killed left half-written."""
-    LOG.info("Run folder: %s", folder)
+    """Removes what a process that was killed left half-written."""
     for place in (folder, folder / "predictions", folder / "export"):
         if place.is_dir():
             clean_leftovers(place)

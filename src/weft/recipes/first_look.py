@@ -7,11 +7,12 @@ text. A person sees it in one row.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from weft.config.plan import Plan
 from weft.tasks.row_batches import RowSource, is_row
 from weft.text.labels import Labels
 from weft.text.paths import TextPath
 
-__all__ = ["first_row", "many_labels", "shortened"]
+__all__ = ["first_row", "many_labels", "nothing_selected", "shortened"]
 
 SHOWN_CHARACTERS = 60
 """Of a value; a whole row then fits on a line or two."""
@@ -62,6 +63,22 @@ def many_labels(
         and count >= LEAST_ROWS
         and 2 * len(labels) > count
     ]
+
+
+def nothing_selected(plan: Plan) -> str:
+    """What becomes of the selection where there is no ``valid_data``; else empty.
+
+    Args:
+        plan: The plan; a trainer of the recipe's own may have no selection.
+    """
+    selection = plan.settings.get("trainer", {}).get("selection")
+    if "valid_data" in plan.order or not isinstance(selection, Mapping):
+        return ""
+    metric = selection.get("metric")
+    return (
+        "There is no valid_data, so nothing is selected: the best weights are the last ones, and "
+        f"trainer.selection.metric={metric} is of no effect."
+    )
 
 
 def _rows(text: TextPath, data: object) -> Sequence[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from weft.recipes.changes import flat
 from weft.recipes.run_folder import RunFolder, is_run_folder
 from weft.runtime.files import sha256
 
-__all__ = ["Record", "read_lines"]
+__all__ = ["Record", "read_lines", "state_of"]
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line of JSON that is read; a longer one is left out, as no run writes such."""
@@ -70,10 +70,8 @@ class Record:
 
     @property
     def state(self) -> str:
-        """``finished``, ``failed``, ``stopped`` or ``not finished``."""
-        if self.info.get("finished"):
-            return "finished"
-        return next((word for word in ("failed", "stopped") if self.info.get(word)), "not finished")
+        """How it ended, if it did."""
+        return state_of(self.info)
 
     def last_values(self) -> dict[str, float]:
         """The last number of each value, as ``split.name``; ``best.name`` is the selected one."""
@@ -86,6 +84,18 @@ class Record:
         if isinstance(best, Mapping):
             found |= {f"best.{name}": value for name, value in numbers(best, ()).items()}
         return found
+
+
+def state_of(info: Mapping[str, Any]) -> str:
+    """``finished``, ``failed``, ``stopped`` or ``not finished``, by what ``run.json`` says.
+
+    Example:
+        >>> state_of({"finished": False, "failed": "there is no file vectors.txt"})
+        'failed'
+    """
+    if info.get("finished"):
+        return "finished"
+    return next((word for word in ("failed", "stopped") if info.get(word)), "not finished")
 
 
 PLACE = ("split", "step", "epoch", "examples", "time")

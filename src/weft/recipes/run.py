@@ -21,7 +21,7 @@ from weft.exported.formats import refuse_missing
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
 from weft.recipes.entering import choose_folder, clean, entered, refuse_other
-from weft.recipes.first_look import first_row, many_labels
+from weft.recipes.first_look import first_row, many_labels, nothing_selected
 from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
@@ -184,6 +184,7 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
             tell_older_exports(folder.path, but=exports)
         if need is not None:
             need.tell(trainer)
+        LOG.info("Run folder: %s", folder.path)  # not before all that can be refused was looked at
         trainer.fit()
         result = dict(getattr(trainer, "summary", {}))
         if exports:
@@ -233,6 +234,8 @@ def _tell_first_look(session: Session, plan: Plan) -> None:
         return
     text, data = session.get("task").text, session.get("train_data")
     if line := first_row(text, data):
+        LOG.info(line)
+    if line := nothing_selected(plan):
         LOG.info(line)
     for warning in many_labels(text, data, plan.settings):
         LOG.warning(warning)

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.tree import near
 from weft.errors import UserError
 
 __all__ = ["Selection"]
@@ -72,9 +73,11 @@ class Selection(Component):
 
     def __init__(self, config: Config, *, directions: Mapping[str, str]) -> None:
         if config.metric not in directions:
+            # Of each label there are many: they would hide the others.
+            names = [name for name in directions if not name.startswith("label/")]
             raise UserError(
                 f"trainer.selection.metric is '{config.metric}', which this task does not measure. "
-                f"It measures: {', '.join(directions)}."
+                f"{near(config.metric, directions)}It measures: {', '.join(names)}."
             )
         way = directions[config.metric] if config.better == "auto" else config.better
         self.config, self.sign = config, (1.0 if way == "higher" else -1.0)

@@ -156,6 +156,17 @@ def test_the_best_labels_of_before_an_interruption_are_shown(tmp_path: Path) -> 
     ]
 
 
+def test_the_last_line_has_the_epoch_of_the_line_above() -> None:
+    stream = io.StringIO()
+    console = Console.Config().build(stream=stream)
+    console.report("train", {"step": 20, "epoch": 0.23}, {"loss": 2.5})
+    console.end({"steps": 20, "epochs": 0})
+    assert stream.getvalue().splitlines() == [
+        "step 20 · epoch 0.2 · loss 2.500",
+        "done · steps 20 · epoch 0.2",
+    ]
+
+
 def test_a_step_is_drawn_ten_times_a_second_at_most() -> None:
     screen = Screen()
     console = Console.Config().build(stream=screen)

@@ -68,6 +68,7 @@ class Console(Component, Reporter):
         self._stream = stream
         self._display: Display | None = None
         self._labels: dict[tuple[str, int], str] = {}
+        self._epoch: float | None = None
 
     @override
     def start(self, info: RunInfo) -> None:
@@ -83,6 +84,7 @@ class Console(Component, Reporter):
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        self._epoch = progress.get("epoch", self._epoch)
         self._shown().report(split, progress, {n: v for n, v in values.items() if "/" not in n})
         self._keep(split, progress, values)
 
@@ -90,12 +92,19 @@ class Console(Component, Reporter):
     def end(self, summary: Mapping[str, Any]) -> None:
         self.close()
         self._shown().say(self._best_labels(summary))
-        self._shown().say(summary_line(summary))
+        self._shown().say(summary_line(self._with_epoch(summary)))
 
     @override
     def close(self) -> None:
         if self._display:
             self._display.close()
+
+    def _with_epoch(self, summary: Mapping[str, Any]) -> dict[str, Any]:
+        """The result with its whole epochs as the lines above have them: 0.2, not 0."""
+        if self._epoch is None or "epochs" not in summary:
+            return dict(summary)
+        pairs = {"epochs": ("epoch", f"{self._epoch:.1f}")}
+        return dict(pairs.get(name, (name, value)) for name, value in summary.items())
 
     def _keep(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
         """Keeps the table of labels of an evaluation, where it has one, for the end."""

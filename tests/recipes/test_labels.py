@@ -1,11 +1,14 @@
 """What a person asks of labels of the shipped experiments: weights, several a row, none of one."""
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
 
 import weft
+from weft.cli.main import main
+from weft.cli.train import result_lines
 from weft.config.yaml_files import dump_yaml
 from weft.errors import UserError
 from weft.recipes.check import check
@@ -89,6 +92,28 @@ def test_the_folder_of_a_run_that_is_refused_is_not_named(data, caplog):
         weft.train(CLASSIFY, data(HAM, "trainer.selection.metric=macro_f"), run_dir="run")
     assert not any("Run folder" in record.getMessage() for record in caplog.records)
     assert not Path("run").exists()
+
+
+def test_an_evaluation_is_a_table_of_values_and_one_of_labels(data, capsys):
+    words = data(HAM, "labels.names=[ham, spam, nobody]")
+    assert main(["train", CLASSIFY, *words, "--run-dir", "run"]) == 0
+    assert main(["evaluate", "run"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    (accuracy,) = {line for line in said if line.startswith("accuracy ")}
+    assert re.fullmatch(r"accuracy +[0-9.]+ % +higher", accuracy)
+    at = said.index("labels of valid_data")
+    assert said[at - 1] == ""
+    assert re.fullmatch(r"label +precision +recall +f1 +support", said[at + 1])
+    assert re.fullmatch(r"ham +[0-9.]+ % +[0-9.]+ % +[0-9.]+ % +6", said[at + 2])
+    assert re.fullmatch(r"nobody +- +- +- +0", said[at + 4])
+    assert not any(line.startswith("label/") for line in said)
+    assert main(["runs", "list", "run"]) == 0
+    assert re.search(r"accuracy [0-9.]+ %", capsys.readouterr().out)
+
+
+def test_the_result_of_a_training_is_without_the_values_of_each_label():
+    test = {"macro_f1": 0.4745, "label/ham/f1": 0.5}
+    assert result_lines({"steps": 4, "test": test}) == ["steps: 4", "test: macro_f1 47.4 %"]
 
 
 NOBODY = (

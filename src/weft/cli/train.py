@@ -53,6 +53,7 @@ def result_lines(result: dict[str, Any]) -> list[str]:
         values = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
         lines.append(f"best: {values} at step {best['step']:,}")
     if result.get("test"):
-        values = ", ".join(f"{k} {format_value(k, v)}" for k, v in result["test"].items())
+        whole = {k: v for k, v in result["test"].items() if not k.startswith("label/")}
+        values = ", ".join(f"{k} {format_value(k, v)}" for k, v in whole.items())
         lines.append(f"test: {values}")
     return lines

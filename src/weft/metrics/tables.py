@@ -69,7 +69,7 @@ def values_table(
         bleu    40.91  1,003  higher  nrefs:var|tok:13a
     """
     counts, directions, details = counts or {}, directions or {}, details or {}
-    optional = {
+    optional: dict[str, Mapping[str, str]] = {
         "n": {name: f"{count:,}" for name, count in counts.items()},
         "better": {name: way for name, way in directions.items() if not is_count(name)},
         "": details,

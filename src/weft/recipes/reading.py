@@ -93,9 +93,9 @@ def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
             errors[name] = error
     if len({str(error) for error in errors.values()}) > 1:
         raise DataError("\n".join(f"{name}: {error}" for name, error in errors.items()))
-    for name, error in errors.items():
+    for name, one in errors.items():
         own = f"in the ingredient '{name}'"
-        if any(note.startswith(own) for note in getattr(error, "__notes__", ())):
-            error.args = (f"{name}: {error}",)  # else of what the data is made from
-        raise error
+        if any(note.startswith(own) for note in getattr(one, "__notes__", ())):
+            one.args = (f"{name}: {one}",)  # else it is of what the data is made from
+        raise one
     return made

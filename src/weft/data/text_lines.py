@@ -90,7 +90,7 @@ class TextLines(TextPairs):
         """None: a line is text, whatever it says."""
 
     @override
-    def _refuse_unsaid_header(self, path: Path, ingredient: str) -> None:
+    def _check_header(self, path: Path, ingredient: str) -> None:
         pass
 
     @override

@@ -1,9 +1,12 @@
 """Every experiment in its tiny variant: rows where it looks for them, one command, an answer."""
 
+import json
+
 import pytest
 
 import weft
 from tests.recipes.local_data import write_data
+from weft.cli.main import main
 from weft.config import registries
 from weft.recipes.planning import plan_recipe
 
@@ -18,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [name for name in LOCAL if name != "translation/demo/local"])
-def test_it_trains_is_evaluated_and_answers(name, folder):
+def test_it_trains_is_evaluated_and_answers(name, folder, capsys):
     settings = write_data(name)
     words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps"]
     words += ["reporters.console=false", "reporters.html=false"]
@@ -31,6 +34,12 @@ def test_it_trains_is_evaluated_and_answers(name, folder):
     selected = [key for key in run.result["best"] if key != "step"]
     assert [values[key] for key in selected] == [run.result["best"][key] for key in selected]
     predictor = weft.load("run")
+    if "columns" in settings["valid_data"]:
+        path, rows = settings["valid_data"]["path"], run.evaluations["valid_data"].rows
+        assert main(["predict", "run", path, "--json"]) == 0
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        for row in rows:  # of translations of one source, the first
+            assert found[row["row"]]["prediction"] == row["prediction"]
     row = dict.fromkeys(predictor.task.text.input_columns, "wake [MASK] at nine")
     assert predictor.answer_row(predictor(row))
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.bad_rows import BadRow
-from weft.data.first_row import first_row
+from weft.data.first_row import first_cells
 from weft.data.formats.by_suffix import HAVING, FileFormat, column_format, format_name
-from weft.data.formats.row_format import RowFormat, numbered
+from weft.data.formats.header import plain_name
+from weft.data.formats.row_format import Row, RowFormat, numbered
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, UserError
 
@@ -26,8 +27,6 @@ TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
 """Formats that may have a header."""
 LOOKED_AT = 100
 """Rows that show which columns a file has: the first may be bad."""
-WIDEST = 1000
-"""Columns of a first line that may be a header."""
 
 Places = Mapping[str, int | str]
 
@@ -78,8 +77,10 @@ class _InputFile:
         places = self._places()
         named = any(isinstance(at, str) for at in places.values())
         placed = "columns" in self.said and isinstance(self.config.columns, Mapping)
-        if self.kind in TABLES and not named and self._has_header() and not placed:
-            return self._read(self._by_name(places), header=True)
+        if self.kind in TABLES and not named:
+            cells = first_cells(self.path, self._read(places, header=False)) or ()
+            if self._has_header(cells) and not placed:
+                return self._read(_by_name(places, cells), header=True)
         header = self.config.header
         if self.kind in TABLES and named and "header" not in self.said:
             header = True  # names are found in a header only
@@ -111,15 +112,14 @@ class _InputFile:
             return kept
         return {name: at if isinstance(at, str) else name for name, at in kept.items()}
 
-    def _has_header(self) -> bool:
+    def _has_header(self, cells: Row) -> bool:
         """Whether the first line has names.
 
         Raises:
             DataError: It has, or has not, and the other is to be.
         """
-        cells = self._first_cells()
-        has = cells is not None and {*map(_plain, self.inputs)} <= {*map(_plain, cells)}
-        if cells is None or "header" in self.said:
+        has = {*map(plain_name, self.inputs)} <= {*map(plain_name, cells)}
+        if not cells or "header" in self.said:
             return has and self.config.header
         shown = ", ".join(map(repr, cells))[:300]
         wanted = ", ".join(map(repr, self.inputs))
@@ -129,27 +129,13 @@ class _InputFile:
                 f"found {shown}. If that is a row: header=false. If it is a header of other names: "
                 "header=true, if the columns are in the same places"
             )
-        known = {*map(_plain, self.config.columns)}
-        if not self.config.header and has and {*map(_plain, cells)} <= known:
+        known = {*map(plain_name, self.config.columns)}
+        if not self.config.header and has and {*map(plain_name, cells)} <= known:
             raise DataError(
                 f"{self.path}:1: wanted a row, found names of columns, {shown}. If that is a "
                 "header: header=true. If it is a row: header=false"
             )
         return has and self.config.header
-
-    def _first_cells(self) -> list[str] | None:
-        """All of the first line, without its empty end; None where it is no row."""
-        wide = self._read({str(at): at for at in range(WIDEST)}, header=False)
-        row = first_row(self.path, replace(wide, required=()))
-        if row is None:
-            return None
-        width = max((at + 1 for at, cell in enumerate(row) if cell), default=0)
-        return list(row[:width])
-
-    def _by_name(self, places: Places) -> dict[str, int | str]:
-        """The columns by the names in the header."""
-        names = {_plain(cell): cell for cell in self._first_cells() or ()}
-        return {name: names[_plain(name)] for name in places if _plain(name) in names}
 
     def _read(self, places: Places, *, header: bool, strict: bool = False) -> RowFormat:
         """The layout, by those settings that go with the format."""
@@ -176,5 +162,7 @@ class _InputFile:
             return any(not isinstance(row, BadRow) for _, row in rows)
 
 
-def _plain(name: str) -> str:
-    return name.strip().casefold()
+def _by_name(places: Places, cells: Row) -> dict[str, int | str]:
+    """The columns by their names in a header."""
+    names = {plain_name(cell): cell for cell in cells}
+    return {name: names[plain_name(name)] for name in places if plain_name(name) in names}

@@ -232,7 +232,12 @@ def test_the_format_can_be_said_and_its_bad_rows_count(tmp_path):
 @pytest.mark.parametrize(
     ("name", "settings", "text"),
     [
-        ("a.jsonl", {"header": True}, "header: a jsonl file names its columns itself; leave "),
+        (
+            "a.jsonl",
+            {"header": True},
+            "header: a jsonl file names its columns itself; leave header out, or undo what is "
+            "inherited by header=false.",
+        ),
         ("a.parquet", {"extra_columns": "error"}, "extra_columns: in a parquet file columns are "),
         ("a.arrow", {"max_line_bytes": 9}, "max_line_bytes: arrow files are not read by lines; "),
     ],

@@ -95,7 +95,7 @@ def test_how_a_conll_file_is_read_can_be_said(tmp_path):
 def test_settings_of_conll_files_are_refused_for_others(tmp_path, name, setting):
     (key,) = setting
     kind = name.partition(".")[2]
-    message = f"^{key}: only conll files have it, and this is {kind}; leave {key} out.$"
+    message = f"^{key}: only conll files have it, and this is {kind}; leave {key} out, or undo what is inherited by {key}="
     with pytest.raises(UserError, match=message):
         written(tmp_path, name, "", **setting)
 

@@ -3,6 +3,8 @@
 import csv
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import weft
@@ -87,3 +89,13 @@ def test_an_unknown_label_is_said_to_be_of_its_data(files):
     (problem,) = check(LOCAL, words).problems
     assert problem.startswith("encode: valid.tsv:1: column 'label': 'eggs' is no label.")
     assert "\nin valid_data" in problem
+
+
+def test_one_file_of_several_data_is_refused_once(files):
+    pq.write_table(pa.table({"label": [[["a"]]], "text": ["x"]}), "bad.parquet")
+    with pytest.raises(DataError) as caught:
+        weft.train(LOCAL, ["train_data.path=bad.parquet", "valid_data.path=bad.parquet"])
+    assert str(caught.value) == (
+        "train_data, valid_data: bad.parquet: column 'label': wanted text, numbers or lists of "
+        "them, found the type list<element: list<element: string>>."
+    )

@@ -61,18 +61,16 @@ def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folde
     Raises:
         DataError: Some data cannot be used; the message says it of all of it.
     """
-    errors: list[DataError] = []
+    errors: dict[str, list[str]] = {}  # the same of several data, where they are of one file
     bad: list[BadRow] = []
     for name, data in _built(session, [name for name in DATA if name in order]).items():
         try:
             read_data(name, data)
             bad += data.bad_rows if isinstance(data, AccountedRows) else ()
             refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
-        except BadRowsError as error:
-            errors.append(error)
-            bad += error.bad_rows
         except DataError as error:
-            errors.append(error)
+            errors.setdefault(str(error), []).append(name)
+            bad += error.bad_rows if isinstance(error, BadRowsError) else ()
     path = folder / "bad_rows.jsonl"
     if bad:
         write_bad_rows(path, bad)
@@ -80,7 +78,11 @@ def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folde
         path.unlink(missing_ok=True)  # of a start before the data was corrected
     if errors:
         where = f"\nAll bad rows are in {path}." if bad else ""
-        raise DataError("\n".join(str(error) for error in errors) + where)
+        named = (
+            f"{', '.join(names)}: {text}" if len(names) > 1 else text
+            for text, names in errors.items()
+        )
+        raise DataError("\n".join(named) + where)
 
 
 def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:

@@ -45,6 +45,15 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
 }
 """Settings that not all formats have, and those that have them."""
 
+UNSAID = {
+    "header": "false",
+    "extra_columns": "ignore",
+    "separator": "any",
+    "comment": "null",
+    "max_line_bytes": str(MAX_LINE_BYTES),
+}
+"""What says nothing of them."""
+
 
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
     """The format that is said, or that of the file's name; TSV where the name says nothing.
@@ -131,7 +140,8 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
 def _instead(setting: str, name: FileFormat) -> str:
     """What to do about a setting that the format does not have."""
     if setting != "lists":
-        return f"leave {setting} out"
+        # Evaluations follow a run's data, and valid_data follows train_data.
+        return f"leave {setting} out, or undo what is inherited by {setting}={UNSAID[setting]}"
     # An experiment may have made the setting: there it is emptied, not left out.
     other = "; or, if these are JSON lines, train_data.format=jsonl" if name == "squad" else ""
     return f"leave it out or empty it, as in train_data.lists=[]{other}"

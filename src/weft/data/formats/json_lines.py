@@ -50,7 +50,7 @@ def json_lines_format(
             first of the list ``summaries``.
         required: The columns that a row cannot be without; all by default.
         max_line_bytes: The longest line that is read, in bytes.
-        lists: Columns that stay lists of texts, written as JSON; a text there is a list of one.
+        lists: Columns that are lists of texts, written as JSON; a text there is a list of one.
 
     Raises:
         UserError: A column is named by a position, or ``lists`` names one that is none.

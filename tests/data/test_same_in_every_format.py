@@ -136,9 +136,10 @@ def test_rows_of_a_tsv_are_encoded_alike(tmp_path, written):
     assert wanted["topics"].values.tolist() == [0, 1, 1]
 
 
+@pytest.mark.parametrize("lists", [(), ("label",)])
 @pytest.mark.parametrize("separator", [None, ",", "|"])
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-def test_labels_of_a_list_are_not_cut(tmp_path, suffix, separator):
+def test_labels_of_a_list_are_not_cut(tmp_path, suffix, separator, lists):
     listed = {"label": [["a b", "c|d, e"], ["c|d, e"]], "text": ["x", "y"]}
     path = tmp_path / f"a.{suffix}"
     if suffix == "parquet":
@@ -146,7 +147,7 @@ def test_labels_of_a_list_are_not_cut(tmp_path, suffix, separator):
     else:
         rows = (dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True))
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data = TextRows.Config(path=path).build()
+    data = TextRows.Config(path=path, lists=lists).build()
     labels = FittedLabels.Config(multiple=True, separator=separator).build(train_data=data)
     assert list(labels) == ["a b", "c|d, e"]
     encoded = LabelsColumn(labels).encode(data.rows().column("label"))

@@ -95,7 +95,8 @@ def test_how_a_conll_file_is_read_can_be_said(tmp_path):
 def test_settings_of_conll_files_are_refused_for_others(tmp_path, name, setting):
     (key,) = setting
     kind = name.partition(".")[2]
-    message = f"^{key}: only conll files have it, and this is {kind}; leave {key} out, or undo what is inherited by {key}="
+    undone = f"leave {key} out, or undo what is inherited by {key}="
+    message = f"^{key}: only conll files have it, and this is {kind}; {undone}"
     with pytest.raises(UserError, match=message):
         written(tmp_path, name, "", **setting)
 
@@ -110,9 +111,10 @@ def test_a_list_of_several_answers_stays_one_and_its_first_is_had_by_its_place(t
     columns = {"text": "text", "references": "short"}
     rows = list(written(tmp_path, "a.jsonl", SUMMARIES, columns=columns, lists=("references",)))
     assert rows == [
-        {"text": "One. Two.\n", "references": '["a", "b é"]'},
-        {"text": "x", "references": '["c"]'},
+        {"text": "One. Two.\n", "references": "a b é"},
+        {"text": "x", "references": "c"},
     ]
+    assert [row["references"].parts for row in rows] == [("a", "b é"), ("c",)]
     lines = SUMMARIES.replace('"c"', '["c"]')
     rows = list(written(tmp_path, "b.jsonl", lines, columns=FIRST, lists=("references",)))
     assert [row["target"] for row in rows] == ["a", "c"]

@@ -83,8 +83,8 @@ class TextPairs(Component, Batched, AccountedRows):
         """How lines of a CoNLL file begin that are no tokens, before a sentence's first. null:
         with "# ", where they are not columns as the sentence's are; "": there are none."""
         lists: tuple[str, ...] = ()
-        """Columns of JSON lines, Parquet and Arrow that are lists written as JSON, as several right
-        answers; a text there is a list of one."""
+        """Columns of JSON lines, Parquet and Arrow where a text is a list of one, as several right
+        answers may be one alone; what is a list is one anyway."""
         max_tokens: MaxTokens = 2048
         """Padded source and target cells of one optimizer step, over all ranks; not used where
         batch_size is set. auto: what fits and pays, found when a run starts."""

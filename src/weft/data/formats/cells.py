@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.text.list_cell import ListCell
 
-__all__ = ["KINDS", "CellError", "cell_of", "text_problem"]
+__all__ = ["KINDS", "CellError", "as_list", "cell_of", "text_problem"]
 
 KINDS = {
     dict: "an object",
@@ -42,6 +42,15 @@ def cell_of(value: Any) -> str:
         return _scalar(value, "wanted text, a number or a list of them")
     wanted = "wanted a list of texts or numbers"
     return ListCell(_scalar(part, wanted, at) for at, part in enumerate(value))
+
+
+def as_list(cell: str) -> str:
+    """A cell as a list: a text as one of one; an empty cell stays empty.
+
+    >>> as_list("a b").parts, as_list(ListCell(["a", "b"])).parts, as_list("")
+    (('a b',), ('a', 'b'), '')
+    """
+    return cell if not cell or isinstance(cell, ListCell) else ListCell([cell])
 
 
 def _scalar(value: Any, wanted: str, at: int | None = None) -> str:

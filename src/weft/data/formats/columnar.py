@@ -11,8 +11,8 @@ from typing_extensions import override
 from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import ANSWERS, json_answers
 from weft.data.formats.arrow_types import is_readable, is_text, plain
-from weft.data.formats.cells import CellError, cell_of
-from weft.data.formats.json_lines import as_json, named_places
+from weft.data.formats.cells import CellError, as_list, cell_of
+from weft.data.formats.json_lines import named_places
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.errors import DataError
 
@@ -31,7 +31,7 @@ class ColumnarFormat(RowFormat):
 
     Attributes:
         kind: The file's format; Arrow is its file format (Feather) or its stream format.
-        lists: The columns that are lists, written as JSON.
+        lists: The columns that are lists where they have a text, too.
     """
 
     kind: Literal["parquet", "arrow"] = "parquet"
@@ -212,7 +212,7 @@ class _ColumnarScan(CountingScan):
                 return f"column {name!r}: bad UTF-8"
             if value and "\0" in value:
                 return f"column {name!r}: NUL at character {value.index(chr(0))}"
-            row.append(as_json(value) if value and name in self._layout.lists else value or "")
+            row.append(as_list(value) if value and name in self._layout.lists else value or "")
         return self._layout.blank(tuple(row)) or tuple(row)
 
 

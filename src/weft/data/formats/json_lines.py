@@ -9,11 +9,10 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import json_answers
-from weft.data.formats.cells import KINDS, CellError, cell_of
+from weft.data.formats.cells import KINDS, CellError, as_list, cell_of
 from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
-from weft.text.list_cell import ListCell
 
 __all__ = ["JsonLinesFormat", "json_lines_format", "pick_row"]
 
@@ -24,7 +23,7 @@ class JsonLinesFormat(RowFormat):
 
     Attributes:
         max_line_bytes: A longer line is a bad row, and is not held in memory.
-        lists: The columns that are lists, written as JSON; other lists are a `ListCell`.
+        lists: The columns that are lists where they have a text, too.
     """
 
     max_line_bytes: int = MAX_LINE_BYTES
@@ -50,7 +49,7 @@ def json_lines_format(
             first of the list ``summaries``.
         required: The columns that a row cannot be without; all by default.
         max_line_bytes: The longest line that is read, in bytes.
-        lists: Columns that are lists of texts, written as JSON; a text there is a list of one.
+        lists: Columns that are lists; a text there is a list of one.
 
     Raises:
         UserError: A column is named by a position, or ``lists`` names one that is none.
@@ -119,7 +118,7 @@ class _JsonScan(LineScan):
 def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
     """The columns of an object, or what is wrong with it; each is what `cell_of` makes of it.
 
-    Those of ``layout.lists`` are written as JSON instead, and so are :func:`json_answers`.
+    A text in one of ``layout.lists`` is a list of one; :func:`json_answers` are written as JSON.
 
     >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
     >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
@@ -143,18 +142,8 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
             cell = cell_of(value)
         except CellError as error:
             return f"{key!r}: {error}"
-        row.append(as_json(cell) if name in layout.lists and key not in answers else cell)
+        row.append(as_list(cell) if name in layout.lists and key not in answers else cell)
     return layout.blank(tuple(row)) or tuple(row)
-
-
-def as_json(cell: str) -> str:
-    """A cell as a JSON list of its texts, a text as one of one; an empty cell stays empty.
-
-    >>> as_json(ListCell(["a", "b"])), as_json("a"), as_json("")
-    ('["a", "b"]', '["a"]', '')
-    """
-    texts = cell.parts if isinstance(cell, ListCell) else [cell]
-    return json.dumps(texts, ensure_ascii=False) if cell else cell
 
 
 def value_at(found: Any, key: str) -> Any:

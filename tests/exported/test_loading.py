@@ -90,6 +90,21 @@ def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predicto
     )
 
 
+@pytest.mark.parametrize("words", [["rows.tsv"], ["rows.jsonl"], ["rows.txt", "format=tsv"]])
+def test_a_file_of_columns_is_no_file_for_an_export(exported, tmp_path, capsys, words, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name, *more = words
+    (tmp_path / name).write_text('{"source": "Go."}\n')
+    assert main(["predict", str(exported), name, *more]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {name} is read by the columns of a run's data, but {exported} is an export, which "
+        "has none. Name the run; or give lines of text, or JSON lines with --json.\n"
+    )
+    if name == "rows.jsonl":
+        assert main(["predict", str(exported), name, "--json", "--device", "cpu"]) == 0
+        assert '"prediction": ' in capsys.readouterr().out
+
+
 def test_a_device_that_is_none_is_refused(exported):
     with pytest.raises(UserError) as caught:
         load(exported, device="mps")

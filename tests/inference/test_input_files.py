@@ -107,6 +107,27 @@ def test_a_treebank_with_a_bad_first_sentence_does_not_give_its_numbers(read):
     assert found == ["wanted 2 columns, found 1", {"words": "Ann"}]
 
 
+JSON_TOKENS = TextRows.Config(path="a.jsonl", columns={"tags": "ner", "words": "tokens"})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.conll", "Ann B\nran O\n"),
+        ("a.conll", "Ann\nran\n"),
+        ("a.tsv", "Ann ran\n"),
+        ("a.csv", "Ann ran\n"),
+    ],
+)
+def test_the_names_of_json_are_none_of_a_file_without(read, name, content):
+    assert read(name, content, JSON_TOKENS, ["words"]) == [{"words": "Ann ran"}]
+
+
+def test_of_a_file_with_more_columns_and_no_names_none_is_guessed(read):
+    found = read("a.tsv", "Ann ran\tB O\n", JSON_TOKENS, ["words"])
+    assert found == ["wanted 1 column, found 2"]
+
+
 def test_an_input_that_may_be_empty_may_be(read):
     config = TextRows.Config(
         path="a.tsv", columns=("label", "text", "dictionary"), optional=("dictionary",)

@@ -74,8 +74,11 @@ class _InputFile:
     said: frozenset[str]
 
     def layout(self) -> RowFormat:
+        """By a header's names, by the training data's places, or by those of the inputs alone."""
         places = self._places()
         named = any(isinstance(at, str) for at in places.values())
+        if alone := named and self._are_names_of_another_format():
+            places, named = {name: at for at, name in enumerate(self.inputs)}, False
         placed = "columns" in self.said and isinstance(self.config.columns, Mapping)
         if self.kind in TABLES and not named:
             cells = first_cells(self.path, self._read(places, header=False)) or ()
@@ -84,12 +87,12 @@ class _InputFile:
         header = self.config.header
         if self.kind in TABLES and named and "header" not in self.said:
             header = True  # names are found in a header only
-        trained = self._read(places, header=header)
-        if self.kind not in POSITIONS or named or "columns" in self.said:
+        trained = self._read(places, header=header, strict=alone)
+        if alone or self.kind not in POSITIONS or named or "columns" in self.said:
             return trained
         order = sorted(self.inputs, key=lambda name: places[name])
-        alone = self._read({name: at for at, name in enumerate(order)}, header=header, strict=True)
-        return trained if self._fits(trained) or not self._fits(alone) else alone
+        fewer = self._read({name: at for at, name in enumerate(order)}, header=header, strict=True)
+        return trained if self._fits(trained) or not self._fits(fewer) else fewer
 
     @cached_property
     def kind(self) -> FileFormat:
@@ -97,6 +100,13 @@ class _InputFile:
         alike = self.path.suffix.lower() == Path(self.config.path).suffix.lower()
         holds = alike or "format" in self.said
         return format_name(self.path, self.config.format if holds else "auto")
+
+    def _are_names_of_another_format(self) -> bool:
+        """Whether the training data's names are no names of a header: of JSON, say."""
+        if self.kind not in POSITIONS or "columns" in self.said:
+            return False
+        said = "auto" if "format" in self.said else self.config.format
+        return self.kind == "conll" or format_name(Path(self.config.path), said) not in TABLES
 
     def _places(self) -> dict[str, int | str]:
         """The columns that are read: the inputs, and all where columns are said."""

@@ -19,6 +19,7 @@ from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Batches, Row
 from weft.text.paths import joined_text
+from weft.text.row_places import named_places
 from weft.text.tokenizer import Tokenizer
 from weft.text.unknown_words import unknown_words, with_unknown
 from weft.text.words import WordTokenizer
@@ -115,13 +116,15 @@ def check_trees(rows: Sequence[Row]) -> None:
     Raises:
         DataError: Names the first such row and what is wrong with it.
     """
-    for number, row in enumerate(rows):
-        try:
-            read_tree(row["target"])
-        except MetricError as error:
-            raise DataError(
-                f"Row {number}, column 'target': {error} Correct the row, or set task.trees=false."
-            ) from None
+    with named_places(rows):
+        for number, row in enumerate(rows):
+            try:
+                read_tree(row["target"])
+            except MetricError as error:
+                raise DataError(
+                    f"Row {number}, column 'target': {error} Correct the row, or set "
+                    "task.trees=false."
+                ) from None
 
 
 def _filled(answer: Translated, words: Sequence[str]) -> Translated:

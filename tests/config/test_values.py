@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.config.durations import format_duration, parse_duration
 from weft.config.kinds import type_name
 from weft.config.nodes import Value
 from weft.config.tree import Settings
-from weft.config.values import Values, format_duration, parse_duration, plain
+from weft.config.values import Values, plain
 from weft.config.yaml_files import dump_yaml, parse_word, yaml_nodes
 from weft.errors import Place
 

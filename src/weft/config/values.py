@@ -11,7 +11,6 @@ import re
 import typing
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import timedelta
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,12 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.durations import format_duration, parse_duration
 from weft.config.kinds import DEVICE, has_word, members, torch_kind, type_name, unwrapped
 from weft.config.nodes import Entries, Items, Node, Scalar, Value, is_null, shown, untyped
 from weft.errors import Place, Problem
 
-__all__ = ["INVALID", "Values", "format_duration", "parse_duration", "plain", "torch_value"]
+__all__ = ["INVALID", "Values", "plain", "torch_value"]
 
 _DTYPES = (
     "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
@@ -34,15 +34,6 @@ _DTYPE_ALIASES = {
     "float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64",
 }  # fmt: skip
 _DEVICE = re.compile(r"(auto|cpu|cuda|mps|xpu|hpu|meta|mtia)(:\d+)?")
-_UNITS = {
-    "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1,
-}  # fmt: skip
-_UNIT_WORDS = {
-    "day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "mins": "m",
-    "minute": "m", "minutes": "m",
-    "sec": "s", "secs": "s", "second": "s", "seconds": "s",
-}  # fmt: skip
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)")
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {int: TypeAdapter(int), float: TypeAdapter(float)}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
@@ -327,48 +318,6 @@ _SCALARS: tuple[tuple[Any, Callable[[Node, type[Any]], Any]], ...] = (
     (Path, _path),
     (timedelta, _duration),
 )
-
-
-def parse_duration(text: str) -> timedelta:
-    """Reads ``20m``, ``1h30m``, ``2d``, ``15 min``, ``90 seconds``.
-
-    >>> str(parse_duration("1h30m")), str(parse_duration("15 min"))
-    ('1:30:00', '0:15:00')
-
-    Raises:
-        ValueError: The text is no duration.
-    """
-    rest = text.strip().lower()
-    sign, rest = (-1, rest[1:]) if rest.startswith("-") else (1, rest)
-    micros, position = Fraction(0), 0
-    while match := _DURATION.match(rest, position):
-        unit = _UNIT_WORDS.get(match[2], match[2])
-        if unit not in _UNITS:
-            break
-        micros += Fraction(match[1]) * _UNITS[unit]
-        position = match.end()
-    if position == 0 or rest[position:].strip():
-        raise ValueError(f"wanted a duration like '20m', '1h30m' or '2d', found {text!r}.")
-    try:
-        return timedelta(microseconds=sign * round(micros))
-    except OverflowError as error:
-        raise ValueError(f"the duration {text!r} is too long.") from error
-
-
-def format_duration(value: timedelta) -> str:
-    """The shortest text that ``parse_duration`` reads back exactly.
-
-    >>> format_duration(timedelta(minutes=90)), format_duration(timedelta(0))
-    ('1h30m', '0s')
-    """
-    total = value // timedelta(microseconds=1)
-    sign, total = ("-", -total) if total < 0 else ("", total)
-    parts = []
-    for unit, size in _UNITS.items():
-        count, total = divmod(total, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return sign + ("".join(parts) or "0s")
 
 
 def plain(value: Any) -> Any:

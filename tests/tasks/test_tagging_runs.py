@@ -64,13 +64,13 @@ def test_a_run_is_loaded_and_answers_by_label_name_without_its_files(files):
     found = list(predictor.stream([{"words": "Ann"}, {"words": 3}, {"words": ""}]))
     assert found[0]["prediction"] == "B-per"
     assert found[0]["spans"][0]["text"] == "Ann"
-    assert found[1]["error"].startswith("Row 0, column 'words': wanted text or a list of words")
+    assert found[1]["error"].startswith("column 'words': wanted text or a list of words")
     assert found[2]["prediction"] == ""
 
 
 def test_a_tag_of_the_dev_file_that_training_did_not_have_stops_before_step_1(files):
     (files / "dev.conll").write_text("Ann _ B-org\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"Row 0, column 'tags': 'B-org' at 0 is no label"):
+    with pytest.raises(DataError, match=r"dev\.conll:1: column 'tags': 'B-org' at 0 is no label"):
         weft.train("tagging/ner/local", settings(files), run_dir=files / "run")
 
 

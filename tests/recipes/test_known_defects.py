@@ -33,7 +33,7 @@ def stopped(shared_data, tmp_path_factory):
         "train_data.columns={label: 0, text: 2}",
         "train_data.batch_size=5",  # 10 rows: a step an epoch
         "trainer.accumulate=2",
-        "trainer.seed=3",  # of which the first epoch is the best, as in the case
+        "trainer.seed=74",  # of which the first epoch is the best, as in the case
         "trainer.clip_norm=1.0",
         "trainer.max_epochs=10",
         "trainer.report_every=1 steps",

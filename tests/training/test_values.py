@@ -134,14 +134,31 @@ def test_at_an_equal_metric_the_lower_loss_is_best_and_patience_is_the_metrics(f
         assert repr(again.history) == repr(selection.history)  # as text, where NaN is itself
 
 
-def test_an_older_runs_history_has_no_losses_and_one_of_the_loss_is_saved_as_ever():
-    selection = Selection.Config(metric="f1").build(directions={"f1": "higher", "loss": "lower"})
+def test_an_older_runs_evaluation_stays_the_best_where_its_loss_is_not_known():
+    directions = {"f1": "higher", "loss": "lower"}
+    selection = Selection.Config(metric="f1").build(directions=directions)
     selection.load_state_dict({"history": [[5, 0.25], [6, 0.5]], "best": 6})
     assert selection.best == (6, 0.5)
-    assert selection.see(7, {"f1": 0.5, "loss": 3.0})
-    assert not selection.see(8, {"f1": 0.5, "loss": 3.0})
-    saved = {"history": [[5, 0.25], [6, 0.5], [7, 0.5, 3.0], [8, 0.5, 3.0]], "best": 7}
-    assert selection.state_dict() == saved
+    assert not selection.see(7, {"f1": 0.5, "loss": 3.0})  # that of step 6 may have been lower
+    assert not selection.see(8, {"f1": 0.5, "loss": 2.0})
+    assert selection.see(9, {"f1": 0.75, "loss": math.nan})
+    assert selection.see(10, {"f1": 0.75, "loss": 2.0})
+    older = [[5, 0.25], [6, 0.5]]
+    newer = [[7, 0.5, 3.0], [8, 0.5, 2.0], [9, 0.75, math.inf], [10, 0.75, 2.0]]
+    assert selection.state_dict() == {"history": older + newer, "best": 10}
+
+
+def test_a_loss_that_was_no_number_is_beaten_after_a_resume_as_before():
+    directions = {"f1": "higher", "loss": "lower"}
+    selection = Selection.Config(metric="f1").build(directions=directions)
+    assert selection.see(4, {"f1": 0.5, "loss": math.nan})
+    again = Selection.Config(metric="f1").build(directions=directions)
+    again.load_state_dict(selection.state_dict())
+    for each in (selection, again):
+        assert each.see(5, {"f1": 0.5, "loss": 3.0})
+
+
+def test_a_run_of_the_loss_saves_it_once():
     plain = Selection.Config().build(directions={"loss": "lower"})
     plain.see(4, {"loss": 2.0})
     assert plain.state_dict() == {"history": [[4, 2.0]], "best": 4}
@@ -153,6 +170,18 @@ def test_a_lower_loss_does_not_take_back_a_difference_that_min_delta_does_not_co
     for step, values in enumerate([(0.5, 2.0), (0.55, 1.0), (0.45, 1.0)]):
         selection.see(step, dict(zip(("f1", "loss"), values, strict=True)))
     assert selection.best == (0, 0.5)
+
+
+def test_a_value_is_found_by_the_name_that_an_older_run_has_of_it():
+    config = Selection.Config(metric="subset_accuracy")
+    selection = config.build(directions={"accuracy": "higher", "loss": "lower"})
+    assert config.metric == "subset_accuracy"  # it is in the key of the run
+    assert selection.see(1, {"accuracy": 0.5, "loss": 1.0})
+    assert selection.config.metric == "accuracy"
+    own = {"subset_accuracy": "higher", "accuracy": "higher"}
+    assert config.build(directions=own).config.metric == "subset_accuracy"
+    with pytest.raises(UserError, match="'subset_accuracy', which this task does not measure"):
+        config.build(directions={"loss": "lower"})
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from weft.config.component import Component
@@ -11,6 +12,9 @@ from weft.errors import UserError
 
 __all__ = ["Selection"]
 
+RENAMED = {"subset_accuracy": "accuracy"}
+"""Values by the names that older runs have of them; a setting that changed would be another run."""
+
 
 class Seen(NamedTuple):
     """What is kept of an evaluation."""
@@ -19,8 +23,13 @@ class Seen(NamedTuple):
     """Optimizer steps before it."""
     value: float
     """The selected one."""
-    loss: float = math.inf
-    """What decides between equal values; infinite where there is none besides the value."""
+    loss: float | None = None
+    """What decides between equal values, infinite where it was no number; None where it is not
+    known, in a run of before it was kept, or is the value itself."""
+
+    def breaks_tie(self, best: "Seen") -> bool:
+        """Whether it is better than one of an equal value; what is not known is not beaten."""
+        return self.loss is not None and best.loss is not None and self.loss < best.loss
 
 
 class Selection(Component):
@@ -72,6 +81,9 @@ class Selection(Component):
     config: Config
 
     def __init__(self, config: Config, *, directions: Mapping[str, str]) -> None:
+        now = RENAMED.get(config.metric)
+        if now in directions and config.metric not in directions:
+            config = replace(config, metric=now)
         if config.metric not in directions:
             # Of each label there are many: they would hide the others.
             names = [name for name in directions if not name.startswith("label/")]
@@ -85,9 +97,10 @@ class Selection(Component):
 
     def see(self, step: int, values: Mapping[str, float]) -> bool:
         """Takes in an evaluation; returns whether it is the best so far."""
-        loss = math.inf
-        if self.config.metric != "loss" and not math.isnan(found := values.get("loss", math.inf)):
-            loss = float(found)
+        loss = None
+        if self.config.metric != "loss":
+            found = float(values.get("loss", math.inf))
+            loss = math.inf if math.isnan(found) else found
         seen = Seen(step, float(values[self.config.metric]), loss)
         self.history.append(seen)
         return self._best[0] is seen
@@ -102,7 +115,7 @@ class Selection(Component):
             gain = math.inf if best is None else self.sign * (seen.value - best.value)
             if gain > self.config.min_delta:
                 best = oldest = seen
-            elif gain == 0 and best is not None and seen.loss < best.loss:
+            elif gain == 0 and best is not None and seen.breaks_tie(best):
                 best = seen
         return best, oldest
 
@@ -143,10 +156,10 @@ class Selection(Component):
     def state_dict(self) -> dict[str, Any]:
         """The history; and the step of the best, for where the pointer to it is damaged.
 
-        An evaluation is its step and value, and its loss where that is another number.
+        An evaluation is its step and value, and its loss where that is known and another number.
         """
         best = self.best
-        history = [list(seen) if seen.loss < math.inf else list(seen[:2]) for seen in self.history]
+        history = [list(seen[:2] if seen.loss is None else seen) for seen in self.history]
         return {"history": history, "best": None if best is None else best[0]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

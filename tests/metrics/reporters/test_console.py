@@ -130,8 +130,11 @@ def test_values_of_labels_are_a_table_at_the_end_and_not_in_the_line() -> None:
     last = labelled({}, ("valid", 1, 0.5), ("valid", 2, 0.25))
     assert "labels of valid_data, step 2:\nlabel      f1  support\nham    25.0 %" in last
     test = labelled(best, ("valid", 1, 0.5), ("test", 2, 0.125))
-    assert "labels of test_data, the weights of step 1:\n" in test
+    assert "labels of test_data, the weights of step 1 (the best):\n" in test
     assert "12.5 %" in test
+    older = labelled({"best": {"step": 2}, "weights": {"step": 1}}, ("test", 2, 0.125))
+    assert "labels of test_data, the weights of step 1:\n" in older  # those of step 2 are damaged
+    assert "labels of test_data, step 2:\n" in labelled({}, ("test", 2, 0.125))
     assert "label/" not in labelled(best, ("valid", 1, 0.5), mode="bar")
 
 

@@ -122,8 +122,9 @@ class Console(Component, Reporter):
             return ""
         split, at = places[-1]
         weights = summary.get("weights", best) if split == "test" else None
-        used = f"the weights of step {weights['step']:,}" if weights else f"step {at:,}"
-        what = f"labels of {split}_data, {used}{' (the best)' if at == step else ''}:"
+        of = weights["step"] if weights else at  # the test data come after the last step
+        used = f"{'the weights of ' if weights else ''}step {of:,}"
+        what = f"labels of {split}_data, {used}{' (the best)' if of == step else ''}:"
         return f"{what}\n{self._labels[split, at]}"
 
     def _shown(self) -> Display:

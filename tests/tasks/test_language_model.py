@@ -295,13 +295,27 @@ def test_rows_that_cannot_be_read_are_refused():
         (LSTM, {"stride": 2}, "task.stride is for blocks that stand alone"),
         (TRANSFORMER, {"stateful": True}, "a CausalTransformer carries no state"),
         (TRANSFORMER, {"block": 31}, "the model has positions for 30 tokens"),
-        (LSTM, {"decoding": Decoding(unknown_penalty=1.0)}, "is never in an answer of a language"),
         (LSTM, {"until": "length", "decoding": Decoding(min_length=2)}, "min_length bans the end"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(model, settings, message):
     with pytest.raises(UserError, match=message):
         make(model, **settings)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 2.0, math.inf])
+def test_a_penalty_of_the_unknown_token_is_of_no_effect_and_said_to_be(penalty, caplog):
+    caplog.set_level("INFO", logger="weft")
+    drawn = {"sample": True, "seed": 3, "max_length_a": 0.0, "max_length_b": 12}
+    task = make(LSTM, decoding=Decoding(**drawn, unknown_penalty=penalty))
+    plain = make(LSTM, decoding=Decoding(**drawn))  # of the same weights
+    answers = [next(Predictor(each).stream(["an "])) for each in (task, plain)]
+    assert answers[0] == answers[1]
+    said = (
+        "task.decoding.unknown_penalty=2 is of no effect: the unknown token is never in an answer "
+        "of a language model."
+    )
+    assert caplog.messages.count(said) == (penalty == 2)
 
 
 def test_another_module_or_text_is_refused():

@@ -1,5 +1,6 @@
 """Language modeling: the next token of a text from those before it."""
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,8 @@ from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["LanguageModeling"]
+
+LOG = logging.getLogger("weft")
 
 PREDICTION_TOKENS = 4096
 """Padded tokens of texts that are gone on with together, with what is added."""
@@ -72,7 +75,7 @@ class LanguageModeling(Task):
         lines of one text. A line end in a given text is then the end of a row."""
         decoding: Decoding = Decoding(max_length_a=0.0, max_length_b=100, sample=True)
         """How texts are gone on with; ``max_length_a`` counts the tokens of the given text. The
-        unknown token is no text and never in an answer."""
+        unknown token is no text and never in an answer, whatever ``unknown_penalty`` is."""
 
         def __post_init__(self) -> None:
             """Refuses what is no size, and settings that exclude each other."""
@@ -80,11 +83,6 @@ class LanguageModeling(Task):
             if self.stride is not None and self.stride > self.block:
                 raise UserError(
                     f"task.stride must be at most task.block ({self.block}), but is {self.stride}."
-                )
-            if self.decoding.unknown_penalty not in (0, math.inf):
-                raise UserError(
-                    "task.decoding.unknown_penalty makes the unknown token less likely, which is "
-                    "never in an answer of a language model. Leave it out."
                 )
             if self.until == "length" and self.decoding.min_length:
                 raise UserError(
@@ -110,8 +108,13 @@ class LanguageModeling(Task):
         self.carried, self.carried_apart, self.row_sums = Carried(), Carried(), RowSums()
 
     def _check(self, name: str) -> None:
-        """Refuses settings that the model cannot do."""
+        """Refuses settings that the model cannot do, and says which is of no effect."""
         config, most = self.config, self.module.max_length
+        if (penalty := config.decoding.unknown_penalty) not in (0, math.inf):
+            LOG.info(
+                f"task.decoding.unknown_penalty={penalty:g} is of no effect: the unknown token is "
+                "never in an answer of a language model."
+            )
         if self.stateful and not self.module.carries_state:
             raise UserError(
                 f"task.stateful is true, but a {name} carries no state from block to block. Leave "

@@ -1,9 +1,12 @@
 """What every task has from its base: the loss is measured, and answers where it says how."""
 
+import re
+
 import pytest
 import torch
 
 from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
 from weft.metrics.streaming import Mean
 from weft.tasks import Loss, Outputs
 from weft.tasks.task import Task
@@ -72,3 +75,23 @@ def test_answers_are_measured_with_the_rows_they_answer():
 def test_a_batch_without_an_answer_adds_its_loss_alone():
     found = values(MeasuredLengths.Config().build(), ["", ""], ["abc", "", "a"])
     assert found == pytest.approx({"loss": 1.5, "error": 2.0})
+
+
+class UnmeasuredLengths(Lengths):
+    """Names a metric, and forgets to measure."""
+
+    class Config(Lengths.Config):
+        """No settings."""
+
+    def answer_metrics(self):
+        return {"error": Mean("error")}
+
+
+def test_a_metric_that_nothing_enters_is_refused_and_not_nan():
+    wanted = (
+        "UnmeasuredLengths names metrics of its answers (error), but has no method "
+        "measure(metrics, answers, rows), which adds answers to them. Write it, or leave "
+        "answer_metrics out."
+    )
+    with pytest.raises(UserError, match=f"^{re.escape(wanted)}$"):
+        values(UnmeasuredLengths.Config().build(), ["abc"])

@@ -165,8 +165,16 @@ class Task(Component):
             metrics: Those of the evaluation, by name.
             answers: What the task answered.
             rows: What each answers, with its targets.
+
+        Raises:
+            UserError: The task names metrics of answers, and does not say how answers enter them.
         """
-        return
+        if names := ", ".join(self.answer_metrics()):
+            raise UserError(
+                f"{type(self).__name__} names metrics of its answers ({names}), but has no method "
+                "measure(metrics, answers, rows), which adds answers to them. Write it, or leave "
+                "answer_metrics out."
+            )
 
     def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """The values of an evaluation, by name."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from weft.models.crf import LinearChainCrf
-from weft.models.log_partition import MOST_SPREAD, log_partition
+from weft.models.log_partition import MOST_SPREAD, log_partition, spread
 
 LENGTHS = [12, 1, 7, 0, 11]
 
@@ -88,7 +88,7 @@ def test_autocast_takes_no_numbers_away():
     right = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = log_partition(scores, transitions, real)
-    ours = with_gradients(found, (scores, transitions), real)
+        ours = with_gradients(found, (scores, transitions), real)
     assert all(torch.equal(a, b) for a, b in zip(ours, right, strict=True))
 
 
@@ -103,3 +103,38 @@ def test_a_field_with_transitions_far_apart_sums_up_by_pairs(forbidden):
     found = crf.log_likelihood(scores, labels, real)
     moves = crf.transitions.detach().double()
     assert found.item() == pytest.approx(-by_pairs(scores.double(), moves, real).item(), rel=1e-6)
+
+
+def test_the_spread_is_of_what_sequences_take():
+    transitions = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    inner, start, end = transitions[:3, :3], transitions[3, :3], transitions[:3, 4]
+    start -= 40.0
+    end += 50.0
+    transitions[:, 3] = 900.0  # to the start
+    transitions[4] = -900.0  # from the end
+    right = max((part.max() - part.min()).item() for part in (inner, start, end))
+    assert spread(transitions).item() == pytest.approx(right)
+    assert right < 5
+
+
+@pytest.mark.parametrize("shift", [30.0, -30.0, 1e3])
+def test_transitions_from_the_start_can_be_far_from_others(shift):
+    # A field that learned scores about 30, with zeros at what no sequence takes.
+    scores, transitions, real = made(scale=3.0, spread=MOST_SPREAD)
+    transitions.data[:-2, :-2] += shift
+    transitions.data[-2, :-2] -= shift
+    found = with_gradients(log_partition(scores, transitions, real), (scores, transitions), real)
+    wide = scores.detach().double().requires_grad_(), transitions.detach().double().requires_grad_()
+    right = with_gradients(by_pairs(*wide, real), wide, real)
+    assert torch.allclose(found[0].double(), right[0], rtol=1e-6, atol=1e-4)
+    for gradient, expected in zip(found[1:], right[1:], strict=True):
+        assert torch.allclose(gradient.double(), expected, rtol=0, atol=2e-4)
+
+
+def test_a_field_whose_scores_are_all_great_sums_up_by_products(monkeypatch):
+    crf = LinearChainCrf(["a", "b", "c"])
+    crf.transitions.data[:-2, :-2] = 30.0
+    monkeypatch.setattr(crf, "_forward", None)  # the way by pairs
+    real, labels = torch.ones(1, 3, dtype=torch.bool), torch.tensor([[1, 1, 1]])
+    found = crf.log_likelihood(torch.zeros(1, 3, 3), labels, real)
+    assert found.item() == pytest.approx(-3 * torch.log(torch.tensor(3.0)).item(), rel=1e-5)

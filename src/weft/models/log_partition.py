@@ -8,6 +8,7 @@ place of 4.2 to 5.2 for 40 words and 9 labels. The gradient is nearer to that of
 times and more.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from typing_extensions import override
 
-__all__ = ["LEAST_LOG", "MOST_SPREAD", "log_partition"]
+__all__ = ["LEAST_LOG", "MOST_SPREAD", "log_partition", "spread"]
 
 LEAST_LOG = -64.0
 """What is less than e^-64 of its word's greatest counts as that. On a CPU the exponential of less
@@ -34,8 +35,9 @@ def log_partition(scores: Tensor, transitions: Tensor, real: Tensor) -> Tensor:
 
     Args:
         scores: Of each label at each word. *Shape:* :math:`(B,T,L)`, :math:`T` at least 1.
-        transitions: Scores :math:`T` from a row to a column, at most ``MOST_SPREAD`` apart; the
-            last but one is the start, the last the end. *Shape:* :math:`(L+2,L+2)`.
+        transitions: Scores :math:`T` from a row to a column, of which :func:`spread` finds at most
+            ``MOST_SPREAD``; the last but one is the start, the last the end. *Shape:*
+            :math:`(L+2,L+2)`.
         real: True at words, which begin each row; False at padding. *Shape:* :math:`(B,T)`.
 
     Returns:
@@ -51,16 +53,34 @@ def log_partition(scores: Tensor, transitions: Tensor, real: Tensor) -> Tensor:
     return found
 
 
+def spread(transitions: Tensor) -> Tensor:
+    """How far apart scores of transitions are that stand for one another in a sequence.
+
+    Those are from the start, between words, or to the end; each of the three is looked at alone.
+    What stands at the others, to the start and from the end, has no part in it.
+
+    Args:
+        transitions: As :func:`log_partition` takes them.
+
+    Returns:
+        The greatest difference within one of the three. *Shape:* :math:`()`.
+
+    Example:
+        >>> moves = torch.tensor([[4.0, -90.0, 31.0], [50.0, 0.0, 0.0], [-90.0, 0.0, 0.0]])
+        >>> spread(moves)  # one label can only be followed by itself
+        tensor(0.)
+    """
+    inner, start, end = _parts(transitions)
+    widths = [torch.stack(part.aminmax()) for part in (inner, start, end)]
+    return torch.stack(widths).diff(dim=1).max()
+
+
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     @override
     def forward(ctx: Any, scores: Tensor, transitions: Tensor, real: Tensor) -> Tensor:
-        size, rows = scores.shape[2], torch.arange(len(scores), device=scores.device)
-        inner, start, end = (
-            transitions[:size, :size],
-            transitions[size, :size],
-            transitions[:size, size + 1],
-        )
+        rows = torch.arange(len(scores), device=scores.device)
+        inner, start, end = _parts(transitions)
         top, top_end = inner.max(), end.max()
         steps, ending = (inner - top).exp(), (end - top_end).exp()
         last = (real.sum(dim=1) - 1).clamp(min=0)
@@ -79,22 +99,35 @@ class _LogPartition(torch.autograd.Function):
     @override
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        (before, after), turned, real, last, steps, ending = ctx.saved_tensors
-        size, rows = len(steps), torch.arange(len(last), device=last.device)
-        after = after.gather(1, turned)
-        # What follows a label: the next word's share from the end, a step before it.
-        following = torch.cat([after[:, 1:] @ steps.T, ending.expand(len(rows), 1, -1)], dim=1)
-        following[rows, last] = ending
-        whole = (before * following).sum(dim=-1, keepdim=True)
-        weights = (real * grad[:, None])[..., None]
-        # The derivative by a score is the probability of what it scores (Lafferty et al. 2001).
-        labels = before * following / whole * weights
-        pairs = (before / whole)[:, :-1].flatten(0, 1).T @ (after * weights)[:, 1:].flatten(0, 1)
-        moves = grad.new_zeros(size + 2, size + 2)
-        moves[:size, :size] = pairs * steps
-        moves[size, :size] = labels[:, 0].sum(dim=0)
-        moves[:size, size + 1] = labels[rows, last].sum(dim=0)
-        return labels, moves, None
+        with torch.autocast(grad.device.type, enabled=False):  # of who calls backward
+            scores, transitions = _gradients(grad, ctx.saved_tensors)
+        return scores, transitions, None
+
+
+def _gradients(grad: Tensor, saved: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """By the scores and by the transitions. *Shape:* :math:`(B,T,L)`, :math:`(L+2,L+2)`."""
+    shares, turned, real, last, steps, ending = saved
+    size, rows = len(steps), torch.arange(len(last), device=last.device)
+    before, after = shares[0], shares[1].gather(1, turned)
+    # What follows a label: the next word's share from the end, a step before it.
+    following = torch.cat([after[:, 1:] @ steps.T, ending.expand(len(rows), 1, -1)], dim=1)
+    following[rows, last] = ending
+    whole = (before * following).sum(dim=-1, keepdim=True)
+    weights = (real * grad[:, None])[..., None]
+    # The derivative by a score is the probability of what it scores (Lafferty et al. 2001).
+    labels = before * following / whole * weights
+    pairs = (before / whole)[:, :-1].flatten(0, 1).T @ (after * weights)[:, 1:].flatten(0, 1)
+    moves = grad.new_zeros(size + 2, size + 2)
+    moves[:size, :size] = pairs * steps
+    moves[size, :size] = labels[:, 0].sum(dim=0)
+    moves[:size, size + 1] = labels[rows, last].sum(dim=0)
+    return labels, moves
+
+
+def _parts(transitions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Those between labels, those from the start, those to the end."""
+    size = len(transitions) - 2
+    return transitions[:size, :size], transitions[size, :size], transitions[:size, size + 1]
 
 
 def _turned(real: Tensor, last: Tensor) -> Tensor:

@@ -148,7 +148,8 @@ class Trainer(Component):
         factor = self.ranks.size / self.loss_scale.now / self.ranks.sum_(count)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = norm_of(gradients) * factor
-        if not math.isfinite((norm + total).item()):  # the one synchronization of a step
+        # The one wait for the device in a step; a random field's loss has another.
+        if not math.isfinite((norm + total).item()):
             return self.leave_out(group, before, norm=norm, total=total, count=count)
         self.nonfinite.fine(before.steps + 1)
         self.loss_scale.fine()

@@ -91,6 +91,26 @@ def test_every_start_is_kept_and_an_end_takes_back_what_a_stop_said(folder):
     assert "stopped" not in info
 
 
+@pytest.mark.parametrize("refuses", ["data", "trainer"])
+def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refuses):
+    run = weft.train("tiny.py", SHORT).folder
+    before = (run / "run.json").read_bytes()
+    words = ["trainer.max_steps=4"]
+    if refuses == "data":
+        (folder / "valid.tsv").rename(folder / "away.tsv")
+    else:
+        words.append("trainer.save_modules=[encoders]")
+    with pytest.raises((UserError, DataError)):
+        weft.train(run, words, allow_code=True)
+    assert (run / "run.json").read_bytes() == before
+    if refuses == "data":
+        (folder / "away.tsv").rename(folder / "valid.tsv")
+    assert weft.train(run, words[:1], allow_code=True).result["steps"] == 4
+    (change,) = RunFolder(run).info["changes"]
+    assert change["step"] == 2
+    assert set(change["settings"]) == {"trainer.max_steps"}
+
+
 def test_other_versions_are_said(folder, caplog):
     run = weft.train("tiny.py", SHORT)
     starts = RunFolder(run.folder).info["starts"]

@@ -113,8 +113,7 @@ def train(
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder, planned)
         clean(folder.path)
-        record_changes(folder, changes)
-        return _fit(planned, folder, device=device, overrides=tuple(overrides))
+        return _fit(planned, folder, changes, device=device, overrides=tuple(overrides))
 
 
 def _look_at(planned: Planned) -> None:
@@ -150,7 +149,14 @@ def _ended(folder: RunFolder) -> Run:
     return Run(folder.path, folder.result)
 
 
-def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]) -> Run:
+def _fit(
+    planned: Planned,
+    folder: RunFolder,
+    changes: Mapping[str, Any],
+    *,
+    device: str,
+    overrides: tuple[str, ...],
+) -> Run:
     plan = planned.plan
     xp = Experiment(folder.path, planned.name, run_key(plan), overrides)
     session = plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
@@ -172,12 +178,13 @@ def _fit(planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[s
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
         need = _need(trainer, folder)
         facts = {"data": data, "data_summary": summary, "need": need and need.record}
-        write(folder, planned, built, {**facts, "max_tokens": cells})
         exports = exports_of(plan)
         if exports:  # else nothing of it is imported
             from weft.recipes.export import refuse_exports
 
             refuse_exports(exports, session)
+        record_changes(folder, changes)  # not before all that can refuse to go on
+        write(folder, planned, built, {**facts, "max_tokens": cells})
         if (folder.path / "export").is_dir():
             from weft.recipes.export import tell_older_exports
 
@@ -254,14 +261,18 @@ def one_process(device: str) -> Env:
 
 @contextmanager
 def recorded(folder: RunFolder) -> Iterator[None]:
-    """Keeps in ``run.json`` how a run that did not finish ended."""
+    """Keeps in ``run.json`` how a run that did not finish ended.
+
+    A finished one stays so until it really goes on: a continuation may be refused before.
+    """
     try:
         yield
     except RunStoppedError as stop:
-        folder.write_info(finished=False, stopped=str(stop))
+        if not folder.finished:
+            folder.write_info(finished=False, stopped=str(stop))
         raise
     except WeftError as error:
-        if folder.info:
+        if folder.info and not folder.finished:
             folder.write_info(finished=False, failed=str(error))
         raise
 

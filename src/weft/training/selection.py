@@ -81,7 +81,7 @@ class Selection(Component):
     config: Config
 
     def __init__(self, config: Config, *, directions: Mapping[str, str]) -> None:
-        now = RENAMED.get(config.metric)
+        now = RENAMED.get(config.metric, config.metric)
         if now in directions and config.metric not in directions:
             config = replace(config, metric=now)
         if config.metric not in directions:

@@ -12,6 +12,8 @@ import pytest
 
 from weft.data import file_rows, text_pairs
 from weft.data.file_rows import FileRows
+from weft.data.formats import json_lines
+from weft.data.formats.cells import CellError
 from weft.data.store import tokens
 from weft.data.store.arrays import locked
 from weft.data.text_pairs import TextPairs
@@ -184,6 +186,25 @@ def test_a_damaged_index_is_made_again(both, cache, caplog):
         f"{path} has {len(held) * 8 - 8:,} bytes, and {len(held) * 8:,} were written. The file is "
         "read again."
     ]
+
+
+def test_an_index_of_other_reading_rules_is_not_taken(cache, tmp_path, monkeypatch):
+    """Numbers of JSON lines were bad rows once."""
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": 7}\n')
+    config = TextPairs.Config(path=path, max_bad_rows=1)
+
+    def strict(value):
+        if isinstance(value, str):
+            return value
+        raise CellError("wanted text, found a number")
+
+    with monkeypatch.context() as older:
+        older.setattr(file_rows, "READING", 1)
+        older.setattr(json_lines, "cell_of", strict)
+        assert [row["target"] for row in config.build()] == ["b"]
+    assert [row["target"] for row in config.build()] == ["b", "7"]
 
 
 def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):

@@ -52,6 +52,17 @@ def test_a_saved_folder_is_the_same(dataset, tmp_path):
     assert dev.fingerprint() != one.fingerprint()
 
 
+def test_the_fingerprint_of_lists_of_words_is_that_of_before_lists_were_read():
+    def fingerprint(words):
+        rows = datasets.Dataset.from_dict({"words": words, "tags": ["X Y", "Z"]})
+        return HuggingFacePairs.of(rows, columns=("words", "tags")).fingerprint()
+
+    known = "d3604a6000e0ae3b69e74fe24ea26e98f59d8d537cf3c0beb284c56a738322d8"
+    assert fingerprint([["a", "dog"], ["so"]]) == known
+    cut = [["a b", "c"], ["a", "b c"], ["a", "b", "c"], ["a b c"]]
+    assert len({fingerprint([words, ["so"]]) for words in cut}) == len(cut)
+
+
 @pytest.mark.parametrize("at", [0, 1, 2], ids=["first", "middle", "last"])
 def test_a_bad_row_is_left_out_with_its_number_and_reason(at):
     texts = ["a", "b", "c"]

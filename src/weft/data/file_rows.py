@@ -31,6 +31,8 @@ __all__ = ["FileRows", "RowIndex", "index_file"]
 LOG = logging.getLogger("weft")
 
 CHUNK_ROWS = 1 << 20
+READING = 2
+"""Counts the changes of which rows of a file are good: an index of an older weft is not taken."""
 NEAR = 4096
 """Rows that are read at once when they are asked for one after the other."""
 
@@ -146,6 +148,7 @@ def index_file(path: Path, layout: RowFormat) -> RowIndex:
         "size": stamp[0],
         "mtime_ns": stamp[1],
         "format": type(layout).__name__,
+        "reading": READING,
         "layout": asdict(layout),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]

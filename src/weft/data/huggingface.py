@@ -206,8 +206,13 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
 
 
 def _told(cell: str) -> str:
-    """A cell for the fingerprint: lists tell where their texts end."""
-    return "\0".join(["", *cell.parts, ""]) if isinstance(cell, ListCell) else cell
+    """A cell for the fingerprint: a list tells where its texts end, if its spaces do not.
+
+    Lists of words are told as their text, as they were when all lists were read as text.
+    """
+    if isinstance(cell, ListCell) and cell.split() != [*cell.parts]:
+        return "\0".join(["", *cell.parts, ""])
+    return cell
 
 
 def _loaded(config: "HuggingFacePairs.Config") -> Any:

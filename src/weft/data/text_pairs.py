@@ -24,9 +24,10 @@ from weft.data.formats.by_suffix import (
     column_format,
     format_name,
 )
+from weft.data.formats.columnar import ColumnarFormat
 from weft.data.formats.header import header_places, misplaced
 from weft.data.formats.lines import LineFormat
-from weft.data.formats.row_format import RowFormat
+from weft.data.formats.row_format import Row, RowFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table
 from weft.data.rows import Rows
@@ -199,20 +200,31 @@ class TextPairs(Component, Batched, AccountedRows):
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
-        facts: dict[str, object] = {"sha256": self._read().sha256, "layout": asdict(self._layout)}
+        layout = asdict(self._layout)
+        if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
+            del layout["lists"]  # runs from before this setting have the same data
+        facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
         if not isinstance(self._layout, LineFormat):
             facts["format"] = type(self._layout).__name__
+        found = self._header_places()
+        if found is not None and found[1] != [*self._layout.columns.values()]:
+            facts["places"] = found[1]  # the layout has others than the header
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     @property
     def header(self) -> tuple[str, ...] | None:
         """The names over the columns; None where there is none, or columns are found by names."""
+        found = self._header_places()
+        if found is None:
+            return None
+        cells, places = found
+        return tuple(cells[at] if at < len(cells) else "" for at in places)
+
+    def _header_places(self) -> tuple[Row, list[int]] | None:
+        """All cells of the header, and the position of each column; None where ``header`` is."""
         path = Path(self.config.path)
         cells = first_cells(path, self._layout) if self.config.header else None
-        if cells is None:
-            return None
-        places = header_places(self._layout, cells, str(path))
-        return tuple(cells[at] if at < len(cells) else "" for at in places)
+        return None if cells is None else (cells, header_places(self._layout, cells, str(path)))
 
     def _check_header(self, path: Path, ingredient: str) -> None:
         """A header that nobody spoke of would be one more row, and its label one more label.

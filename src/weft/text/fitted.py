@@ -42,8 +42,9 @@ _BELONGS_TO: dict[str, tuple[str, ...]] = {
     "lowercase": ("bpe", "wordpiece", "words"),
 }
 """Settings that not all kinds have, and which have them."""
-_FITTED = 2
-"""Counts the changes of how files are fitted: a cached one of an older weft is not taken."""
+_FITTED = 3
+"""Counts the changes of how files are fitted, and of which rows are read of the same file (3:
+numbers in JSON lines): a cached one of an older weft is not taken."""
 MOST_CHARACTERS = 100_000_000
 """SentencePiece holds all its text, in 22 bytes a character: more than 2.2 GB are not needed."""
 

@@ -41,6 +41,26 @@ def test_shares_are_percent() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("rouge_loss", 0.23, "0.2300"),  # no kind of rouge
+        ("rougeLsum", 0.23, "23.0 %"),
+        ("valid/rouge1", 0.23, "23.0 %"),
+        ("valid.f1", 0.23, "23.0 %"),
+        ("halff1", 0.23, "0.2300"),
+        ("reaccuracy", 0.23, "0.2300"),
+        ("f1", 12.0, "12.00"),  # of a hundred already
+        ("num_f1", 3.0, "3.000"),
+        ("f1", -12.0, "-12.00"),
+        ("f1", -1.0, "-100.0 %"),  # a difference
+        ("f1", 1.0000001, "100.0 %"),
+    ],
+)
+def test_what_is_no_share_stays_as_it_is(name: str, value: float, text: str) -> None:
+    assert format_value(name, value) == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (-3, "0s"),

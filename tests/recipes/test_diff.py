@@ -52,6 +52,17 @@ def test_results_have_their_change(tmp_path):
     assert lines_of(first, second, "result")["valid.loss"] == ("1.500", "1.500", "=")
 
 
+def test_a_change_is_in_percent_where_both_values_are(tmp_path):
+    first, second, third = (
+        made_run(tmp_path / name, result={"steps": 30, "best": {"step": 30, "f1": value}})
+        for name, value in (("a", 0.5), ("b", 0.75), ("c", 12.5))
+    )
+    assert lines_of(first, second, "result")["best.f1"] == ("50.0 %", "75.0 %", "+25.0 %")
+    assert lines_of(first, third, "result")["best.f1"] == ("50.0 %", "12.50", "+12.00")
+    fourth = made_run(tmp_path / "d", result={"steps": 30, "best": {"step": 30, "f1": 12.0}})
+    assert lines_of(third, fourth, "result")["best.f1"] == ("12.50", "12.00", "-0.5000")
+
+
 def test_values_that_are_no_numbers_have_no_change(tmp_path):
     first, second = (made_run(tmp_path / name) for name in ("a", "b"))
     with (second / "metrics.jsonl").open("a") as file:

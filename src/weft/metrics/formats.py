@@ -6,20 +6,28 @@ import re
 __all__ = ["format_duration", "format_rate", "format_value", "is_count", "is_share"]
 
 _SHARES = re.compile(
-    r"(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc|rouge\w+"
-    r"|invalid_trees)(/[0-9.]+)?$"
+    r"(^|[_/.])(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc"
+    r"|rouge(1|2|L|Lsum)|invalid_trees)(/[0-9.]+)?$"
 )
+_ONE = 1 + 1e-6
+"""What a share can be in single precision."""
 _COUNTS = ("support", "num_examples")
 
 
-def is_share(name: str) -> bool:
-    """Whether a value of this name is a share of 1, which people read in percent.
+def is_share(name: str, *values: float) -> bool:
+    """Whether values of this name are shares of 1, which people read in percent.
+
+    Args:
+        name: Its last word says so, such as ``macro_f1``.
+        values: Some of them; what is above 1 or below -1 (a difference may be -1) is no share.
 
     Example:
         >>> [is_share(name) for name in ("macro_f1", "recall_at_precision/0.9", "mcc", "loss")]
         [True, True, False, False]
+        >>> is_share("f1", 0.12), is_share("f1", 12.0)
+        (True, False)
     """
-    return _SHARES.search(name) is not None
+    return _SHARES.search(name) is not None and all(abs(value) <= _ONE for value in values)
 
 
 def is_count(name: str) -> bool:
@@ -58,7 +66,7 @@ def format_value(name: str, value: object) -> str:
         return "-"
     if not math.isfinite(value):
         return str(value)
-    if is_share(name):
+    if is_share(name, value):
         return f"{100 * value:.1f} %"
     if is_count(name):
         return f"{value:,.0f}"

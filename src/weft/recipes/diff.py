@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.metrics.formats import format_value
+from weft.metrics.formats import format_value, is_share
 from weft.recipes.record import Record
 
 __all__ = ["Difference", "compare", "mapping", "plain_text", "previous_run"]
@@ -71,7 +71,8 @@ def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Diffe
             and math.isfinite(first)
             and math.isfinite(second)
         ):
-            change = _signed(name, second - first)
+            of_hundred = is_share(name) and not is_share(name, first, second)
+            change = _signed("" if of_hundred else name, second - first)
         found.append(Difference("result", name, texts[0], texts[1], change))
     return found
 

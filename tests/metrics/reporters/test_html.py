@@ -135,6 +135,16 @@ def test_a_fall_over_decades_is_drawn_in_decades():
     assert "valid 1.0 %" in share.html
 
 
+def test_shares_are_in_percent_unless_a_value_is_above_1():
+    drawn = figure("f1", [Curve("valid", [(1, 0.25), (2, 0.75)], dots=True)]).html
+    assert "step 1: 25.0 %" in drawn
+    assert ">40 %<" in drawn
+    drawn = figure("f1", [Curve("valid", [(1, 0.25), (2, 12.0)], dots=True)]).html
+    assert "step 1: 0.2500" in drawn
+    assert "step 2: 12.00" in drawn
+    assert " %" not in drawn
+
+
 def test_a_flat_line_of_zeros_has_a_scale_from_0_to_1():
     drawn = figure("bleu", [Curve("valid", [(1, 0.0), (2, 0.0)])])
     assert ">0.2<" in drawn.html

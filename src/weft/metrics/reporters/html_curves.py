@@ -39,7 +39,8 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
     """A drawing with its title and legend; nothing where no curve has a finite value.
 
     Args:
-        title: Its heading; a name that ends in ``accuracy`` or the like is shown in percent.
+        title: Its heading; a name that ends in ``accuracy`` or the like is shown in percent, unless
+            a value is above 1.
         curves: Its lines.
         last_step: Where the axis of steps ends, if no curve goes further.
 
@@ -60,13 +61,15 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
     if not values:
         return Markup("")
     steps = [last_step, *(step for points in finite for step, _ in points)]
-    scale = _Scale.over(steps, values, share=is_share(title))
+    share = is_share(title, *values)
+    scale = _Scale.over(steps, values, share=share)
+    name = title if share or not is_share(title) else ""  # all of its numbers in one way
     legend = "".join(
-        _legend(title, curve, points, number)
+        _legend(name, curve, points, number)
         for number, (curve, points) in enumerate(zip(curves, finite, strict=True))
     )
     drawn = "".join(
-        _line(thinned(points), scale, number, title=title, dots=curve.dots)
+        _line(thinned(points), scale, number, name=name, dots=curve.dots)
         for number, (curve, points) in enumerate(zip(curves, finite, strict=True))
         if points
     )
@@ -74,25 +77,25 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
     return Markup(
         f"<figure><figcaption><b>{text(title, most=60)}</b>{legend}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{label}">'
-        f"{scale.grid(title)}{drawn}</svg></figure>"
+        f"{scale.grid(name)}{drawn}</svg></figure>"
     )
 
 
-def _legend(title: str, curve: Curve, points: Sequence[Point], number: int) -> str:
-    last = f" {format_value(title, points[-1][1])}" if points else ""
+def _legend(name: str, curve: Curve, points: Sequence[Point], number: int) -> str:
+    last = f" {format_value(name, points[-1][1])}" if points else ""
     missing = len(curve.points) - len(points)
     note = f", {missing:,} not finite" if missing else ""
-    name = text(f"{curve.name}{last}{note}", most=80)
-    return f'<span><i class="c{number % 5}"></i>{name}</span>'
+    shown = text(f"{curve.name}{last}{note}", most=80)
+    return f'<span><i class="c{number % 5}"></i>{shown}</span>'
 
 
-def _line(points: Sequence[Point], scale: "_Scale", number: int, *, title: str, dots: bool) -> str:
+def _line(points: Sequence[Point], scale: "_Scale", number: int, *, name: str, dots: bool) -> str:
     places = [(scale.x(step), scale.y(value)) for step, value in points]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     alone = len(points) == 1
     marks = "".join(
         f"<circle cx={x:.1f} cy={y:.1f} r={4 if alone else 3}><title>"
-        f"step {step:,.0f}: {text(format_value(title, value))}</title></circle>"
+        f"step {step:,.0f}: {text(format_value(name, value))}</title></circle>"
         for (x, y), (step, value) in zip(places, points, strict=True)
         if dots or alone
     )
@@ -152,7 +155,7 @@ class _Scale:
         place = math.log10(value) if self.decades else value
         return TOP + (HEIGHT - TOP - BOTTOM) * (high - place) / (high - low)
 
-    def grid(self, title: str) -> str:
+    def grid(self, name: str) -> str:
         """Lines with the values they stand for, and steps below."""
         drawn = []
         for value in self._marks():
@@ -160,7 +163,7 @@ class _Scale:
             drawn.append(
                 f"<line class=grid x1={LEFT} x2={WIDTH - RIGHT} y1={y:.1f} y2={y:.1f} />"
                 f'<text x={LEFT - 7} y={y + 4:.1f} text-anchor="end">'
-                f"{text(_short(title, value))}</text>"
+                f"{text(_short(name, value))}</text>"
             )
         for step in ticks(0.0, self.last):
             end = "end" if self.x(step) > WIDTH - 40 else "middle"

@@ -1,10 +1,13 @@
 """Weights that were trained with other numbers, or another ingredient of a recipe's own."""
 
 import json
+import shutil
 
 import pytest
+import torch
 
 from weft.checkpoint import Checkpoints
+from weft.errors import CheckpointError
 from weft.models.classifier import Classifier
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.layers.words import WordEmbedding
@@ -13,8 +16,10 @@ from weft.text.columns.column import Column, columns
 from weft.text.columns.number import Numbers
 from weft.text.labels import Labels
 from weft.text.words import WordTokenizer
+from weft.training import initial
 from weft.training.initial import Initial
 from weft.training.other_fitted import other_fitted
+from weft.training.other_vocabulary import text_of
 
 PRICES = Numbers("dense", [50.0, 3.0], [10.0, 1.0])
 NEARLY = Numbers("dense", [52.0, 3.5], [14.0, 0.7])
@@ -123,11 +128,35 @@ def secretive(key):
     return task
 
 
-def test_an_ingredient_of_ones_own_is_compared_by_what_is_saved_of_it(tmp_path, monkeypatch):
+def test_an_ingredient_of_ones_own_is_compared_by_what_is_saved_of_it():
     there, here, same = secretive(3), secretive(4), secretive(3)
-    place = saved(there, tmp_path)
-    monkeypatch.setattr("weft.training.other_fitted.text_of", lambda source: there.text)
     taken = here.module.state_dict()
     said = ["dense is here not what it is there"]
-    assert other_fitted(here.module, here.text, place, taken) == said
-    assert other_fitted(same.module, same.text, place, taken) == []
+    assert other_fitted(here.module, here.text, lambda: there.text, taken) == said
+    assert other_fitted(same.module, same.text, lambda: there.text, taken) == []
+
+
+def test_the_text_there_is_read_once_and_before_a_weight_is_copied(tmp_path, monkeypatch, caplog):
+    other = Numbers("dense", [3.0, 50.0], [1.0, 10.0])
+    place, task, reads = saved(classifier(), tmp_path), classifier(other), []
+    monkeypatch.setattr(initial, "text_of", lambda path: (reads.append(path), text_of(path))[1])
+    begun = Initial(str(place), {}, task=task)
+    begun.check()
+    assert reads == [place]
+    shutil.rmtree(place)
+    begun.load()
+    assert reads == [place]
+    assert "dense has as number 0 one of mean 3" in caplog.text
+
+
+def test_a_text_there_that_cannot_be_read_leaves_the_weights_alone(tmp_path, monkeypatch):
+    place, task = saved(classifier(), tmp_path), classifier()
+    before = {name: value.clone() for name, value in task.module.state_dict().items()}
+
+    def fail(*_):
+        raise CheckpointError("damaged")
+
+    monkeypatch.setattr(initial, "other_fitted", fail)
+    with pytest.raises(CheckpointError, match="damaged"):
+        Initial(str(place), {}, task=task).load()
+    assert all(torch.equal(v, before[name]) for name, v in task.module.state_dict().items())

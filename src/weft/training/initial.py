@@ -1,10 +1,11 @@
 """Weights of another run, or of a part of it, to begin with."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
 from weft.errors import UserError, WeftError, refuse_all
 from weft.tasks.task import Task
+from weft.text.paths import TextPath
 from weft.training.other_fitted import other_fitted
 from weft.training.other_ingredients import OtherIngredient, belonging, changed
 from weft.training.other_names import below, fits, moved, moved_modules
@@ -29,7 +31,28 @@ SHOWN = 8
 WHOLE = "model"
 """The part of a checkpoint that is the module."""
 
-_Found = tuple[Path, dict[str, str], dict[str, Tensor], list[OtherIngredient]]
+
+class _Found(NamedTuple):
+    """What another run has, and what of it fits."""
+
+    place: Path
+    """The checkpoint."""
+    pairs: dict[str, str]
+    """The name there of each name here."""
+    tensors: dict[str, Tensor]
+    """All that are there, by their names there."""
+    fit: dict[str, str]
+    """The pairs of the same name and shape."""
+    others: list[OtherIngredient]
+    """What is not taken of these, for its rows stand for something else there."""
+    fitted: list[str]
+    """What was fitted otherwise there, in words."""
+
+    @property
+    def taken(self) -> dict[str, str]:
+        """The pairs that are taken."""
+        left = {key for other in self.others for key in other.tensors}
+        return {here: there for here, there in self.fit.items() if here not in left}
 
 
 class Initial:
@@ -70,12 +93,10 @@ class Initial:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:
             return []
-        place, pairs, found, others = self.found or self._matched()
+        match = self.found or self._matched()
         self.found = None
-        wanted = self.task.module.state_dict(keep_vars=True)
-        left = {key for other in others for key in other.tensors}
-        fit = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
-        taken = {here: there for here, there in fit.items() if here not in left}
+        place, pairs, found, fit, others, fitted = match
+        taken, wanted = match.taken, self.task.module.state_dict(keep_vars=True)
         with torch.no_grad():
             for here, there in taken.items():
                 wanted[here].detach().copy_(found[there])
@@ -87,8 +108,7 @@ class Initial:
             lines.append(f"Of these, by another name: {_few(said)}.")
         other = [h for h, t in pairs.items() if t in found and h not in fit]
         settings = other_settings(Path(self.source), self.task.module, taken)
-        settings += other_fitted(self.task.module, self.task.text, place, taken)
-        if settings:
+        if settings := settings + fitted:
             LOG.warning(
                 f"Weights are taken from {place} where they were trained with other settings: "
                 f"{_few(settings)}. Set them alike, unless this is meant."
@@ -109,7 +129,7 @@ class Initial:
         return lines
 
     def _matched(self) -> _Found:
-        """Where the weights are, the name there of each name here, and the tensors."""
+        """All that can be wrong is found here; the text path there is read once, where needed."""
         place, found = _read(Path(str(self.source)))
         wanted = self.task.module.state_dict()
         pairs = dict[str, str]()
@@ -135,11 +155,18 @@ class Initial:
                 f"There: {_few(sorted(found))}. Here: {_few(sorted(pairs))}. "
                 'Name what is to go where: trainer.initialize_from={"encoder": "encoder"}'
             )
-        self._refuse_vocabulary(place, [h for h, there in pairs.items() if there in found])
-        fit = [here for here, there in pairs.items() if fits(wanted, found, here, there)]
-        return place, pairs, found, self._others(place, fit)
+        other_text = cache(partial(text_of, place))
+        self._refuse_vocabulary(
+            place, [h for h, there in pairs.items() if there in found], other_text
+        )
+        fit = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
+        match = _Found(place, pairs, found, fit, self._others(place, list(fit), other_text), [])
+        said = other_fitted(self.task.module, self.task.text, other_text, match.taken)
+        return match._replace(fitted=said)
 
-    def _others(self, place: Path, fit: Sequence[str]) -> list[OtherIngredient]:
+    def _others(
+        self, place: Path, fit: Sequence[str], other_text: Callable[[], TextPath | None]
+    ) -> list[OtherIngredient]:
         """What cannot be taken, for its rows stand for something else there.
 
         Raises:
@@ -147,7 +174,7 @@ class Initial:
         """
         text = self.task.text
         belong = belonging(self.task.module, text, fit)
-        others = changed(belong, text, text_of(place)) if belong else []
+        others = changed(belong, text, other_text()) if belong else []
         errors: list[WeftError] = [
             UserError(
                 f"trainer.initialize_from names '{here}', but {_few(inside)} would be taken from "
@@ -167,12 +194,14 @@ class Initial:
             )
         return others
 
-    def _refuse_vocabulary(self, place: Path, taken: Sequence[str]) -> None:
+    def _refuse_vocabulary(
+        self, place: Path, taken: Sequence[str], other_text: Callable[[], TextPath | None]
+    ) -> None:
         """Refuses vectors of tokens that were learned for other pieces."""
         table = next((t for t in tables(self.task.module, self.task.text) if t in taken), None)
         if table is None:
             return
-        if differs := difference(self.task.text, text_of(place)):
+        if differs := difference(self.task.text, other_text()):
             what = "number" if table.endswith("bias") else "vector"
             raise UserError(
                 f"trainer.initialize: {table} has a {what} for each token, but {place} has another "

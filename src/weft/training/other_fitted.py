@@ -2,11 +2,12 @@
 
 Numbers beside a text have a place each, and what brings them to mean 0 and deviation 1: where these
 are far from what they were, a number is another one, or comes in another unit. Of an ingredient of
-a recipe's own that names no ids, all that is saved of it is compared.
+a recipe's own that names no ids, all that is saved of the columns it made is compared; of a text
+path of a recipe's own that has no such columns nothing is known.
 """
 
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from weft.text.columns.number import Numbers
 from weft.text.columns.path import ColumnsText
 from weft.text.paths import TextPath
 from weft.training.other_ingredients import built_without, ids_of
-from weft.training.other_vocabulary import text_of
 
 __all__ = ["other_fitted"]
 
@@ -26,14 +26,18 @@ FAR = 2.0
 
 
 def other_fitted(
-    module: nn.Module, text: TextPath, source: Path, taken: Collection[str]
+    module: nn.Module,
+    text: TextPath,
+    other_text: Callable[[], TextPath | None],
+    taken: Collection[str],
 ) -> list[str]:
     """What is said of each such ingredient that the weights of another run do not fit.
 
     Args:
         module: The module here.
         text: Its text path.
-        source: The checkpoint that weights are taken from.
+        other_text: Gives the text path of the checkpoint that weights are taken from; only asked
+            where an ingredient is to be compared.
         taken: Names here of the tensors that are.
     """
     decide = {
@@ -41,7 +45,7 @@ def other_fitted(
         for name, made in text.ingredients.items()
         if name != "tokenizer" and not ids_of(made) and _reads(module, name, taken)
     }
-    there = text_of(source) if decide else None
+    there = other_text() if decide else None
     if there is None:
         return []
     said = list[str]()
@@ -78,7 +82,7 @@ def _of_numbers(name: str, here: Numbers, there: Numbers) -> Iterator[str]:
 
 
 def _saved(text: TextPath, name: str) -> dict[str, bytes]:
-    """All that is saved of the columns that an ingredient made, by the files' names."""
+    """All that is saved of the columns of an ingredient, by the files' names; none without."""
     columns: dict[str, Any] = text.all if isinstance(text, ColumnsText) else {}
     with tempfile.TemporaryDirectory(prefix="weft-columns-") as folder:
         for role, column in columns.items():

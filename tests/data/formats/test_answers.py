@@ -167,6 +167,32 @@ def test_an_object_that_is_null_or_no_utf_8_is_a_bad_row_of_parquet(tmp_path):
     assert (data.count.good, data.count.bad, data.count.total) == (1, 1, 2)
 
 
+@pytest.mark.parametrize("write", [jsonl, parquet, arrow])
+@pytest.mark.parametrize("starts", [{}, {"answer_starts": "[0]"}, {"answer_starts": None}])
+def test_answers_that_begin_nowhere_are_a_list_as_any(write, starts, tmp_path):
+    rows = [{**flat(*question), **starts} for question in QUESTIONS[::2]]
+    for row in rows if not starts else ():
+        del row["answer_starts"]
+    found = read(write(tmp_path, rows), optional=("answer_starts",)).rows()
+    assert [row["answers"].parts for row in found] == [("a dog", "dog"), ("Köln",)]
+    assert {row["answer_starts"] for row in found} == {starts.get("answer_starts") or ""}
+
+
+def test_of_two_lists_the_one_that_is_null_is_named(tmp_path):
+    rows = [flat(*question) for question in QUESTIONS]
+    rows[1]["answer_starts"] = None
+    with pytest.raises(DataError, match=r":2 \(byte \d+\): column 'answer_starts' is null"):
+        read(parquet(tmp_path, rows)).rows()
+
+
+def test_a_file_without_the_starts_is_told_so(tmp_path):
+    rows = [flat(*question) for question in QUESTIONS]
+    for row in rows:
+        del row["answer_starts"]
+    with pytest.raises(DataError, match=r"wanted the column 'answer_starts', found 'id', "):
+        read(parquet(tmp_path, rows)).rows()
+
+
 def test_a_json_row_without_either_is_named_by_its_key(tmp_path):
     row = nested(*QUESTIONS[0])
     del row["answers"]

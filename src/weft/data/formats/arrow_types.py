@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["is_readable", "is_text", "plain"]
+__all__ = ["is_list", "is_readable", "is_text", "plain"]
 
 
 def is_text(kind: Any) -> bool:
@@ -25,7 +25,7 @@ def is_readable(kind: Any) -> bool:
     """
     import pyarrow
 
-    kinds, inner = pyarrow.types, kind.value_type if _is_list(kind) else kind
+    kinds, inner = pyarrow.types, kind.value_type if is_list(kind) else kind
     if kinds.is_dictionary(inner):
         inner = inner.value_type
     return bool(
@@ -48,20 +48,21 @@ def plain(column: Any) -> Any:
         known = _without_views(column.dictionary)
         column = pyarrow.DictionaryArray.from_arrays(column.indices, known).dictionary_decode()
     column = _without_views(column)
-    is_list = _is_list(column.type)
-    inner = column.type.value_type if is_list else column.type
+    listed = is_list(column.type)
+    inner = column.type.value_type if listed else column.type
     text, wide = pyarrow.string(), pyarrow.float64()
     if pyarrow.types.is_float16(inner):  # which no pyarrow writes as text
         single = pyarrow.float32()
-        column, inner = column.cast(pyarrow.list_(single) if is_list else single), single
+        column, inner = column.cast(pyarrow.list_(single) if listed else single), single
     if not pyarrow.types.is_float32(inner):
         return column
-    if is_list:
+    if listed:
         text, wide = pyarrow.list_(text), pyarrow.list_(wide)
     return column.cast(text).cast(wide)
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Whether its values are lists, of one length or not."""
     import pyarrow
 
     kinds = pyarrow.types

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import ANSWERS, json_answers
-from weft.data.formats.arrow_types import is_readable, is_text, plain
+from weft.data.formats.arrow_types import is_list, is_readable, is_text, plain
 from weft.data.formats.cells import CellError, as_list, cell_of
 from weft.data.formats.json_lines import named_places
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
@@ -175,12 +175,7 @@ class _ColumnarScan(CountingScan):
         """The cells of all columns, those of answers as JSON."""
         keys = [str(at) for at in self._layout.columns.values()]
         answers = _answers(batch, keys)
-        return [
-            [_Problem(row) if isinstance(row, str) else row.get(key) for row in answers]
-            if answers is not None and key in ANSWERS
-            else self._column(batch, key)
-            for key in keys
-        ]
+        return [answers[key] if key in answers else self._column(batch, key) for key in keys]
 
     def _column(self, batch: Any, key: str) -> Sequence[_Value]:
         """The cells of a column; those that are no UTF-8 as bytes."""
@@ -216,23 +211,31 @@ class _ColumnarScan(CountingScan):
         return self._layout.blank(tuple(row)) or tuple(row)
 
 
-def _answers(batch: Any, keys: Sequence[str]) -> list[dict[str, str] | str] | None:
-    """The answers of each row, as `json_answers` has them; None where they are texts."""
+def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:
+    """Both columns of answers as `json_answers` has them; none that are no object or two lists."""
     import pyarrow
 
-    kinds, names = pyarrow.types, [name for name in ANSWERS if name in batch.schema.names]
+    names = [name for name in ANSWERS if name in batch.schema.names]
     if ANSWERS[0] not in names or ANSWERS[1] not in keys:
-        return None
-    kind = batch.schema.field(ANSWERS[0]).type
-    if not (kinds.is_struct(kind) or kinds.is_list(kind) or kinds.is_large_list(kind)):
-        return None
-    rows = zip(*(_values(batch.column(name)) for name in names), strict=True)
-    return [
-        f"column {ANSWERS[0]!r}: bad UTF-8"
-        if isinstance(row[0], bytes)
-        else json_answers(dict(zip(names, row, strict=True)))
-        for row in rows
-    ]
+        return {}
+    kinds = [batch.schema.field(name).type for name in names]
+    if not (pyarrow.types.is_struct(kinds[0]) or (len(kinds) > 1 and all(map(is_list, kinds)))):
+        return {}
+    columns: dict[str, list[_Value]] = {name: [] for name in ANSWERS}
+    for values in zip(*(_values(batch.column(name)) for name in names), strict=True):
+        for name, cell in _answer_cells(dict(zip(names, values, strict=True))).items():
+            columns[name].append(cell)
+    return columns
+
+
+def _answer_cells(row: Mapping[str, Any]) -> dict[str, _Value]:
+    """The two cells of a row; where one of them is null, the other is as it is."""
+    if isinstance(row[ANSWERS[0]], bytes):
+        return dict.fromkeys(ANSWERS, _Problem(f"column {ANSWERS[0]!r}: bad UTF-8"))
+    found = json_answers(row)
+    if isinstance(found, str):
+        return dict.fromkeys(ANSWERS, _Problem(found))
+    return {name: found[name] if found else _cell(row.get(name), name) for name in ANSWERS}
 
 
 def _values(column: Any) -> list[Any]:

@@ -2,7 +2,12 @@
 
 import pytest
 
-from weft.config.help import recipe_help
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.config.help import recipe_help, setting_lines
+from weft.config.ingredient import settings_of
+from weft.training.optimizers import AdamW, Optimizer
+from weft.training.schedules import Linear
 
 
 def test_the_whole_help(kitchen):
@@ -75,3 +80,21 @@ def test_problems_stand_below_the_help(kitchen):
     assert text.endswith(
         "\n!!! command line: vocab_size=x: tokenizer.vocab_size: wanted int, found 'x'. !!!\n"
     )
+
+
+class Chooses(Component):
+    class Config(BaseConfig):
+        first: Optimizer.Config = AdamW.Config()
+        maybe: AdamW.Config | Optimizer.Config | None = None
+        other: Linear.Config | int | None = None
+        number: int | None = None
+
+
+def test_components_have_the_word_of_their_registry():
+    lines = [line for s in settings_of(Chooses.Config) for line in setting_lines("x", s, None)]
+    assert [line for line in lines if line.count(".") == 1] == [
+        "  x.first (optimizer):",
+        "  x.maybe (optimizer or null): (default=null)",
+        "  x.other (lr_scheduler or int or null): (default=null)",
+        "  x.number (int | None): (default=null)",
+    ]

@@ -14,10 +14,10 @@ from weft.config.ingredient import (
     as_config,
     settings_of,
 )
-from weft.config.kinds import type_name
+from weft.config.kinds import members, type_name, unwrapped
 from weft.config.nodes import Entries
 from weft.config.plan import Plan, make_plan
-from weft.config.tree import structure_of
+from weft.config.tree import concept_of, structure_of
 from weft.config.values import INVALID, plain
 from weft.errors import Problem
 
@@ -139,9 +139,19 @@ def _line(name: str, parameter: Parameter, value: Any) -> str:
         shown = f"(default={written(plain(value))})"
     return " ".join(
         part
-        for part in (f"  {name} ({type_name(parameter.annotation)}):", parameter.doc, shown)
+        for part in (f"  {name} ({_kind(parameter.annotation)}):", parameter.doc, shown)
         if part
     )
+
+
+def _kind(annotation: Any) -> str:
+    """What a setting can be: of components the registry's word, as in messages, else the type."""
+    kinds = [unwrapped(kind) for kind in members(annotation) or (annotation,)]
+    found = [concept_of((kind.owner,)) if hasattr(kind, "owner") else None for kind in kinds]
+    if not any(found):
+        return type_name(annotation)
+    words = [word or type_name(kind) for word, kind in zip(found, kinds, strict=True)]
+    return " or ".join("null" if word == "None" else word for word in dict.fromkeys(words))
 
 
 def written(data: Any) -> str:

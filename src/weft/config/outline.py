@@ -1,7 +1,7 @@
 """A recipe in a line for each ingredient: what it is, and which settings are not its defaults."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.config import registries
@@ -17,6 +17,9 @@ __all__ = ["outline"]
 
 def outline(recipe: Recipe) -> list[str]:
     r"""The ingredients of a recipe in their order, as ``weft show`` prints them.
+
+    A parameter that ``given`` fills by an ingredient of another name stands with it behind the
+    settings: ``vocabulary<-target_vocabulary``.
 
     Example:
         >>> from weft.config.recipe import like
@@ -34,16 +37,18 @@ def outline(recipe: Recipe) -> list[str]:
 
 
 def _line(value: Any) -> str:
+    rebound: Mapping[str, str] = {}
     if isinstance(value, Given):
-        value = value.config
+        value, rebound = value.config, value.names
     if isinstance(value, Like):
         head, changed = f"like {value.name}", list(value.settings.items())
     elif isinstance(value, Config):
         head, changed = _kind(value), list(_changed(value))
     else:
         return type_name(value)
-    words = " ".join(f"{name}={written(plain(setting))}" for name, setting in changed)
-    return f"{head}: {words}" if words else head
+    words = [f"{name}={written(plain(setting))}" for name, setting in changed]
+    words += [f"{parameter}<-{name}" for parameter, name in rebound.items()]
+    return f"{head}: {' '.join(words)}" if words else head
 
 
 def _kind(config: Config) -> str:

@@ -21,7 +21,7 @@ from weft.config.registry import Registry
 from weft.config.values import INVALID, Values, torch_value
 from weft.errors import Place, UserError
 
-__all__ = ["Settings", "near", "real", "without_type"]
+__all__ = ["Settings", "concept_of", "near", "real", "without_type"]
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -187,7 +187,7 @@ class Settings(Values):
         found = dict(_named_subclasses(owners, kind.owner if hasattr(kind, "owner") else None))
         if word not in found:
             listed = f"Known: {', '.join(sorted(found)) or 'none'}."
-            said = _concept(owners) or type_name(annotation)
+            said = concept_of(owners) or type_name(annotation)
             text = f"{name}.type: no {said} is named '{word}'. "
             text += f"{near(word, found)}{listed}"
             self.problem(text, node.place)
@@ -254,14 +254,6 @@ def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[t
             yield from _subclasses(registry, owners)
 
 
-def _concept(owners: tuple[type[Any], ...]) -> str | None:
-    """What people call the things that the owners' subclasses are: the registry's word for it."""
-    for registry in registries.all_registries().values():
-        if registry.files_any(owners):
-            return registry.concept
-    return None
-
-
 def _subclasses(
     registry: Registry[Any], owners: tuple[type[Any], ...]
 ) -> Iterator[tuple[str, Any]]:
@@ -269,6 +261,26 @@ def _subclasses(
         entry = registry.get(name)
         if isinstance(entry, type) and issubclass(entry, owners):
             yield name, entry
+
+
+def concept_of(owners: tuple[type[Any], ...]) -> str | None:
+    """What people call the things that the owners' subclasses are: the registry's word for it.
+
+    Args:
+        owners: Classes of components.
+
+    Returns:
+        The word; None where no registry has any of them yet.
+
+    Example:
+        >>> from weft.training.optimizers import AdamW
+        >>> concept_of((AdamW,)), concept_of((int,))
+        ('optimizer', None)
+    """
+    for registry in registries.all_registries().values():
+        if registry.files_any(owners):
+            return registry.concept
+    return None
 
 
 def real(value: Any, annotation: Any) -> Any:

@@ -13,6 +13,7 @@ import weft
 from weft.config import registries
 from weft.errors import DataError
 from weft.inference import Predictor
+from weft.recipes.reading import read_all
 from weft.tasks import evaluate
 
 WORDS = "tokenizer.type=fitted_words"
@@ -303,9 +304,16 @@ def test_a_value_that_is_no_text_is_named_by_row_and_column(case, make):
             predictor(rows)
 
 
-def test_an_empty_text_is_a_bad_row_of_a_file(case, make):
+def test_an_empty_text_is_a_bad_row_of_a_file(case, make, monkeypatch):
     if set(case.columns) == {"text"}:
         pytest.skip("an empty line of a text file is the end of a paragraph")
+    counts = []
+
+    def counted(session, order, folder):
+        read_all(session, order, folder)
+        counts.extend(session.get(f"{name}_data").count for name in ("train", "valid"))
+
+    monkeypatch.setattr("weft.recipes.api.read_all", counted)
     for name in case.columns[: case.ask]:
         rows = case.dicts()
         rows[1][name] = " \t "
@@ -313,7 +321,9 @@ def test_an_empty_text_is_a_bad_row_of_a_file(case, make):
             DataError, match=rf"^1 of 3 rows is bad.*\n.*rows.jsonl:2 .*: column '{name}' is empty"
         ):
             make(rows=rows)
+        counts.clear()
         make("train_data.max_bad_rows=1", "valid_data.max_bad_rows=1", rows=rows)  # without it
+        assert [(count.good, count.bad, count.total) for count in counts] == [(2, 1, 3)] * 2
 
 
 def test_an_empty_text_has_an_answer_or_an_error_in_prediction(case, make):

@@ -111,6 +111,14 @@ def test_an_evaluation_is_a_table_of_values_and_one_of_labels(data, capsys):
     assert re.search(r"accuracy [0-9.]+ %", capsys.readouterr().out)
 
 
+def test_the_line_of_a_check_is_without_the_values_of_each_label(data):
+    said = list[str]()
+    assert check(CLASSIFY, data(HAM), device="cpu", say=said.append).problems == []
+    (line,) = (line for line in said if "macro_f1 " in line)
+    assert "label/" not in line
+    assert "accuracy " in line
+
+
 def test_the_result_of_a_training_is_without_the_values_of_each_label():
     test = {"macro_f1": 0.4745, "label/ham/f1": 0.5}
     assert result_lines({"steps": 4, "test": test}) == ["steps: 4", "test: macro_f1 47.4 %"]

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     log_lines()
     if args.predictions:
         _refuse_unwritable(args.predictions)
-    from weft.metrics.tables import labels_table, values_table
+    from weft.metrics.tables import is_of_label, labels_table, values_table
     from weft.recipes.reload import evaluate
 
     found = evaluate(
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     )
     for name, evaluation in found.items():
         print(f"{name} ({len(evaluation.rows):,} answered rows)")
-        whole = {n: value for n, value in evaluation.values.items() if not n.startswith("label/")}
+        whole = {n: value for n, value in evaluation.values.items() if not is_of_label(n)}
         ways, details = evaluation.directions, evaluation.details
         print(values_table(whole, directions=ways, details=details))
         if labels := labels_table(evaluation.values):

@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
 def result_lines(result: dict[str, Any]) -> list[str]:
     """The result of a run, a line each."""
     from weft.metrics.formats import format_value
+    from weft.metrics.tables import is_of_label
 
     lines = [f"steps: {result.get('steps', 0):,}"]
     best = result.get("best")
@@ -53,7 +54,7 @@ def result_lines(result: dict[str, Any]) -> list[str]:
         values = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
         lines.append(f"best: {values} at step {best['step']:,}")
     if result.get("test"):
-        whole = {k: v for k, v in result["test"].items() if not k.startswith("label/")}
+        whole = {k: v for k, v in result["test"].items() if not is_of_label(k)}
         values = ", ".join(f"{k} {format_value(k, v)}" for k, v in whole.items())
         lines.append(f"test: {values}")
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from weft.metrics.formats import format_value, is_count
 from weft.metrics.metric import Direction
 
-__all__ = ["by_label", "labels_table", "text_table", "values_table"]
+__all__ = ["by_label", "is_of_label", "labels_table", "text_table", "values_table"]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -88,6 +88,16 @@ def values_table(
 
 def _cell(title: str, column: Mapping[str, str], name: str) -> str:
     return column.get(name, "-" if title == "n" else "")
+
+
+def is_of_label(name: str) -> bool:
+    """Whether a value is one of a single label; there are many, which would hide the others.
+
+    Example:
+        >>> is_of_label("label/ham/f1"), is_of_label("macro_f1")
+        (True, False)
+    """
+    return name.startswith("label/")
 
 
 def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:

@@ -17,6 +17,7 @@ from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
+from weft.metrics.tables import is_of_label
 from weft.recipes.first_look import first_row, many_labels, nothing_selected, shortened
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.reading import DATA
@@ -160,9 +161,10 @@ class CheckSteps:
         return f"loss {mean:.3f} a target"
 
     def one_evaluation(self) -> str:
-        """Evaluates a batch of valid_data, else one of train_data."""
+        """Evaluates a batch of valid_data, else one of train_data; not a label's values."""
         values = evaluate(self.task, self.held_out).values
-        return ", ".join(f"{name} {format_value(name, value)}" for name, value in values.items())
+        whole = {name: value for name, value in values.items() if not is_of_label(name)}
+        return ", ".join(f"{name} {format_value(name, value)}" for name, value in whole.items())
 
     def optimizer(self) -> str:
         """Builds the optimizer; it must have the parameters that training is to change."""

@@ -9,6 +9,7 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.tree import near
 from weft.errors import UserError
+from weft.metrics.tables import is_of_label
 
 __all__ = ["Selection"]
 
@@ -85,8 +86,7 @@ class Selection(Component):
         if now in directions and config.metric not in directions:
             config = replace(config, metric=now)
         if config.metric not in directions:
-            # Of each label there are many: they would hide the others.
-            names = [name for name in directions if not name.startswith("label/")]
+            names = [name for name in directions if not is_of_label(name)]
             raise UserError(
                 f"trainer.selection.metric is '{config.metric}', which this task does not measure. "
                 f"{near(config.metric, directions)}It measures: {', '.join(names)}."

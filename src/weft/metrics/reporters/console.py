@@ -19,7 +19,7 @@ from weft.metrics.reporters.bar import BarDisplay
 from weft.metrics.reporters.json_values import complete_lines
 from weft.metrics.reporters.lines import Display, LinesDisplay, summary_line
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from weft.metrics.tables import labels_table
+from weft.metrics.tables import is_of_label, labels_table
 
 __all__ = ["Console"]
 
@@ -141,7 +141,7 @@ def _values(line: Mapping[str, Any]) -> dict[str, float]:
     return {
         name: float(value)
         for name, value in line.items()
-        if name.startswith("label/") and (isinstance(value, int | float) or value == "NaN")
+        if is_of_label(name) and (isinstance(value, int | float) or value == "NaN")
     }
 
 

@@ -273,15 +273,29 @@ def test_predict_of_json_lines_says_what_is_no_json(use, place):
     (place / "rows.jsonl").write_text("\n".join(rows) + "\n")
     code, out, err = use("predict", "run", "rows.jsonl", "--json")
     assert code == 1
-    assert err == "5 of 7 rows could not be answered.\n"
+    assert err == "4 of 7 rows could not be answered.\n"
     lines = out.splitlines()
     assert '"prediction"' in lines[0]
     assert '"prediction"' in lines[1]
-    wanted = "line 3: wanted a JSON object or a JSON string, found list"
+    wanted = "rows.jsonl:3 (byte 24): wanted an object, found a list"
     assert json.loads(lines[2]) == {"source": "[1]", "error": wanted}
-    assert '"error": "line 4: not JSON: ' in lines[3]
+    assert '"error": "rows.jsonl:4 (byte 28): not JSON: ' in lines[3]
     assert "nested too deep" in lines[4]
-    assert "line 6: A row needs the columns source; 'source' is missing" in lines[5]
+    assert "rows.jsonl:6 (byte 100031): no key 'source'; the keys are 'x'" in lines[5]
+    assert json.loads(lines[6])["source"] == "5"
+
+
+def test_predict_of_lines_of_json_in_other_files_names_their_lines(use, place):
+    rows = ['{"source": "un"}', "[1]", "{", "[" * 100_000, '{"x": "y"}', '{"source": 5}']
+    (place / "rows.txt").write_text("\n".join(rows) + "\n")
+    code, out, err = use("predict", "run", "rows.txt", "--json")
+    assert (code, err) == (1, "5 of 6 rows could not be answered.\n")
+    lines = out.splitlines()
+    wanted = "line 2: wanted a JSON object or a JSON string, found list"
+    assert json.loads(lines[1]) == {"source": "[1]", "error": wanted}
+    assert '"error": "line 3: not JSON: ' in lines[2]
+    assert "nested too deep" in lines[3]
+    assert "line 5: A row needs the columns source; 'source' is missing" in lines[4]
 
 
 def weft(place, *words, **given):

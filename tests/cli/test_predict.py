@@ -1,13 +1,14 @@
 """``weft predict``: files read by columns or by lines, and what a model of several asks for."""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 import weft
-from tests.trained_run import library_run
+from tests.trained_run import copy_of, library_run
 from weft.cli import predict
 from weft.cli.main import main
 from weft.exported.rows import RowPredictor
@@ -140,7 +141,7 @@ def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
 
 
 def test_an_error_of_a_row_is_not_that_of_row_0(answered):
-    _, out, _ = answered("a.jsonl", '{"source": "Go."}\n{"source": 7}\n', "--json")
+    _, out, _ = answered("a.txt", '{"source": "Go."}\n{"source": 7}\n', "--json")
     assert json.loads(out[1]) == {
         "source": 7,
         "error": "line 2: 'source' must be a string; found int.",
@@ -152,3 +153,60 @@ def test_settings_without_a_file_are_refused(capsys):
     assert capsys.readouterr().err == (
         "error: header=true: says how a file of columns is read; name the file before it.\n"
     )
+
+
+def test_json_says_how_answers_are_written_not_how_a_file_is_read(answered, expected):
+    rows = [{"en": GO, "id": 7, "target": ["a b"]}, {"en": ["The cat", "sleeps."]}]
+    content = "\ufeff" + "".join(json.dumps(row) + "\n" for row in rows) + json.dumps(GO) + "\n"
+    code, out, err = answered("a.jsonl", content, "--json", "columns={source: en}")
+    assert (code, err) == (0, "")
+    found = [json.loads(line) for line in out]
+    assert [row.pop("prediction") for row in found] == [*expected, expected[0]]
+    assert all(row.pop("score") for row in found)
+    assert found == [
+        {**rows[0], "source": GO},
+        {**rows[1], "source": ["The cat", "sleeps."]},
+        {"source": GO},
+    ]
+
+
+@pytest.mark.parametrize("word", ["path=other.tsv", "batch_size=7", "train_data.shuffle=true"])
+def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
+    name = word.rpartition(".")[2] if word.startswith("train") else word
+    code, out, err = answered("a.tsv", f"{GO}\n", word)
+    assert (code, out) == (2, [])
+    assert err == (
+        f"error: {name.partition('=')[0]}: says nothing of how a file is read; weft predict takes "
+        "format, columns, optional, header, extra_columns, separator, comment, lists, "
+        "max_line_bytes.\n"
+    )
+
+
+def test_what_is_no_file_is_said_before_a_model_is_loaded(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(predict, "_loaded", None)
+    (tmp_path / "folder.tsv").mkdir()
+    os.mkfifo(tmp_path / "pipe.tsv")
+    for name, why in [
+        ("none.tsv", "there is no such file"),
+        ("folder.tsv", "it is a folder"),
+        ("pipe.tsv", "columns are read from a file, not from a pipe"),
+    ]:
+        assert main(["predict", str(library_run()), str(tmp_path / name)]) == 2
+        assert capsys.readouterr().err == f"error: {tmp_path / name} cannot be read: {why}.\n"
+
+
+def test_a_file_named_as_the_runs_data_is_read_as_it(tmp_path, capsys, expected):
+    run = copy_of(library_run(), tmp_path / "run")
+    config = run / "config.yaml"
+    text = config.read_text()
+    (tmp_path / "rows").write_text(f"{GO}\tVa !\n{CAT}\tLe chat dort.\n")
+    for suffix in ("", ".txt", ".tab"):
+        config.write_text(text.replace("dev.tsv", f"dev{suffix}").replace("train.tsv", "train"))
+        path = (tmp_path / "rows").rename(tmp_path / f"rows{suffix}")
+        assert main(["predict", str(run), str(path), "--device", "cpu"]) == 0
+        assert capsys.readouterr().out.splitlines() == expected
+        path.rename(tmp_path / "rows")
+    other = tmp_path / "rows.text"
+    other.write_text(f"{GO}\n{CAT}\n")
+    assert main(["predict", str(run), str(other), "--device", "cpu"]) == 0
+    assert capsys.readouterr().out.splitlines() == expected

@@ -93,13 +93,36 @@ def test_two_texts(read, content):
 
 def test_a_row_that_is_bad_is_no_other_kind_of_file(read):
     """The places are those of most rows' kind: the first row alone does not decide."""
-    found = read("a.tsv", "hi\nham\tyou\n\n\xff", SMS)
+    found = read("a.tsv", "hi\nham\tyou\n\n\xff\n" + "ham\tme\n" * 9, SMS)
     assert found[0] == "wanted 2 columns, found 1"
     assert found[1] == {"text": "you"}
     assert found[2] == "wanted 2 columns, found 1"
     alone = read("a.tsv", "hi\n" + "yes\n" * 200 + "ham\tyou\n", SMS)
     assert alone[:2] == [{"text": "hi"}, {"text": "yes"}]
     assert alone[-1] == "wanted 1 column, found 2"
+
+
+def test_a_text_with_a_tab_does_not_make_the_others_bad_rows(read):
+    found = read("a.tsv", "hi\nyou\tthere\nyes\nno\nok\n", SMS)
+    assert found == [
+        {"text": "hi"},
+        "wanted 1 column, found 2",
+        {"text": "yes"},
+        {"text": "no"},
+        {"text": "ok"},
+    ]
+
+
+@pytest.mark.parametrize("content", ["\nhi\nho\nham\tyou\n", "\nham\ta\nham\tb\nhi\nno\n"])
+def test_rows_of_two_kinds_are_refused(read, content, tmp_path):
+    with pytest.raises(DataError) as caught:
+        read("a.tsv", content, SMS)
+    other = 1 if "no" not in content else 2
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.tsv'}:4: wanted rows that are alike, found 2 as line 2 is and {other} as "
+        "this one: some have the columns of the run's data, some text alone. Say which all are to "
+        "have, as columns={text: 1} or columns={text: 0}"
+    )
 
 
 def test_a_treebank_with_a_bad_first_sentence_does_not_give_its_numbers(read):
@@ -190,6 +213,15 @@ ERRORS = [
         ":1: wanted a row, found names of columns, 'text', 'label'. If that is a header: "
         "header=true. If it is a row: header=false",
     ),
+    *(
+        (
+            "\t".join(names) + "\nhi\t1\t2\n",
+            SMS,
+            f":1: wanted a row, found names of columns, {', '.join(map(repr, names))}. If that is "
+            "a header: header=true. If it is a row: header=false",
+        )
+        for names in (["text", "id"], ["id", "label", "text"], ["id", "Text"])
+    ),
     ("v1\nham\n", NAMED, ":1: wanted the column 'v2', found the header 'v1'."),
 ]
 
@@ -209,3 +241,18 @@ def test_columns_that_lack_an_input_are_refused(read):
         "columns: wanted all that the model reads (text1, dense), found label, text1, text2; "
         "'dense' is missing."
     )
+
+
+def test_a_header_of_other_names_is_that_of_the_runs_data(read, tmp_path):
+    data = tmp_path / "sms.tsv"
+    data.write_text("v1\tv2\nham\tOk.\n")
+    config = TextRows.Config(path=data, header=True)
+    assert read("a.tsv", "v1\tv2\nham\thi\n", config) == [{"text": "hi"}]
+    assert read("a.csv", "V1,v2\nham,hi\n", config) == [{"text": "hi"}]
+    with pytest.raises(DataError, match=r"wanted a header with 'text', .*; found 'v2', 'v1'"):
+        read("a.tsv", "v2\tv1\nhi\tham\n", config)
+    data.unlink()
+    with pytest.raises(DataError, match="header=true, if the columns are in the same places"):
+        read("a.tsv", "v1\tv2\nham\thi\n", config)
+    placed = TextRows.Config(path=data, header=True, columns={"text": 1})
+    assert read("a.tsv", "v1\tv2\nham\thi\n", placed, said=["columns"]) == [{"text": "hi"}]

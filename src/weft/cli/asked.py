@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 __all__ = ["Asked", "answers", "column_rows", "line_rows"]
 
@@ -72,27 +72,45 @@ def _parsed(line: str, *, json_lines: bool) -> Any:
     return row
 
 
-def column_rows(path: Path, layout: Any) -> Iterator[Asked]:
+def column_rows(path: Path, layout: Any, *, all_keys: bool = False) -> Iterator[Asked]:
     """The rows of a file of columns, one that cannot be read in its place.
 
     Args:
         path: The file.
         layout: A :class:`~weft.data.formats.row_format.RowFormat`.
+        all_keys: Whether what else an object of JSON lines has is in its row, too, and a string is
+            a row.
     """
     from dataclasses import replace
 
     from weft.data.bad_rows import BadRow
+    from weft.data.formats.json_lines import JsonLinesFormat
     from weft.data.formats.row_format import CountingScan
 
-    with path.open("rb") as stream:
+    whole = all_keys and isinstance(layout, JsonLinesFormat)
+    with path.open("rb") as stream, path.open("rb") as again:
         scan = layout.scan(stream, str(path))
         for line, row in scan:
-            if isinstance(row, BadRow):
-                place = str(replace(row, reason="")).removesuffix(": ")
+            byte = None if isinstance(scan, CountingScan) else scan.place
+            bad = row if isinstance(row, BadRow) else BadRow(str(path), line, byte, "", "")
+            place = str(replace(bad, reason="")).removesuffix(": ")
+            found = _json_at(again, scan.place, layout.max_line_bytes) if whole else {}
+            if isinstance(found, str):
+                yield Asked(place, found)
+            elif isinstance(row, BadRow):
                 yield Asked(place, row.text_excerpt, row.reason)
             else:
-                byte = None if isinstance(scan, CountingScan) else scan.place
-                place = str(BadRow(str(path), line, byte, "", "")).removesuffix(": ")
                 # What is not asked for but said, as a prefix, need not be in each row.
                 named = zip(layout.columns, row, strict=True)
-                yield Asked(place, {k: v for k, v in named if v != "" or k in layout.required})
+                read = {k: v for k, v in named if v != "" or k in layout.required}
+                yield Asked(place, {**found, **read})
+
+
+def _json_at(stream: BinaryIO, byte: int, longest: int) -> dict[str, Any] | str:
+    """What is on a line of JSON if it is an object or a string, else nothing."""
+    stream.seek(byte)
+    try:
+        found = json.loads(stream.readline(longest + 2).decode("utf-8-sig"))
+    except (ValueError, RecursionError):  # why, the row says that was read of it
+        return {}
+    return found if isinstance(found, dict | str) else {}

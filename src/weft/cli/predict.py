@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import IO, Any
 from weft.cli.arguments import add_run
 from weft.cli.asked import Asked, answers, column_rows, line_rows
 from weft.errors import UserError
+from weft.text.list_cell import unlisted
 
 __all__ = ["add", "run"]
 
@@ -21,10 +23,10 @@ def add(subparsers: Any) -> None:
         "predict",
         help="answer rows with a trained run (also: inference)",
         description="Answers rows in their order: those of a file of columns (.tsv, .csv, .jsonl, "
-        ".conll, .parquet, .arrow, .json of SQuAD), read as the run's data is, with its targets or "
-        "without; else the lines of a text file or of stdin; on a terminal each line as it is "
-        "typed. A row that cannot be read or answered leaves an empty line in its place and a "
-        "message that names its line; the exit code is then 1.",
+        ".conll, .parquet, .arrow, .json of SQuAD, or named as the run's own are), read as the "
+        "run's data is, with its targets or without; else the lines of a text file or of stdin; on "
+        "a terminal each line as it is typed. A row that cannot be read or answered leaves an "
+        "empty line in its place and a message that names its line; the exit code is then 1.",
     )
     add_run(parser)
     parser.add_argument("file", nargs="?", default="-", help="a file of rows; - is stdin")
@@ -39,8 +41,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="write JSON lines, with scores and the columns read; .jsonl, text files and stdin are "
-        "then read as JSON lines, too, with all their columns",
+        help="write JSON lines, with scores and the columns read, of .jsonl all; text files and "
+        "stdin are then read as JSON lines, too",
     )
 
 
@@ -54,13 +56,13 @@ def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
-    in_columns = _in_columns(args.file, args.words, json_lines=args.json)
+    if _in_columns(args):
+        _check_file(args.file)  # a wrong name is said before a model is loaded
+        predictor, rows = _columns_of(args)
+        return _write_all(predictor, rows, json_lines=args.json)
     typed = args.file == "-" and sys.stdin.isatty()
-    source = None if typed else _opened(args.file)  # a wrong name is said before a model is loaded
+    source = None if typed else _opened(args.file)
     with source or contextlib.nullcontext():
-        if in_columns:
-            predictor, rows = _columns_of(args)
-            return _write_all(predictor, rows, json_lines=args.json)
         predictor = _loaded(args)
         if not args.json and len(predictor.columns) > 1:
             raise UserError(_one_column(predictor.columns))
@@ -70,14 +72,39 @@ def run(args: argparse.Namespace) -> int:
         return _write_all(predictor, rows, json_lines=args.json)
 
 
-def _in_columns(file: str, words: list[str], *, json_lines: bool) -> bool:
-    """Whether a file is read by its columns: its suffix says so, or settings do."""
+def _in_columns(args: argparse.Namespace) -> bool:
+    """Whether a file is read by its columns: its suffix says so, the run's data, or settings do."""
     from weft.data.formats.by_suffix import SUFFIXES
+    from weft.exported.manifest import is_export
 
-    if words and file == "-":
-        raise UserError(f"{words[0]}: says how a file of columns is read; name the file before it.")
-    known = SUFFIXES.get(Path(file).suffix.lower())
-    return bool(words) or (known is not None and not (json_lines and known == "jsonl"))
+    if args.words and args.file == "-":
+        raise UserError(
+            f"{args.words[0]}: says how a file of columns is read; name the file before it."
+        )
+    known = SUFFIXES.get(Path(args.file).suffix.lower())
+    export = is_export(Path(args.run))
+    if args.words or known is not None:
+        return bool(args.words) or not (args.json and known == "jsonl" and export)
+    if args.file == "-" or export:
+        return False
+    from weft.recipes.asked_rows import table_format
+
+    form = table_format(Path(args.run), Path(args.file))
+    return form is not None and not (args.json and form in ("tsv", "csv", "conll"))
+
+
+def _check_file(file: str) -> None:
+    """Refuses what is no file; one of columns is read more than once."""
+    path = Path(file)
+    if not path.exists():
+        why = "there is no such file"
+    elif not path.is_file():
+        why = "it is a folder" if path.is_dir() else "columns are read from a file, not from a pipe"
+    elif not os.access(path, os.R_OK):
+        why = "its permissions do not let you"
+    else:
+        return
+    raise UserError(f"{file} cannot be read: {why}.")
 
 
 def _columns_of(args: argparse.Namespace) -> tuple[Any, Iterator[Asked]]:
@@ -93,7 +120,7 @@ def _columns_of(args: argparse.Namespace) -> tuple[Any, Iterator[Asked]]:
 
     predictor = _loaded(args)
     layout = asked_layout(predictor, args.run, args.file, args.words)
-    return predictor, column_rows(Path(args.file), layout)
+    return predictor, column_rows(Path(args.file), layout, all_keys=args.json)
 
 
 def _one_column(columns: tuple[str, ...]) -> str:
@@ -148,7 +175,7 @@ def _write(result: dict[str, Any], *, json_lines: bool) -> bool:
     """Prints an answer; True if it is an error."""
     wrong = "error" in result
     if json_lines:
-        print(json.dumps(result, ensure_ascii=False))
+        print(json.dumps({k: unlisted(v) for k, v in result.items()}, ensure_ascii=False))
     elif wrong:
         print()  # the row keeps its place: the n-th line answers the n-th row
         print(result["error"], file=sys.stderr)

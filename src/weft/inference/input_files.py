@@ -26,7 +26,9 @@ POSITIONS: tuple[FileFormat, ...] = ("tsv", "csv", "conll")
 TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
 """Formats that may have a header."""
 LOOKED_AT = 100
-"""Rows that show which columns a file has: the first may be bad."""
+"""Rows that show which columns a file has: some may be bad."""
+CLEARLY = 3
+"""As many times more rows are of one kind than of the other where those are bad rows, not mixed."""
 
 Places = Mapping[str, int | str]
 
@@ -50,7 +52,7 @@ def input_layout(
     Raises:
         UserError: ``columns`` does not name one that the model reads.
         DataError: The first line is a header where there should be none, or none where there should
-            be one.
+            be one; or the rows are of two kinds.
 
     Example:
         A file of labels and texts was trained on; this one has texts alone:
@@ -82,8 +84,10 @@ class _InputFile:
         placed = "columns" in self.said and isinstance(self.config.columns, Mapping)
         if self.kind in TABLES and not named:
             cells = first_cells(self.path, self._read(places, header=False)) or ()
-            if self._has_header(cells) and not placed:
+            if self._has_header(cells, placed=placed) and not placed:
                 return self._read(_by_name(places, cells), header=True)
+            if self.config.header and self._is_header_of_data(cells):
+                return self._read(places, header=True)
         header = self.config.header
         if self.kind in TABLES and named and "header" not in self.said:
             header = True  # names are found in a header only
@@ -92,7 +96,7 @@ class _InputFile:
             return trained
         order = sorted(self.inputs, key=lambda name: places[name])
         fewer = self._read({name: at for at, name in enumerate(order)}, header=header, strict=True)
-        return trained if self._fits(trained) or not self._fits(fewer) else fewer
+        return self._fitting(trained, fewer)
 
     @cached_property
     def kind(self) -> FileFormat:
@@ -122,30 +126,44 @@ class _InputFile:
             return kept
         return {name: at if isinstance(at, str) else name for name, at in kept.items()}
 
-    def _has_header(self, cells: Row) -> bool:
+    def _has_header(self, cells: Row, *, placed: bool) -> bool:
         """Whether the first line has names.
+
+        Args:
+            cells: The first line.
+            placed: Whether the places of this file's columns are said: its names are its own then.
 
         Raises:
             DataError: It has, or has not, and the other is to be.
         """
-        has = {*map(plain_name, self.inputs)} <= {*map(plain_name, cells)}
+        names = {*map(plain_name, cells)}
+        has = {*map(plain_name, self.inputs)} <= names
         if not cells or "header" in self.said:
             return has and self.config.header
         shown = ", ".join(map(repr, cells))[:300]
         wanted = ", ".join(map(repr, self.inputs))
-        if self.config.header and not has:
+        if self.config.header and not (has or placed or self._is_header_of_data(cells)):
             raise DataError(
                 f"{self.path}:1: wanted a header with {wanted}, as the run's data has a header; "
                 f"found {shown}. If that is a row: header=false. If it is a header of other names: "
                 "header=true, if the columns are in the same places"
             )
-        known = {*map(plain_name, self.config.columns)}
-        if not self.config.header and has and {*map(plain_name, cells)} <= known:
+        if not self.config.header and has:
             raise DataError(
                 f"{self.path}:1: wanted a row, found names of columns, {shown}. If that is a "
                 "header: header=true. If it is a row: header=false"
             )
         return has and self.config.header
+
+    def _is_header_of_data(self, cells: Row) -> bool:
+        """Whether the run's data is at hand and has that header: its columns are in its places."""
+        data = Path(self.config.path)
+        kind = format_name(data, "auto" if "format" in self.said else self.config.format)
+        if not cells or "columns" in self.said or kind not in TABLES or not data.is_file():
+            return False
+        layout = column_format(kind, self.config.columns, header=True)
+        header = first_cells(data, layout) or ()
+        return [*map(plain_name, header)] == [*map(plain_name, cells)]
 
     def _read(self, places: Places, *, header: bool, strict: bool = False) -> RowFormat:
         """The layout, by those settings that go with the format."""
@@ -165,11 +183,37 @@ class _InputFile:
         required = tuple(name for name in self.inputs if name in places and name not in optional)
         return replace(column_format(self.kind, places, **settings), required=required)
 
-    def _fits(self, layout: RowFormat) -> bool:
-        """Whether one of the first rows is good."""
+    def _fitting(self, trained: RowFormat, fewer: RowFormat) -> RowFormat:
+        """The layout that nearly all of the first rows fit, of those that fit only one.
+
+        Raises:
+            DataError: Some fit the one, some the other.
+        """
+        good, alone = self._good(trained), self._good(fewer)
+        if self.kind == "conll":  # its first column alone is never wrong, however many there are
+            return trained if good or not alone else fewer
+        only_trained, only_fewer = sorted(good - alone), sorted(alone - good)
+        if len(only_fewer) >= CLEARLY * len(only_trained):
+            return fewer if only_fewer else trained
+        if len(only_trained) >= CLEARLY * len(only_fewer):
+            return trained
+        kinds = sorted([only_trained, only_fewer])  # that of the first row first
+        raise DataError(
+            f"{self.path}:{kinds[1][0]}: wanted rows that are alike, found {len(kinds[0])} as line "
+            f"{kinds[0][0]} is and {len(kinds[1])} as this one: some have the columns of the run's "
+            f"data, some {' and '.join(self.inputs)} alone. Say which all are to have, as "
+            f"columns={_setting(trained)} or columns={_setting(fewer)}"
+        )
+
+    def _good(self, layout: RowFormat) -> set[int]:
+        """The lines of the good ones of the first rows."""
         with self.path.open("rb") as stream:
             rows = islice(layout.scan(stream, str(self.path)), LOOKED_AT)
-            return any(not isinstance(row, BadRow) for _, row in rows)
+            return {line for line, row in rows if not isinstance(row, BadRow)}
+
+
+def _setting(layout: RowFormat) -> str:
+    return f"{{{', '.join(f'{name}: {at}' for name, at in layout.columns.items())}}}"
 
 
 def _by_name(places: Places, cells: Row) -> dict[str, int | str]:

@@ -2,22 +2,63 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast, get_args
 
-from weft.config.nodes import is_null
+from weft.config import registries
+from weft.config.nodes import Entries, Scalar, is_null
+from weft.config.registry import UnknownNameError
+from weft.data.formats.by_suffix import HAVING, FileFormat, format_name
 from weft.data.formats.row_format import RowFormat
 from weft.data.text_pairs import TextPairs
 from weft.data.text_rows import TextRows
+from weft.errors import UserError
 from weft.inference.input_files import input_layout
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
 from weft.inference.predictor import Predictor
 from weft.recipes.reload import file_plan
 from weft.runtime.devices import Env
 
-__all__ = ["asked_layout"]
+__all__ = ["asked_layout", "table_format"]
 
 FIRST = ("valid_data", "test_data", "train_data")
 """Whose settings say how a file is read, where the words do not."""
 PREFIXES = tuple(f"{name}." for name in FIRST)
+
+READ = ("format", "columns", "optional", *HAVING)
+"""The settings of data that say how a file is read; others are of batches and of training."""
+
+
+def table_format(run: Path, file: Path) -> FileFormat | None:
+    """The format of a file that is named as the run's own data is, whatever its suffix.
+
+    Args:
+        run: The run folder.
+        file: The file.
+
+    Returns:
+        The format of the run's file of columns with the same suffix; None where it has no such one.
+    """
+    if not (run / "config.yaml").is_file():
+        return None
+    saved = saved_nodes(run, "settings").entries
+    for node in (saved.get(name) for name in FIRST):
+        said = node.entries if isinstance(node, Entries) else {}
+        path, kind, form = (said.get(key) for key in ("path", "type", "format"))
+        if not isinstance(path, Scalar) or not isinstance(kind, Scalar) or not _of_columns(kind):
+            continue
+        if Path(path.text).suffix.lower() == file.suffix.lower():
+            named = form.text if isinstance(form, Scalar) else "auto"
+            known = cast("FileFormat", named if named in get_args(FileFormat) else "auto")
+            return format_name(file, known)
+    return None
+
+
+def _of_columns(kind: Scalar) -> bool:
+    """Whether data of that registered name is read from a file of columns."""
+    try:
+        return issubclass(registries.datasets.get(kind.text).Config, TextPairs.Config)
+    except UnknownNameError:
+        return False  # the recipe's own
 
 
 def asked_layout(
@@ -33,8 +74,9 @@ def asked_layout(
         words: Other settings of the data, as ``"header=true"`` or ``"train_data.header=true"``.
 
     Raises:
-        UserError: The settings do not go with the file, or there are no such settings.
-        DataError: The file's first line is not what the settings say.
+        UserError: The settings do not go with the file, there are no such settings, or they say
+            nothing of how a file is read.
+        DataError: The file's first line is not what the settings say, or its rows are of two kinds.
     """
     saved = saved_nodes(Path(run), "settings").entries
     there = [name for name in FIRST if name in saved and not is_null(saved[name])]
@@ -59,6 +101,11 @@ def asked_layout(
     if not isinstance(config, TextPairs.Config):  # made by code, or of other settings
         plan = file_plan(name, _plain_file(predictor), mine, tuple(provided))
         config = plan.nodes[name].config
+    if unread := [word for word in said if word not in READ]:
+        raise UserError(
+            f"{min(unread)}: says nothing of how a file is read; weft predict takes "
+            f"{', '.join(READ)}."
+        )
     return input_layout(Path(file), config, predictor.columns, said=said)
 
 

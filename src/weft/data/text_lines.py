@@ -84,9 +84,8 @@ class TextLines(TextPairs):
     def _format(self) -> LineFormat:
         return _Lines({COLUMN: 0}, (), separator=None, max_line_bytes=self.config.max_line_bytes)
 
-    @property
     @override
-    def header(self) -> None:
+    def _header_places(self) -> None:
         """None: a line is text, whatever it says."""
 
     @override

@@ -11,6 +11,7 @@ from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.classification import DocumentClassification
 from weft.text.fitted import FittedTokenizer
 from weft.text.labels import FittedLabels
@@ -58,16 +59,14 @@ def classification(
     )
 
 
-def local(doc: str, encoder: SequenceEncoder.Config) -> Recipe:
-    """A tiny model of words and twenty steps: whether all fits together, in seconds."""
-    return Recipe(
-        doc=doc,
-        **classification(doc, Classifier.Config(embedding=LOCAL, encoder=encoder)).ingredients
-        | {
-            "tokenizer": FittedWords.Config(),  # of few rows, too, as no number of pieces is
-            "lr_scheduler": Linear.Config(warmup_steps=5),
-            "trainer": Trainer.Config(max_steps=20, selection=Selection.Config(metric="accuracy")),
-        },
+def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+    """The recipe with a tiny model of words: whether all fits together, in seconds."""
+    return tiny(
+        recipe,
+        tokenizer=FittedWords.Config(),  # of few rows, too, as no number of pieces is
+        model=Classifier.Config(embedding=LOCAL, encoder=encoder),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=5),
     )
 
 
@@ -85,7 +84,7 @@ def classification_docnn() -> Recipe:
 def classification_docnn_local() -> Recipe:
     """The same, tiny: twenty steps."""
     encoder = CnnEncoder.Config(filters=8)
-    return local("Try a convolutional classifier of documents.", encoder)
+    return local(classification_docnn(), encoder)
 
 
 @register_experiment("classification/bilstm")
@@ -101,7 +100,7 @@ def classification_bilstm() -> Recipe:
 @register_experiment("classification/bilstm/local")
 def classification_bilstm_local() -> Recipe:
     """The same, tiny: twenty steps."""
-    return local("Try a BiLSTM that classifies documents.", LstmEncoder.Config(hidden_dim=8))
+    return local(classification_bilstm(), LstmEncoder.Config(hidden_dim=8))
 
 
 @register_experiment("classification/averaging")
@@ -117,7 +116,7 @@ def classification_averaging() -> Recipe:
 @register_experiment("classification/averaging/local")
 def classification_averaging_local() -> Recipe:
     """The same, tiny: twenty steps."""
-    return local("Try an averaging network that classifies documents.", AveragingEncoder.Config())
+    return local(classification_averaging(), AveragingEncoder.Config())
 
 
 @register_experiment("classification/transformer")
@@ -135,4 +134,4 @@ def classification_transformer() -> Recipe:
 def classification_transformer_local() -> Recipe:
     """The same, tiny: twenty steps."""
     encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)
-    return local("Try a Transformer encoder that classifies documents.", encoder)
+    return local(classification_transformer(), encoder)

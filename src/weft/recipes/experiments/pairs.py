@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from weft.config import Config
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_rows import TextRows
 from weft.models.encoders.cnn import CnnEncoder
@@ -11,6 +12,7 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
 from weft.models.pairs import PairClassifier, PairRegressor, Ranker
 from weft.models.poolings import MaxPooling, Pooling
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.pairs import PairClassification, PairRegression
 from weft.tasks.ranking import QueryDocumentRanking
 from weft.text.labels import FittedLabels
@@ -29,45 +31,42 @@ __all__ = [
     "pairs_regression_local",
 ]
 
-LOCAL_STEPS = 20
 TINY = WordEmbedding.Config(dim=8)
 TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)
 TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
 
 
-def pairs(
-    doc: str, columns: tuple[str, ...], metric: str, *, local: bool, **ingredients: Any
-) -> Recipe:
+def pairs(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
     """A recipe that trains on rows of two texts or more.
 
     Args:
         doc: What it does.
         columns: The columns of the files in their order.
         metric: What selects the best checkpoint.
-        local: Whether it is over in seconds.
         ingredients: The model, the task, and what else they need.
     """
-    selection = Selection.Config(metric=metric)
-    whole = Trainer.Config(max_epochs=6, selection=selection)
-    short = Trainer.Config(max_steps=LOCAL_STEPS, selection=selection)
     return Recipe(
         doc=doc,
         train_data=TextRows.Config(path=Path("data/train.tsv"), columns=columns),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         optimizer=Adam.Config(lr=2e-3),
-        lr_scheduler=Linear.Config(warmup_steps=0 if local else 100),
-        trainer=short if local else whole,
+        lr_scheduler=Linear.Config(warmup_steps=100),
+        trainer=Trainer.Config(max_epochs=6, selection=Selection.Config(metric=metric)),
         **ingredients,
     )
 
 
-def classification(model: PairClassifier.Config, *, local: bool = False) -> Recipe:
+def local(recipe: Recipe, model: Config) -> Recipe:
+    """The recipe with a tiny model, its rate as it is from the first step on."""
+    return tiny(recipe, model=model, lr_scheduler=Linear.Config())
+
+
+def classification(model: PairClassifier.Config) -> Recipe:
     """Rows of a label and two texts."""
     return pairs(
         "Train a classifier of pairs of texts.",
         ("label", "text1", "text2"),
         "accuracy",
-        local=local,
         tokenizer=FittedWords.Config(columns=("text1", "text2"), min_count=2),
         labels=FittedLabels.Config(),
         model=model,
@@ -87,16 +86,15 @@ def pairs_classification() -> Recipe:
 @register_experiment("pairs/classification/local")
 def pairs_classification_local() -> Recipe:
     """As pairs/classification, but tiny: 20 steps, seconds on a laptop."""
-    return classification(PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM), local=True)
+    return local(pairs_classification(), PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM))
 
 
-def regression(model: PairRegressor.Config, *, local: bool = False) -> Recipe:
+def regression(model: PairRegressor.Config) -> Recipe:
     """Rows of two texts and a number."""
     return pairs(
         "Train a model that gives pairs of texts a number, as how alike they are.",
         ("text1", "text2", "score"),
         "pearson",
-        local=local,
         tokenizer=FittedWords.Config(columns=("text1", "text2")),
         model=model,
         task=PairRegression.Config(),
@@ -112,17 +110,16 @@ def pairs_regression() -> Recipe:
 @register_experiment("pairs/regression/local")
 def pairs_regression_local() -> Recipe:
     """As pairs/regression, but tiny: 20 steps, seconds on a laptop."""
-    return regression(PairRegressor.Config(embedding=TINY, encoder=TINY_LSTM), local=True)
+    return local(pairs_regression(), PairRegressor.Config(embedding=TINY, encoder=TINY_LSTM))
 
 
-def ranking(model: Ranker.Config, *, local: bool = False) -> Recipe:
+def ranking(model: Ranker.Config) -> Recipe:
     """Rows of a query, a right and a wrong document."""
     columns = ("query", "positive", "negative")
     return pairs(
         "Train a model that scores documents for a query.",
         columns,
         "ranking_accuracy",
-        local=local,
         tokenizer=FittedWords.Config(columns=columns),
         model=model,
         task=QueryDocumentRanking.Config(),
@@ -138,4 +135,4 @@ def pairs_ranking() -> Recipe:
 @register_experiment("pairs/ranking/local")
 def pairs_ranking_local() -> Recipe:
     """As pairs/ranking, but tiny: 20 steps, seconds on a laptop."""
-    return ranking(Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4), local=True)
+    return local(pairs_ranking(), Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4))

@@ -1,4 +1,8 @@
-"""The variants ``…/local`` of experiments: seconds on a laptop, to see that all fits together."""
+"""The variants ``…/local`` of experiments: seconds on a laptop, to see that all fits together.
+
+Those of ``bert``, ``language``, ``question`` and ``regression`` are not made by it: their trainers
+are others, of more steps, or with another warm-up and other evaluations.
+"""
 
 from dataclasses import replace
 from typing import Any

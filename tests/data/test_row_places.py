@@ -12,7 +12,7 @@ from weft.text.columns.label import LabelColumn
 from weft.text.columns.number import FittedNumbers
 from weft.text.columns.plain import PlainColumns
 from weft.text.labels import FittedLabels, Labels
-from weft.text.row_places import named_places
+from weft.text.row_places import placed_errors
 from weft.text.slots import FittedSlots
 
 LINES = "ham\ta\n\tbad\nspam\tb\neggs\tc\n"
@@ -54,7 +54,7 @@ def test_rows_of_no_file_keep_their_number():
         with pytest.raises(DataError) as caught:
             encoded_rows(PATH, rows, None)
         assert str(caught.value) == f"Row 0, {WRONG}"
-    with pytest.raises(DataError, match=r"^Else$"), named_places(written):
+    with pytest.raises(DataError, match=r"^Else$"), placed_errors(written):
         raise DataError("Else")
 
 

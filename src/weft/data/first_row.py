@@ -9,42 +9,37 @@ from weft.data.formats.header import plain_name
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 
-__all__ = ["first_cells", "first_row", "has_names", "is_header"]
+__all__ = ["first_cells", "has_names", "is_header"]
 
 WIDEST = 1000
 """Columns of a first line that are looked at."""
 
 
-def first_row(path: Path, layout: RowFormat) -> Row | None:
-    """The columns of the first line, which may be a header.
+def first_cells(path: Path, layout: RowFormat) -> Row | None:
+    """All cells of the first line, which may be a header, without empty ones at its end.
 
     Args:
         path: The file.
         layout: How it is read.
 
     Returns:
-        The columns in their order; None of a format that names its columns itself, of columns that
-        are found by their names in a header, and of a line that is no row.
+        The cells; None of a format that names its columns itself, of columns that are found by
+        their names in a header, and of a line that is no row.
     """
     if not isinstance(layout, LineFormat | CsvFormat) or not _has_positions(layout):
         return None
+    every: dict[str, int | str] = {str(at): at for at in range(WIDEST)}
+    bare = replace(layout, columns=every, required=(), extra_columns="ignore", header=False)
     with path.open("rb") as stream:
-        _, row = next(iter(replace(layout, header=False).scan(stream, str(path))), (0, None))
-    return None if isinstance(row, BadRow) else row
+        _, row = next(iter(bare.scan(stream, str(path))), (0, None))
+    if row is None or isinstance(row, BadRow):
+        return None
+    width = max((at + 1 for at, cell in enumerate(row) if cell), default=0)
+    return row[:width]
 
 
 def _has_positions(layout: RowFormat) -> bool:
     return all(isinstance(at, int) for at in layout.columns.values())
-
-
-def first_cells(path: Path, layout: RowFormat) -> Row | None:
-    """All cells of the first line, without empty ones at its end; None where `first_row` is."""
-    if not isinstance(layout, LineFormat | CsvFormat) or not _has_positions(layout):
-        return None
-    every = {str(at): at for at in range(WIDEST)}
-    row = first_row(path, replace(layout, columns=every, required=(), extra_columns="ignore"))
-    width = max((at + 1 for at, cell in enumerate(row or ()) if cell), default=0)
-    return None if row is None else row[:width]
 
 
 def has_names(cells: Row, layout: RowFormat) -> bool:

@@ -19,7 +19,7 @@ from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Batches, Row
 from weft.text.paths import joined_text
-from weft.text.row_places import named_places
+from weft.text.row_places import placed_errors
 from weft.text.tokenizer import Tokenizer
 from weft.text.unknown_words import unknown_words, with_unknown
 from weft.text.words import WordTokenizer
@@ -116,7 +116,7 @@ def check_trees(rows: Sequence[Row]) -> None:
     Raises:
         DataError: Names the first such row and what is wrong with it.
     """
-    with named_places(rows):
+    with placed_errors(rows):
         for number, row in enumerate(rows):
             try:
                 read_tree(row["target"])

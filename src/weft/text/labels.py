@@ -13,7 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text.cells import training_cell
 from weft.text.list_cell import ListCell, unlisted
-from weft.text.row_places import named_places
+from weft.text.row_places import placed_errors
 
 __all__ = ["FittedLabels", "Labels", "one_label", "split_labels"]
 
@@ -196,7 +196,7 @@ class FittedLabels(Component):
             if self.names:
                 return self._made(self.names)
             found: dict[str, None] = {}
-            with named_places(train_data):
+            with placed_errors(train_data):
                 for number, row in enumerate(train_data):
                     found.update(dict.fromkeys(self._of(row, number)))
             if not found:

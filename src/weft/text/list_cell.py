@@ -14,6 +14,9 @@ class ListCell(str):
     Rows are rows of text, whatever their format, and most columns want no more. One of words, tags,
     labels or numbers takes the parts, so that none is cut where it has a space.
 
+    It equals its text, and so any list of the same text: two lists are the same where their
+    ``parts`` are.
+
     Args:
         parts: The texts.
 
@@ -21,6 +24,8 @@ class ListCell(str):
         >>> cell = ListCell(["New York", "Rome"])
         >>> cell, cell.parts
         ('New York Rome', ('New York', 'Rome'))
+        >>> cell == "New York Rome", cell == ListCell(["New", "York Rome"])
+        (True, True)
     """
 
     __slots__ = ("parts",)

@@ -7,14 +7,14 @@ from typing import Any
 
 from weft.errors import DataError
 
-__all__ = ["named_places"]
+__all__ = ["placed_errors"]
 
 NUMBERED = re.compile(r"Row (\d+)(?:, | (?=has \d))")
 """How an error of one row begins: its number from 0, then what is wrong with it."""
 
 
 @contextmanager
-def named_places(rows: Any) -> Iterator[None]:
+def placed_errors(rows: Any) -> Iterator[None]:
     """Errors of rows begin with their place, where the rows know it by a method ``place_of``.
 
     Args:
@@ -27,7 +27,7 @@ def named_places(rows: Any) -> Iterator[None]:
         >>> class Rows(list):
         ...     def place_of(self, row):
         ...         return f"sms.tsv:{row + 1}"
-        >>> with named_places(Rows(["ham", "eggs"])):
+        >>> with placed_errors(Rows(["ham", "eggs"])):
         ...     raise DataError("Row 1, column 'label': 'eggs' is no label.")
         Traceback (most recent call last):
         weft.errors.DataError: sms.tsv:2: column 'label': 'eggs' is no label.

@@ -13,8 +13,8 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text.cells import training_cell
 from weft.text.labels import SHOWN
-from weft.text.list_cell import ListCell, unlisted
-from weft.text.row_places import named_places
+from weft.text.list_cell import ListCell
+from weft.text.row_places import placed_errors
 from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
 
@@ -199,7 +199,7 @@ def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) 
         DataError: The value cannot be read, or is of another text; names the row and the column.
     """
     if format == "tags":
-        tags, places = words_in(unlisted(value), column, row), places_of(text)
+        tags, places = words_in(value, column, row), places_of(text)
         for place, tag in enumerate(tags):
             mark, dash, label = tag.partition("-")
             if tag != OUTSIDE and not (mark in ("B", "I") and dash and label):
@@ -274,7 +274,7 @@ class FittedSlots(Component):
             if self.names is not None:
                 return Slots(self.names, column=self.column, format=self.format)
             found: dict[str, None] = {}
-            with named_places(train_data):
+            with placed_errors(train_data):
                 for row, values in enumerate(train_data):
                     found.update(dict.fromkeys(span.label for span in self._spans(values, row)))
             if not found:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.errors import DataError
+from weft.text.list_cell import unlisted
 
 __all__ = ["words_in"]
 
@@ -12,7 +13,7 @@ def words_in(value: Any, column: str, row: int) -> list[str]:
     """The words of one cell.
 
     Args:
-        value: Text, or a list of words.
+        value: Text, or a list of words, also as a cell of a file.
         column: Name of the column, for the error.
         row: Number of the row, for the error.
 
@@ -23,6 +24,7 @@ def words_in(value: Any, column: str, row: int) -> list[str]:
         >>> words_in("wake me  up", "words", 0), words_in(["wake", "me"], "words", 1)
         (['wake', 'me', 'up'], ['wake', 'me'])
     """
+    value = unlisted(value)
     if isinstance(value, str):
         return value.split()
     if not isinstance(value, Sequence) or isinstance(value, bytes):

@@ -28,7 +28,7 @@ from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
-from weft.text.row_places import named_places
+from weft.text.row_places import placed_errors
 
 __all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
 
@@ -65,7 +65,7 @@ def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -
     Raises:
         DataError: A row cannot be encoded; it names the row's place, where it is of a file.
     """
-    with named_places(rows):
+    with placed_errors(rows):
         return _encoded_rows(text, rows, fingerprint)
 
 

@@ -20,7 +20,7 @@ from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.list_cell import unlisted
 from weft.text.ragged import Ragged
-from weft.text.row_places import named_places
+from weft.text.row_places import placed_errors
 
 __all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
 
@@ -227,7 +227,7 @@ class FittedNumbers(Component):
             Raises:
                 DataError: A row lacks them, or has another number of them than the first.
             """
-            with named_places(train_data):
+            with placed_errors(train_data):
                 return self._fitted(train_data)
 
         def _fitted(self, train_data: Iterable[Mapping[str, Any]]) -> Numbers:

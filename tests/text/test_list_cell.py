@@ -1,0 +1,37 @@
+"""A cell that is a list: its text to those who want text, its parts to those who want them."""
+
+import pytest
+
+from weft.errors import DataError
+from weft.text.list_cell import ListCell, unlisted
+from weft.text.slots import read_slots
+from weft.text.words_in import words_in
+
+
+def test_a_list_equals_its_text_and_parts_tell_lists_apart():
+    one, other = ListCell(["a b", "c"]), ListCell(["a", "b c"])
+    assert one == other == "a b c"
+    assert hash(one) == hash(other) == hash("a b c")
+    assert one.parts != other.parts
+    assert unlisted(one) != unlisted(other)
+    assert ListCell([]) == ""
+
+
+def test_words_of_a_list_are_its_parts():
+    assert words_in(ListCell(["wake", "me"]), "words", 0) == ["wake", "me"]
+    assert words_in(ListCell([]), "words", 0) == []
+    for parts, shown in ((["in", "New York"], "'New York' at 1"), (["", "a"], "'' at 0")):
+        with pytest.raises(DataError) as caught:
+            words_in(ListCell(parts), "words", 3)
+        assert str(caught.value) == (
+            "Row 3, column 'words': wanted a list of words without white space, found "
+            + shown
+            + "."
+        )
+
+
+def test_tags_of_a_list_are_its_parts():
+    spans = read_slots(ListCell(["O", "B-city"]), "in Rome", "tags", column="tags", row=0)
+    assert [span.label for span in spans] == ["city"]
+    with pytest.raises(DataError, match="found 'B-big city' at 1"):
+        read_slots(ListCell(["O", "B-big city"]), "in Rome", "tags", column="tags", row=0)

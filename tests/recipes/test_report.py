@@ -111,6 +111,14 @@ def test_a_damaged_neighbour_is_passed_over(tmp_path):
     assert "Against another run" not in page_of(made_run(tmp_path / "runs" / "b")).texts
 
 
+def test_a_list_of_many_words_is_shown_as_one_text(tmp_path):
+    run = made_run(tmp_path / "runs" / "a")
+    (run / "predictions").mkdir()
+    row = {"words": ["Ann", "ran", "home", "at", "once"], "references": ["Rome", "New York"]}
+    (run / "predictions" / "valid-step-00000040.jsonl").write_text(json.dumps(row) + "\n")
+    assert {"Ann ran home at once", "Rome", "New York"} <= set(page_of(run).texts)
+
+
 def hostile_run(folder, word):
     """A run all of whose texts are the word."""
     safe = word.encode("utf-8", "backslashreplace").decode()

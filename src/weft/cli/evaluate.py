@@ -73,7 +73,8 @@ def _write(path: str, found: dict[str, Any]) -> None:
     import json
     from pathlib import Path
 
+    from weft.metrics.reporters.json_values import json_value
     from weft.runtime.files import write_atomic
 
-    rows = [{"data": name, **row} for name, e in found.items() for row in e.rows]
+    rows = [json_value({"data": name, **row}) for name, e in found.items() for row in e.rows]
     write_atomic(Path(path), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -51,6 +51,9 @@ class RowPredictor(ABC):
 
         A list of strings is as many texts. In a list a row may be a list, too: a text that is
         given as its words, or as its sentences. One such text is ``[["How", "are", "you"]]``.
+        Every column takes a string; those whose words are labelled or counted take a list of
+        words, and a source of which a text is made takes a list of sentences. A number is no text
+        here, as it is in a file: ``str`` makes it one.
 
         Raises:
             DataError: A row cannot be answered; says which, and why.

@@ -19,6 +19,8 @@ SAMPLES = 10
 """Answers that are shown: some screens of a phone; all of them are in ``predictions/``."""
 MOST_ROWS = 500
 """Rows of a table; a recipe has some dozen settings."""
+MOST_ITEMS = 4
+"""Items of a list that are shown, each on a line."""
 MOST_PARTS = 12
 """Texts of one answer."""
 MOST_CURVES = 24
@@ -167,8 +169,10 @@ def _answer(row: Mapping[str, Any]) -> Markup:
     for name, value in row.items():
         if name == "references" and value == [row.get("target")]:
             continue  # the same text once more
-        if isinstance(value, list):
-            parts += [(name.removesuffix("s"), item) for item in value[:4]]
+        if isinstance(value, list) and _is_text_of_words(value):
+            parts.append((name, " ".join(value)))
+        elif isinstance(value, list):
+            parts += [(name.removesuffix("s"), item) for item in value[:MOST_ITEMS]]
         elif isinstance(value, str):
             parts.append((name, value or Markup("<i>empty</i>")))
     given = numbers(row, ()).items()
@@ -179,6 +183,11 @@ def _answer(row: Mapping[str, Any]) -> Markup:
         for name, value in parts[:MOST_PARTS]
     )
     return Markup(f"<div class=sample><p class=head>{text(head, most=200)}</p>{lines}</div>")
+
+
+def _is_text_of_words(value: list[object]) -> bool:
+    """Whether a list has more items than are shown, and all are words: they are one text."""
+    return len(value) > MOST_ITEMS and all(isinstance(w, str) and w.split() == [w] for w in value)
 
 
 def _whole(value: float) -> float:

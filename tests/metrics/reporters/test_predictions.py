@@ -7,6 +7,7 @@ import pytest
 from weft.metrics.reporters.predictions import Predictions, spread
 from weft.metrics.reporters.reporter import RunInfo
 from weft.runtime.experiment import Experiment
+from weft.text.list_cell import ListCell
 
 ROWS = [
     {
@@ -92,3 +93,11 @@ def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
     predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
     assert names(tmp_path) == []
+
+
+def test_a_list_of_the_data_is_one_in_the_file(tmp_path: Path) -> None:
+    predictions = Predictions.Config().build(xp=Experiment(folder=tmp_path))
+    row = {"labels": ListCell(["New York", "Rome"]), "references": [ListCell(["a b"])]}
+    predictions.examples("valid", {"step": 1}, iter([row]))
+    text = (tmp_path / "predictions" / "valid-step-00000001.jsonl").read_text()
+    assert json.loads(text) == {"labels": ["New York", "Rome"], "references": [["a b"]]}

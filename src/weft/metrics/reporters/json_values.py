@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.metrics.metric import MetricError
+from weft.text.list_cell import unlisted
 
 __all__ = ["complete_lines", "json_value"]
 
@@ -17,7 +18,7 @@ def json_value(value: object, *, name: str = "value") -> Any:
 
     JSON has no NaN and no infinities, and many readers refuse them: they become the strings
     ``NaN``, ``Infinity`` and ``-Infinity``, which Python's ``float`` and JavaScript's ``Number``
-    read back.
+    read back. A cell that was a list in its file is one again, so that no item loses its bounds.
 
     Args:
         value: Numbers (those of numpy and torch too), text, paths, and mappings and lists of them.
@@ -30,6 +31,7 @@ def json_value(value: object, *, name: str = "value") -> Any:
         >>> json_value({"loss": float("nan"), "rows": (1, 2), "file": Path("a.tsv")})
         {'loss': 'NaN', 'rows': [1, 2], 'file': 'a.tsv'}
     """
+    value = unlisted(value)
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -100,8 +100,8 @@ def test_one_against_the_rest():
     [
         (lambda: CrossEntropyLoss.Config().build(names=NAMES, multiple=True), "one label a row"),
         (lambda: CrossEntropyLoss.Config(label_smoothing=1.0), "label_smoothing"),
-        (lambda: FocalLoss.Config(gamma=-1.0), "gamma"),
-        (lambda: HingeLoss.Config(margin=0.0), "margin"),
+        (lambda: FocalLoss.Config(gamma=-1.0), "gamma must be at least 0"),
+        (lambda: HingeLoss.Config(margin=0.0), "margin must be positive"),
         (
             lambda: HingeLoss.Config(weights={"z": 1.0}).build(names=NAMES, multiple=False),
             "names 'z'; the labels are 'a', 'b', 'c'",

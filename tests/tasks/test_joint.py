@@ -182,7 +182,7 @@ def test_rows_that_cannot_be_are_refused():
 def test_settings_that_cannot_be_are_refused():
     with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
         IntentSlots.Config(max_length=0)
-    with pytest.raises(UserError, match=r"task.intent_weight must be above 0, but is 0"):
+    with pytest.raises(UserError, match=r"task.intent_weight must be positive, but is 0"):
         IntentSlots.Config(intent_weight=0.0)
     with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1"):
         IntentSlotModel.Config(dropout=1.0)

@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused(tmp_path):
         task.batches(Data([ROWS[0], {"query": "a", "positive": "b"}]), train=True, seed=1)
     with pytest.raises(DataError, match="needs the columns query, positive; 'positive' is missing"):
         Predictor(task)({"query": "a"})
-    with pytest.raises(UserError, match=r"task.margin must be above 0, but is 0"):
+    with pytest.raises(UserError, match=r"task.margin must be positive, but is 0"):
         QueryDocumentRanking.Config(margin=0.0)
     with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
         QueryDocumentRanking.Config(max_length=0)

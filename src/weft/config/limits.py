@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable, Iterable
 
-from weft.config.component import Config
 from weft.errors import UserError
 
 __all__ = ["require"]
 
 
 def require(
-    config: Config,
+    config: object,
     where: str = "",
     *,
     sizes: Iterable[str] = (),
@@ -23,7 +22,7 @@ def require(
     A setting that is None is left to who fills it; of one with several numbers each is looked at.
 
     Args:
-        config: The settings, as in their own ``__post_init__``.
+        config: The settings, a Config or part of one, as in their own ``__post_init__``.
         where: What they are of, for the message, such as ``model``; empty where many have such.
         sizes: Names of settings that must be at least 1.
         positive: Of those that must be above 0, and finite.
@@ -34,6 +33,7 @@ def require(
         UserError: With the name, what is wanted, and what it is.
 
     Example:
+        >>> from weft.config.component import Config
         >>> class Layers(Config):
         ...     num_layers: int = 2
         ...     dropout: float = 0.1

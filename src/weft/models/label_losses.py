@@ -234,8 +234,7 @@ class FocalLoss(LabelLoss):
 
         def __post_init__(self) -> None:
             """Refuses what would count the right ones more."""
-            if not 0 <= self.gamma < float("inf"):
-                raise UserError(f"task.loss.gamma must be 0 or more, but is {self.gamma}.")
+            require(self, "task.loss", not_negative=["gamma"])
 
     @override
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:
@@ -277,8 +276,7 @@ class HingeLoss(LabelLoss):
 
         def __post_init__(self) -> None:
             """Refuses a margin that asks for nothing."""
-            if not 0 < self.margin < float("inf"):
-                raise UserError(f"task.loss.margin must be above 0, but is {self.margin}.")
+            require(self, "task.loss", positive=["margin"])
 
     @override
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:

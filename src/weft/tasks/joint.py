@@ -12,7 +12,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.limits import require
 from weft.data.columns import ColumnBatch
-from weft.errors import DataError, UserError
+from weft.errors import DataError
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
 from weft.tasks.row_batches import RowBatches
@@ -57,9 +57,7 @@ class IntentSlots(WordsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and a weight that is none."""
-            require(self, "task", sizes=["max_length"])
-            if not 0 < self.intent_weight < float("inf"):
-                raise UserError(f"task.intent_weight must be above 0, but is {self.intent_weight}.")
+            require(self, "task", sizes=["max_length"], positive=["intent_weight"])
 
     config: Config
     text: IntentSlotText

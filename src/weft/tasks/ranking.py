@@ -10,7 +10,6 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.limits import require
 from weft.data.columns import ColumnBatch
-from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.ranking import Ranking
 from weft.models.pairs import ranking_hinge
@@ -47,9 +46,7 @@ class QueryDocumentRanking(ColumnsTask):
 
         def __post_init__(self) -> None:
             """Refuses what no text has, and a margin that asks for nothing."""
-            require(self, "task", sizes=["max_length"])
-            if not 0 < self.margin < float("inf"):
-                raise UserError(f"task.margin must be above 0, but is {self.margin}.")
+            require(self, "task", sizes=["max_length"], positive=["margin"])
 
     config: Config
     text: RankingText

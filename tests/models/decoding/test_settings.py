@@ -50,7 +50,7 @@ INF = float("inf")
         ({"no_repeat_ngram": -2}, "decoding.no_repeat_ngram must be at least 0, but is -2."),
         (
             {"repetition_penalty": 0.0},
-            "decoding.repetition_penalty must be a number over 0, but is 0.0.",
+            "decoding.repetition_penalty must be positive, but is 0.0.",
         ),
         (
             {"unknown_penalty": -INF},
@@ -58,7 +58,7 @@ INF = float("inf")
         ),
         (
             {"sample": True, "temperature": float("nan")},
-            "decoding.temperature must be a number over 0, but is nan.",
+            "decoding.temperature must be positive, but is nan.",
         ),
         ({"sample": True, "top_k": -1}, "decoding.top_k must be at least 0, but is -1."),
         (

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from weft.config.limits import require
 from weft.errors import UserError
 
 __all__ = ["Decoding"]
@@ -98,12 +99,12 @@ class Decoding:
             )
 
     def _check_scores(self) -> None:
-        for name in ("min_length", "no_repeat_ngram", "top_k"):
-            if (value := getattr(self, name)) < 0:
-                raise UserError(f"decoding.{name} must be at least 0, but is {value}.")
-        for name in ("repetition_penalty", "temperature"):
-            if not 0 < (value := getattr(self, name)) < math.inf:
-                raise UserError(f"decoding.{name} must be a number over 0, but is {value}.")
+        require(
+            self,
+            "decoding",
+            positive=["repetition_penalty", "temperature"],
+            not_negative=["min_length", "no_repeat_ngram", "top_k"],
+        )
         # -inf would make the unknown token the only one.
         if not self.unknown_penalty > -math.inf:
             raise UserError(

@@ -47,9 +47,9 @@ class Adafactor(Optimizer):
         def __post_init__(self) -> None:
             """Refuses numbers with which Adafactor takes no sensible step."""
             super().__post_init__()
-            require(self, "optimizer", positive=["eps"], not_negative=["weight_decay"])
-            if not self.clip >= 1:
-                raise UserError(f"optimizer.clip must be at least 1, but is {self.clip}.")
+            require(
+                self, "optimizer", sizes=["clip"], positive=["eps"], not_negative=["weight_decay"]
+            )
             if not self.beta2_decay <= 0:
                 raise UserError(
                     f"optimizer.beta2_decay must be at most 0, but is {self.beta2_decay}."

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.training.schedules.schedule import Schedule
 
@@ -41,8 +42,7 @@ class Exponential(Schedule):
                 raise UserError(
                     f"lr_scheduler.decay must be above 0 and at most 1, but is {self.decay}."
                 )
-            if self.every < 1:
-                raise UserError(f"lr_scheduler.every must be at least 1, but is {self.every}.")
+            require(self, "lr_scheduler", sizes=["every"])
 
     config: Config
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.limits import require
 from weft.errors import UserError
 from weft.training.schedules.schedule import Schedule
 
@@ -49,13 +50,9 @@ class Plateau(Schedule):
                 raise UserError(
                     f"lr_scheduler.decay must be above 0 and below 1, but is {self.decay}."
                 )
-            least = {"patience": 1, "min_delta": 0, "cooldown": 0}
-            for name, value in least.items():
-                if not value <= getattr(self, name) < math.inf:
-                    raise UserError(
-                        f"lr_scheduler.{name} must be at least {value}, "
-                        f"but is {getattr(self, name)}."
-                    )
+            require(
+                self, "lr_scheduler", sizes=["patience"], not_negative=["min_delta", "cooldown"]
+            )
 
     config: Config
 

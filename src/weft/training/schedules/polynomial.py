@@ -1,12 +1,11 @@
 """The polynomial schedule."""
 
-import math
 from collections.abc import Sequence
 
 from typing_extensions import override
 
 from weft.config import registries
-from weft.errors import UserError
+from weft.config.limits import require
 from weft.training.schedules.schedule import Schedule
 
 __all__ = ["Polynomial"]
@@ -36,8 +35,7 @@ class Polynomial(Schedule):
         def __post_init__(self) -> None:
             """Refuses a power with which the rate never falls, or starts at its end."""
             super().__post_init__()
-            if not 0 < self.power < math.inf:
-                raise UserError(f"lr_scheduler.power must be positive, but is {self.power}.")
+            require(self, "lr_scheduler", positive=["power"])
 
     config: Config
 

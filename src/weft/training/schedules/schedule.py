@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.limits import require
 from weft.errors import UserError
 
 __all__ = ["Schedule"]
@@ -27,10 +28,7 @@ class Schedule(Component):
 
         def __post_init__(self) -> None:
             """Refuses a warm-up of fewer steps than none, and factors that are none."""
-            if self.warmup_steps < 0:
-                raise UserError(
-                    f"lr_scheduler.warmup_steps must be at least 0, but is {self.warmup_steps}."
-                )
+            require(self, "lr_scheduler", not_negative=["warmup_steps"])
             if not 0 <= (end := getattr(self, "end", 0.0)) <= 1:
                 raise UserError(f"lr_scheduler.end must be from 0 to 1, but is {end}.")
 

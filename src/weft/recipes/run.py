@@ -161,30 +161,17 @@ def _fit(
     xp = Experiment(folder.path, planned.name, run_key(plan), overrides)
     session = plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
     with recorded(folder):
-        seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
-        read_all(session, plan.order, folder.path)
-        data = {n: f for n in DATA if session.has(n) if (f := fingerprint_of(session.get(n)))}
-        compare_data(folder, data)
-        seed_everything(fold(seed_of(plan), "weights"))
-        cells = _settle(session, plan, folder)
-        try:
-            trainer = session.get("trainer")
-        finally:
-            _tell_first_look(session, plan)
-        built = _sizes(session, plan)
-        compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
-        if session.has("task"):
-            compare_text(folder, session.get("task").text)
+        trainer, built, found = _made(session, plan, folder)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
         need = _need(trainer, folder)
-        facts = {"data": data, "data_summary": summary, "need": need and need.record}
+        facts = {**found, "data_summary": summary, "need": need and need.record}
         exports = exports_of(plan)
         if exports:  # else nothing of it is imported
             from weft.recipes.export import refuse_exports
 
             refuse_exports(exports, session)
         record_changes(folder, changes)  # not before all that can refuse to go on
-        write(folder, planned, built, {**facts, "max_tokens": cells})
+        write(folder, planned, built, facts)
         if (folder.path / "export").is_dir():
             from weft.recipes.export import tell_older_exports
 
@@ -200,6 +187,31 @@ def _fit(
             result["exports"] = export_trained(folder.path, exports, session)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def _made(
+    session: Session, plan: Plan, folder: RunFolder
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The trainer with all it needs, each compared with what the folder's run had.
+
+    Returns:
+        The trainer; what was built otherwise than it was set; what the data were found to be.
+    """
+    seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
+    read_all(session, plan.order, folder.path)
+    data = {n: f for n in DATA if session.has(n) if (f := fingerprint_of(session.get(n)))}
+    compare_data(folder, data)
+    seed_everything(fold(seed_of(plan), "weights"))
+    cells = _settle(session, plan, folder)
+    try:
+        trainer = session.get("trainer")
+    finally:
+        _tell_first_look(session, plan)
+    built = _sizes(session, plan)
+    compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
+    if session.has("task"):
+        compare_text(folder, session.get("task").text)
+    return trainer, built, {"data": data, "max_tokens": cells}
 
 
 def _sizes(session: Session, plan: Plan) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
     """The recipe with a tiny model of words: whether all fits together, in seconds."""
     return tiny(
         recipe,
-        tokenizer=FittedWords.Config(),  # of few rows, too, as no number of pieces is
+        tokenizer=FittedWords.Config(),  # few rows give hardly any pieces
         model=Classifier.Config(embedding=LOCAL, encoder=encoder),
         optimizer=Adam.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=5),

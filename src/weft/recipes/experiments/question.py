@@ -128,7 +128,7 @@ def question_drqa_local() -> Recipe:
 
 @register_experiment("question/transformer/local")
 def question_transformer_local() -> Recipe:
-    """``question/transformer`` in seconds, with words: few rows have no number of pieces."""
+    """``question/transformer`` in seconds, with words: few rows give hardly any pieces."""
     model = JoinedReader.Config(embedding=WordEmbedding.Config(dim=16), encoder=SMALL_ENCODER)
     tokenizer = FittedWords.Config(columns=COLUMNS, split="punctuation")
     return local("Try a Transformer that reads.", model, tokenizer=tokenizer)

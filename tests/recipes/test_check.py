@@ -16,6 +16,7 @@ from weft.recipes.check import check
 from weft.recipes.trial import try_ingredient
 from weft.runtime import memory
 from weft.runtime.disk import operations
+from weft.tasks.tagging import WordTagging
 from weft.text.paths import Seq2SeqText
 from weft.training import Trainer
 
@@ -234,6 +235,20 @@ def test_a_fault_is_found_and_listed(recipe, name):
     found = check(script, words, device="cpu")
     wanted = wanted.replace("{script}", script)
     assert any(problem.startswith(wanted) for problem in found.problems), found.problems
+
+
+def test_a_row_is_answered_as_it_is_and_not_as_its_text(monkeypatch):
+    rows = [{"words": ["Ann", "met", "Bob"], "tags": ["B-per", "O", "B-per"]}] * 8
+    ingredients = registries.experiments.get("tagging/bilstm/local")().ingredients
+    recipe = weft.Recipe(
+        **ingredients | {"train_data": lambda: rows, "valid_data": lambda: rows},
+    )
+    asked, predict = [], WordTagging.predict
+    monkeypatch.setattr(
+        WordTagging, "predict", lambda task, given: asked.extend(given) or predict(task, given)
+    )
+    assert check(recipe, [], device="cpu").problems == []
+    assert [row["words"] for row in asked] == [["Ann", "met", "Bob"]]
 
 
 def test_the_room_that_checkpoints_take_is_said_and_looked_for(recipe, capsys, monkeypatch):

@@ -201,7 +201,7 @@ class CheckSteps:
     def predict(self) -> str:
         """From a row's text to an answer."""
         example = self.few.examples(self.few.batches[0])[0]
-        row = {name: str(value) for name, value in self.task.asked(example).items()}
+        row = dict(self.task.asked(example))
         answer = str(Predictor(self.task)(row))
         return f"{shortened(next(iter(row.values())))} -> {shortened(answer)}"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from weft.checkpoint.pointer import FOLDER, Pointer
 from weft.errors import CheckpointError, UserError, WeftError
 from weft.recipes.run_folder import RunFolder, is_run_folder
+from weft.runtime.disk import outward_links
 from weft.runtime.files import remove_folder, write_atomic
 from weft.runtime.lock import Lock
 
@@ -129,6 +130,8 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
     """Why a run is not touched, or None."""
     if run.is_symlink() or not is_run_folder(run):
         return "not a run folder of its own"
+    if links := outward_links(run):
+        return f"{links[0].relative_to(run)} is a link to {links[0].resolve()}"
     try:
         if not RunFolder(run).finished:
             return "not finished"

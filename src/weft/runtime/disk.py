@@ -8,10 +8,11 @@ import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EDQUOT, EEXIST, EFBIG, EIO, ENOSPC
+from errno import EDQUOT, EEXIST, EFBIG, EIO, ELOOP, ENOSPC
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +21,10 @@ from weft.errors import StorageError
 __all__ = [
     "HashingFile",
     "Operations",
+    "open_in_place",
     "operations",
+    "outward_links",
+    "refuse_outward_links",
     "storage_error",
     "storing",
     "sync_folder",
@@ -36,6 +40,9 @@ calls.
 
 NO_ROOM = frozenset({EDQUOT, EFBIG, ENOSPC})
 """What the disk says where bytes are what is missing."""
+
+
+NO_LINKS = "Nothing is written through a link: put a file of its own there, then start again."
 
 
 class Operations:
@@ -97,6 +104,8 @@ def storage_error(path: Path, error: OSError, *, needed: int | None = None) -> S
             free = f"{operations.free(path if path.is_dir() else path.parent):,}"
         reason += f" ({'?' if needed is None else f'{needed:,}'} bytes needed, {free} bytes free)"
         advice = "Make room, then start again with the same command."
+    elif error.errno == ELOOP:
+        reason, advice = "it is a symbolic link", NO_LINKS
     else:
         itself = [path.absolute()] if error.errno == EEXIST else []  # it was to be a folder
         places = (*itself, *path.absolute().parents)
@@ -121,6 +130,70 @@ def storing(path: Path, needed: int | None = None) -> Iterator[None]:
         raise storage_error(path, error, needed=needed) from error
 
 
+def open_in_place(path: Path, flags: int) -> int:
+    """Opens a file that is written where it is, and not replaced by a new one of its name.
+
+    What is written is then nowhere else: a link, symbolic or hard, is refused, and so is what is no
+    file, before a byte of it changes.
+
+    Raises:
+        StorageError: it cannot be opened, or is not a file of its own.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "mine").write_text("x") and os.link(
+        ...         Path(folder, "mine"), Path(folder, "log")
+        ...     )
+        ...     try:
+        ...         open_in_place(Path(folder, "log"), os.O_RDWR)
+        ...     except StorageError as error:
+        ...         print(str(error).removeprefix(folder)[:41])
+        /log cannot be written: it is a hard link
+    """
+    with storing(path):  # not blocking: a pipe of that name must not hang
+        descriptor = operations.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
+        return descriptor
+    os.close(descriptor)
+    reason = "it is no regular file"
+    if stat.S_ISREG(found.st_mode):
+        reason = "it is a hard link, the same file as one of another name"
+    raise StorageError(f"{path} cannot be written: {reason}. {NO_LINKS}")
+
+
+def outward_links(folder: Path) -> list[Path]:
+    """The folders below one that are links to what is outside it.
+
+    Those in ``checkpoints`` are not looked at: they are written, renamed and deleted as a whole,
+    and nothing is ever written into one that is there.
+    """
+    home, found = folder.resolve(), []
+    for root, names, _ in os.walk(folder):
+        if Path(root) == folder / "checkpoints":
+            names.clear()
+        paths = [Path(root, name) for name in names]
+        found += [p for p in paths if p.is_symlink() and not p.resolve().is_relative_to(home)]
+    return sorted(found)
+
+
+def refuse_outward_links(folder: Path) -> None:
+    """Refuses a folder of which a part is elsewhere: nothing outside it is written or deleted.
+
+    The folder itself may be a link, and links in it to places in it are fine.
+
+    Raises:
+        StorageError: There is such a link; names it, and where it leads.
+    """
+    for path in outward_links(folder)[:1]:
+        raise StorageError(
+            f"{path} is a link to {path.resolve()}, which is not in {folder}: nothing is written "
+            "or deleted there. Put the folder itself in its place; the whole of "
+            f"{folder} may be a link to another disk."
+        )
+
+
 class HashingFile:
     """A new file that is hashed while it is written; durable once ``close`` returned.
 
@@ -142,8 +215,9 @@ class HashingFile:
         self._buffer = bytearray()
         self._written = 0
         with storing(path, needed):
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-            self._descriptor = operations.open(path, flags)
+            with suppress(FileNotFoundError):
+                os.unlink(path)  # what has that name may be a link to another file
+            self._descriptor = operations.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
     @property
     def sha256(self) -> str:

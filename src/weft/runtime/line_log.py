@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from weft.errors import RunError
-from weft.runtime.disk import operations, storing, sync_folder, write_all
+from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 
 __all__ = ["LineLog"]
 
@@ -43,9 +43,8 @@ class LineLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with storing(path):
-            is_new = not path.exists()
-            self._descriptor = operations.open(path, os.O_RDWR | os.O_CREAT)
+        is_new = not path.exists()
+        self._descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT)
         try:
             found = os.fstat(self._descriptor).st_size
             self._size = self._end_of_last_line(found)

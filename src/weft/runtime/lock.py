@@ -9,7 +9,13 @@ from pathlib import Path
 from types import TracebackType
 
 from weft.errors import InUseError, StorageError
-from weft.runtime.disk import operations, storing, write_all
+from weft.runtime.disk import (
+    open_in_place,
+    operations,
+    refuse_outward_links,
+    storing,
+    write_all,
+)
 
 __all__ = ["LOCK_FILE", "Lock"]
 
@@ -26,7 +32,8 @@ class Lock:
 
     Raises:
         InUseError: another process holds it; names that process.
-        StorageError: the folder cannot be written, or its file system has no locks.
+        StorageError: the folder cannot be written, a part of it is a link to a place outside it, or
+            its file system has no locks.
 
     Example:
         >>> import tempfile
@@ -41,8 +48,8 @@ class Lock:
         self._descriptor = -1
 
     def __enter__(self) -> "Lock":
-        with storing(self.path):
-            descriptor = operations.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        refuse_outward_links(self.folder)
+        descriptor = open_in_place(self.path, os.O_RDWR | os.O_CREAT)
         try:
             self._take(descriptor)
             owner = f"{socket.gethostname()}:{os.getpid()}\n".encode()

@@ -1,6 +1,7 @@
 """Where lines go: plain to the person at the terminal, dated to the run's ``log.txt``."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from weft.runtime.disk import storing
+from weft.runtime.disk import open_in_place
 
 __all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr"]
 
@@ -65,8 +66,9 @@ def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> 
         ('log.txt', True)
     """
     path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
-    with storing(path):
-        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+    handler = logging.StreamHandler(stream)
     handler.setLevel(level)
     handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logger = logging.getLogger("weft")
@@ -79,6 +81,7 @@ def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> 
         logger.removeHandler(handler)
         logger.setLevel(before)
         handler.close()
+        stream.close()
 
 
 def _let_through(logger: logging.Logger, level: int) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from weft.data.store.manifest import MANIFEST, DamagedStoreError, StoreManifest
 from weft.errors import InUseError, StorageError
-from weft.runtime.disk import operations, storing, sync_folder, write_all
+from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 from weft.runtime.files import make_folder, remove_folder, write_file
 from weft.runtime.line_log import LineLog
 from weft.runtime.lock import Lock
@@ -184,7 +184,7 @@ class ArrayWriter:
         for name, size in self.sizes.items():
             path = self.part / name
             with storing(path):
-                self._files[name] = operations.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+                self._files[name] = open_in_place(path, os.O_RDWR | os.O_CREAT)
                 operations.truncate(self._files[name], size)
             done = 0
             while done < size:  # what is kept is hashed again: a manifest is of what is on the disk

@@ -15,7 +15,7 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import MissingExtraError, RunError
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from weft.runtime.disk import operations, storing, sync_folder, write_all
+from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 from weft.runtime.experiment import Experiment
 
 __all__ = ["EventFile", "TensorBoard"]
@@ -122,7 +122,7 @@ class TensorBoard(Component, Reporter):
                 path.unlink()
                 continue
             with storing(path):
-                descriptor = operations.open(path, os.O_RDWR | os.O_NOFOLLOW)
+                descriptor = open_in_place(path, os.O_RDWR)
                 try:
                     size = min(sizes[path.name], os.fstat(descriptor).st_size)
                     operations.truncate(descriptor, size)

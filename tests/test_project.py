@@ -39,7 +39,7 @@ def every_text() -> Iterator[tuple[str, str]]:
     own = [ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", ".ci")]
     files = [f for folder in own for f in folder.rglob("*") if f.is_file()]
     for file in sorted([*files, *(f for f in ROOT.iterdir() if f.is_file())]):
-        built = {"__pycache__", "_build", "weft.egg-info"} & set(file.parts)
+        built = {".git", "__pycache__", "_build", "weft.egg-info"} & set(file.parts)
         if not built and file.suffix in {"", ".md", ".py", ".toml", ".txt", ".yaml"}:
             yield relative(file), file.read_text(encoding="utf-8")
 

@@ -55,8 +55,15 @@ def fingerprint_of(data: object) -> str | None:
     return str(made()) if callable(made) else None
 
 
-def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folder: Path) -> None:
+def read_all(
+    session: Session, order: Mapping[str, Any] | tuple[str, ...], folder: Path | None
+) -> None:
     """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
+
+    Args:
+        session: Builds.
+        order: The names that are planned.
+        folder: Where ``bad_rows.jsonl`` is; None: nothing is written.
 
     Raises:
         DataError: Some data cannot be used; the message says it of all of it.
@@ -71,13 +78,13 @@ def read_all(session: Session, order: Mapping[str, Any] | tuple[str, ...], folde
         except DataError as error:
             errors.setdefault(str(error), []).append(name)
             bad += error.bad_rows if isinstance(error, BadRowsError) else ()
-    path = folder / "bad_rows.jsonl"
-    if bad:
+    path = None if folder is None else folder / "bad_rows.jsonl"
+    if path is not None and bad:
         write_bad_rows(path, bad)
-    else:
+    elif path is not None:
         path.unlink(missing_ok=True)  # of a start before the data was corrected
     if errors:
-        where = f"\nAll bad rows are in {path}." if bad else ""
+        where = f"\nAll bad rows are in {path}." if bad and path else ""
         named = (
             f"{', '.join(names)}: {text}" if len(names) > 1 else text
             for text, names in errors.items()

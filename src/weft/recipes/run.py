@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.checkpoint.store import Checkpoints
 from weft.config import registries
 from weft.config.key import local_modules, run_key
 from weft.config.plan import Plan
@@ -26,7 +27,7 @@ from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
 from weft.recipes.planning import Planned, plan_recipe, run_named
-from weft.recipes.reading import DATA, fingerprint_of, read_all
+from weft.recipes.reading import read_all
 from weft.recipes.run_folder import (
     SCRIPT,
     RunFolder,
@@ -35,9 +36,9 @@ from weft.recipes.run_folder import (
     refuse_collision,
     versions,
 )
+from weft.recipes.same_data import compare_data, fingerprints, run_of_data
 from weft.recipes.same_run import (
     compare_built,
-    compare_data,
     compare_text,
     is_finished,
     length_of,
@@ -107,13 +108,16 @@ def train(
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     goes_on = planned.run is not None and not again
     changes = allowed_changes(planned, plan(recipe)) if goes_on else {}
+    start = partial(_started, planned, device=device, overrides=tuple(overrides))
+    named = goes_on or run_dir is not None
+    folder = run_of_data(folder, planned, named=named, read=lambda: _read(start(folder), planned))
     if is_finished(folder, planned):
         return _done(folder, planned)
     with entered(folder.path):
         if is_finished(folder, planned):  # by the process that had the folder until now
             return _done(folder, planned)
         clean(folder.path)
-        return _fit(planned, folder, changes, device=device, overrides=tuple(overrides))
+        return _fit(planned, folder, changes, start(folder))
 
 
 def _look_at(planned: Planned) -> None:
@@ -149,17 +153,23 @@ def _ended(folder: RunFolder) -> Run:
     return Run(folder.path, folder.result)
 
 
-def _fit(
-    planned: Planned,
-    folder: RunFolder,
-    changes: Mapping[str, Any],
-    *,
-    device: str,
-    overrides: tuple[str, ...],
-) -> Run:
+def _started(
+    planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]
+) -> Session:
+    """What builds the recipe's ingredients for a run in a folder; nothing is built yet."""
+    xp = Experiment(folder.path, planned.name, run_key(planned.plan), overrides)
+    return planned.plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
+
+
+def _read(session: Session, planned: Planned) -> dict[str, str]:
+    """Reads the data as a run does, and writes nothing; gives its fingerprints."""
+    seed_everything(fold(seed_of(planned.plan), "data"))
+    read_all(session, planned.plan.order, None)
+    return fingerprints(session, planned.plan)
+
+
+def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], session: Session) -> Run:
     plan = planned.plan
-    xp = Experiment(folder.path, planned.name, run_key(plan), overrides)
-    session = plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
     with recorded(folder):
         trainer, built, found = _made(session, plan, folder)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
@@ -199,7 +209,7 @@ def _made(
     """
     seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
     read_all(session, plan.order, folder.path)
-    data = {n: f for n in DATA if session.has(n) if (f := fingerprint_of(session.get(n)))}
+    data = fingerprints(session, plan)
     compare_data(folder, data)
     seed_everything(fold(seed_of(plan), "weights"))
     cells = _settle(session, plan, folder)
@@ -211,6 +221,8 @@ def _made(
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
     if session.has("task"):
         compare_text(folder, session.get("task").text)
+    if Checkpoints(folder.path / "checkpoints").last() is not None:
+        data |= folder.info.get("data", {})  # what its weights began with, though it is gone since
     return trainer, built, {"data": data, "max_tokens": cells}
 
 

@@ -6,12 +6,13 @@ runs/<recipe>/<key>/
 """
 
 import hashlib
+import itertools
 import json
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -87,11 +88,13 @@ class RunFolder:
 
     def free(self) -> "RunFolder":
         """This folder, or the first of ``-2``, ``-3``, … that does not exist."""
-        candidate, number = self.path, 2
-        while candidate.exists():
-            candidate = self.path.with_name(f"{self.path.name}-{number}")
-            number += 1
-        return RunFolder(candidate)
+        return next(folder for folder in self.numbered() if not folder.path.exists())
+
+    def numbered(self) -> "Iterator[RunFolder]":
+        """This folder, then ``-2``, ``-3``, … beside it, whether they exist or not."""
+        yield self
+        for number in itertools.count(2):
+            yield RunFolder(self.path.with_name(f"{self.path.name}-{number}"))
 
     @property
     def info(self) -> dict[str, Any]:

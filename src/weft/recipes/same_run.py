@@ -21,7 +21,6 @@ from weft.text.paths import TextPath
 
 __all__ = [
     "compare_built",
-    "compare_data",
     "compare_text",
     "is_finished",
     "length_of",
@@ -84,17 +83,6 @@ def _other_length(
 def _size(limit: int | str) -> float:
     """A limit of a length, comparable: ``15m`` is longer than ``5m``."""
     return parse_duration(limit).total_seconds() if isinstance(limit, str) else limit
-
-
-def compare_data(folder: RunFolder, data: Mapping[str, str]) -> None:
-    """Refuses to go on with other data than the run began with."""
-    before = folder.info.get("data", {})
-    changed = [name for name in data if before.get(name, data[name]) != data[name]]
-    if changed:
-        raise UserError(
-            f"{' and '.join(changed)} changed since {folder.path} was started: "
-            "the files have other content. Restore them, or train anew with --again."
-        )
 
 
 def compare_built(folder: RunFolder, built: Mapping[str, Any]) -> None:

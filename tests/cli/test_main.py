@@ -145,3 +145,33 @@ def test_a_closed_pipe_is_no_error_text():
     script = f'"{sys.executable}" -c "{code}" | true'
     found = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert found.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "where", ["list", "list encoders", "--version", "--help", "runs diff --help"]
+)
+def test_a_full_disk_behind_standard_output_is_said(where):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "weft", *where.split()],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode() == (
+        "error: standard output cannot be written: No space left on device. What it has is not "
+        "whole. Make room, or send it elsewhere, then start again with the same command.\n"
+    )
+
+
+def test_standard_output_may_be_closed():
+    line = f"exec {sys.executable} -m weft list encoders >&-"
+    done = subprocess.run(["sh", "-c", line], check=False, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_error_passes_no_escape_sequence_to_the_terminal(command, capsys):
+    command("from weft.errors import UserError\nraise UserError(args.words[0])")
+    assert main(["boom", "\x1b]0;x\x07\x1b[2J\r\x9b\udcff\tü\n"]) == 2
+    assert capsys.readouterr().err == r"error: \x1b]0;x\x07\x1b[2J\r\x9b\udcff" + "\tü\n\n"

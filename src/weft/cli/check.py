@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 from weft.cli.arguments import add_recipe
+from weft.runtime.terminal import printable
 
 __all__ = ["add", "run"]
 
@@ -42,5 +43,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{count} problem{'s' if count != 1 else ''}:", file=sys.stderr)
     for problem in found.problems:
-        print(textwrap.indent(problem, "    ").replace("    ", "  ", 1), file=sys.stderr)
+        print(textwrap.indent(printable(problem), "    ").replace("    ", "  ", 1), file=sys.stderr)
     return 2

@@ -3,6 +3,7 @@
 import sys
 
 from weft.errors import WeftError, raised_at
+from weft.runtime.terminal import printable
 
 __all__ = ["report"]
 
@@ -11,7 +12,8 @@ def report(error: Exception) -> int:
     """Prints the error to stderr without a traceback and returns the exit code."""
     notes = getattr(error, "__notes__", [])
     if isinstance(error, WeftError):
-        print("\n".join([f"error: {error}", *(f"  {note}" for note in notes)]), file=sys.stderr)
+        text = "\n".join([f"error: {error}", *(f"  {note}" for note in notes)])
+        print(printable(text), file=sys.stderr)
         return error.exit_code
     text = f"error: {type(error).__name__}: {error}"
     lines = [text.rstrip(": "), *(f"  {note}" for note in notes)]
@@ -20,5 +22,5 @@ def report(error: Exception) -> int:
         lines.append(f"  raised at {place}")
     blame = "an error in the recipe" if notes else "a bug in weft, or an error in the recipe"
     lines.append(f"  This is {blame}; --debug shows the traceback.")
-    print("\n".join(lines), file=sys.stderr)
+    print(printable("\n".join(lines)), file=sys.stderr)
     return 1

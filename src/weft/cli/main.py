@@ -7,6 +7,7 @@ here.
 import argparse
 import contextlib
 import difflib
+import errno
 import io
 import os
 import sys
@@ -36,6 +37,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command to its module and its line of help; nothing is imported before a command is chosen."""
 
 ALIASES = {"inference": "predict"}
+FULL = (errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
+"""What the system says where bytes cannot be written."""
 
 EPILOG = """\
 A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names
@@ -52,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != "--debug"]
     try:
         code = _run(words)
-        sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
+        if sys.stdout is not None:  # it is closed: weft list >&-
+            sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
         return code
     except SystemExit as error:  # argparse has said why
         return error.code if isinstance(error.code, int) else 1
@@ -63,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_stdout()
         return 1
     except Exception as error:
+        error = _of_stdout(error) or error
         if debug:
             raise
         from weft.cli.failures import report
@@ -81,8 +86,24 @@ def _speak_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors=errors)
 
 
+def _of_stdout(error: Exception) -> Exception | None:
+    """The failure to write to standard output in words, where an error is that.
+
+    An error that names a file is of that file, and one of a descriptor of ours is a StorageError.
+    """
+    from weft.errors import StorageError
+
+    if not isinstance(error, OSError) or error.filename or error.errno not in FULL:
+        return None
+    _forget_stdout()
+    return StorageError(
+        f"standard output cannot be written: {error.strerror}. What it has is not whole. Make "
+        "room, or send it elsewhere, then start again with the same command."
+    )
+
+
 def _forget_stdout() -> None:
-    """Sends what is still to be flushed nowhere: at exit Python would complain of the pipe."""
+    """Sends what is still to be flushed nowhere: at exit Python would complain of it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -117,7 +138,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="weft",
         description="Train, evaluate and use text models from one typed recipe.",
         epilog=EPILOG,
@@ -141,7 +162,17 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     return parser
 
 
-class _CommandParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """Says where its help cannot be written; argparse itself passes over that."""
+
+    @override
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message and file is not None:
+            file.write(message)
+            file.flush()
+
+
+class _CommandParser(_Parser):
     """Takes options and settings in any order: ``weft test tatoeba.py -f module model_dim=64``."""
 
     _mixing = False

@@ -12,6 +12,7 @@ from typing import IO, Any
 from weft.cli.arguments import add_run
 from weft.cli.asked import Asked, answers, column_rows, line_rows
 from weft.errors import UserError
+from weft.runtime.terminal import printable
 from weft.text.list_cell import unlisted
 
 __all__ = ["add", "run"]
@@ -178,14 +179,14 @@ def _write(result: dict[str, Any], *, json_lines: bool) -> bool:
         print(json.dumps({k: unlisted(v) for k, v in result.items()}, ensure_ascii=False))
     elif wrong:
         print()  # the row keeps its place: the n-th line answers the n-th row
-        print(result["error"], file=sys.stderr)
+        print(printable(result["error"]), file=sys.stderr)
     else:
         print(_one_line(result["prediction"]))
     return wrong
 
 
 def _one_line(answer: Any) -> str:
-    return " ".join(answer.splitlines()) if isinstance(answer, str) else str(answer)
+    return printable(" ".join(answer.splitlines()) if isinstance(answer, str) else str(answer))
 
 
 def _interactive(predictor: Any, *, json_lines: bool) -> int:

@@ -104,6 +104,7 @@ def _verify(run_folder: Path) -> int:
     from weft.checkpoint.store import Checkpoints
     from weft.errors import UserError
     from weft.recipes.run_folder import is_run_folder
+    from weft.runtime.terminal import printable
 
     if not is_run_folder(run_folder):
         raise UserError(f"{run_folder} is not a run folder (no run.json and config.yaml in it).")
@@ -114,10 +115,10 @@ def _verify(run_folder: Path) -> int:
     for path in paths:
         problems = store.verify(path)
         bad += bool(problems)
-        print(f"{path.name}: {'ok' if not problems else '; '.join(problems)}")
+        print(printable(f"{path.name}: {'ok' if not problems else '; '.join(problems)}"))
     wrong = _pointer_problems(run_folder, any_saved=bool(paths))
     for problem in wrong:
-        print(problem)
+        print(printable(problem))
     failed = bool(bad or wrong)
     plural = "" if len(paths) == 1 else "s"
     counted = f"{len(paths)} checkpoint{plural}, {bad} damaged" if paths else "no checkpoint"

@@ -34,9 +34,11 @@ def run(args: argparse.Namespace) -> int:
     from weft.metrics.tables import text_table
     from weft.recipes.diff import compare
     from weft.recipes.record import Record
+    from weft.runtime.terminal import printable
 
     first, second = (Record.read(Path(name)) for name in (args.first, args.second))
-    print(f"A  {args.first} ({first.state})\nB  {args.second} ({second.state})")
+    for name, path, run in (("A", args.first, first), ("B", args.second, second)):
+        print(printable(f"{name}  {path} ({run.state})"))
     found = compare(first, second)
     for kind, title in TITLES.items():
         lines = [line for line in found if line.kind == kind]

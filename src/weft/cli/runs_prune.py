@@ -42,13 +42,14 @@ def run(args: argparse.Namespace) -> int:
     """Says what goes, asks, deletes."""
     from weft.errors import UserError
     from weft.recipes.prune import age, plan_prune, prune
+    from weft.runtime.terminal import printable
 
     older = None if args.older_than is None else age(args.older_than)
     plan = plan_prune(Path(args.root), keep=args.keep, older_than=older, whole_runs=args.whole_runs)
     for kept in plan.kept:
-        print(f"stays    {kept.run}: {kept.why}")
+        print(printable(f"stays    {kept.run}: {kept.why}"))
     for item in plan.doomed:
-        print(f"deletes  {item.path} ({_megabytes(item.size)})")
+        print(printable(f"deletes  {item.path} ({_megabytes(item.size)})"))
     if not plan.doomed:
         print("Nothing to delete.")
         return 0

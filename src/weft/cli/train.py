@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
     log_lines()
     from weft.recipes.run import train
+    from weft.runtime.terminal import printable
 
     done = train(
         args.recipe,
@@ -37,9 +38,8 @@ def run(args: argparse.Namespace) -> int:
         allow_code=args.allow_code,
         device=args.device,
     )
-    for line in result_lines(done.result):
-        print(line)
-    print(f"run: {done.folder}")
+    for line in [*result_lines(done.result), f"run: {done.folder}"]:
+        print(printable(line))
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.metrics.formats import format_value, is_count
 from weft.metrics.metric import Direction
+from weft.runtime.terminal import printable
 
 __all__ = ["by_label", "is_of_label", "labels_table", "text_table", "values_table"]
 
@@ -19,17 +20,17 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         bleu   1,003
         chrf      12
     """
-    columns = list(zip(header, *rows, strict=True))
+    lines = [[printable(cell).replace("\n", r"\n") for cell in line] for line in (header, *rows)]
+    columns = list(zip(*lines, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
-    lines = [
+    return "\n".join(
         "  ".join(
             cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
         ).rstrip()
-        for row in (header, *rows)
-    ]
-    return "\n".join(lines)
+        for line in lines
+    )
 
 
 def _is_number(cell: str) -> bool:

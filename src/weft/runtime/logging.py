@@ -10,6 +10,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from weft.runtime.disk import open_in_place
+from weft.runtime.terminal import printable
 
 __all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr"]
 
@@ -25,6 +26,14 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic a
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
         super().emit(record)
+
+
+class _Printable(logging.Formatter):
+    """Lines without what a terminal would obey: they name what files and rows have."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def log_to_stderr(rank: int = 0, *, level: int = logging.INFO) -> None:
@@ -43,7 +52,7 @@ def log_to_stderr(rank: int = 0, *, level: int = logging.INFO) -> None:
     handler.name = _NAME
     handler.setLevel(level if rank == 0 else max(level, logging.WARNING))
     prefix = "" if rank == 0 else f"[rank {rank}] "
-    handler.setFormatter(logging.Formatter(f"{prefix}%(message)s"))
+    handler.setFormatter(_Printable(f"{prefix}%(message)s"))
     logger.addHandler(handler)
     _let_through(logger, level)
 
@@ -70,7 +79,7 @@ def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> 
     stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
     handler = logging.StreamHandler(stream)
     handler.setLevel(level)
-    handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(_Printable(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logger = logging.getLogger("weft")
     before = logger.level
     logger.addHandler(handler)

@@ -14,6 +14,7 @@ from weft.metrics.formats import format_duration, format_value
 from weft.metrics.metric import Direction
 from weft.metrics.reporters.lines import Display, opening, rates
 from weft.metrics.reporters.reporter import Progress, RunInfo
+from weft.runtime.terminal import printable
 
 __all__ = ["BarDisplay", "ValuesTable"]
 
@@ -62,7 +63,7 @@ class BarDisplay(Display):
     @override
     def say(self, text: str) -> None:
         if text:
-            self._terminal.print(text, markup=False)
+            self._terminal.print(printable(text), markup=False)
 
     @override
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from weft.metrics.formats import format_duration, format_rate, format_value
 from weft.metrics.reporters.reporter import Progress, RunInfo
+from weft.runtime.terminal import printable
 
 __all__ = ["Display", "LinesDisplay", "opening", "plain_line", "rates", "summary_line"]
 
@@ -63,7 +64,7 @@ class LinesDisplay(Display):
         except UnicodeEncodeError:  # LANG=C: a middle dot must not end a run
             text = text.replace("·", "|").encode(encoding, "replace").decode(encoding)
         if text:
-            self._stream.write(f"{text}\n")
+            self._stream.write(f"{printable(text)}\n")
             self._stream.flush()
 
     @override

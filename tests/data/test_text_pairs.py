@@ -14,6 +14,7 @@ import pytest
 from weft.config import registries
 from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, text_pairs, write_bad_rows
 from weft.data.bad_rows import RowCount
+from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 
 
@@ -289,8 +290,8 @@ def test_a_header_that_nobody_spoke_of_is_no_row(tmp_path, name, between):
         with pytest.raises(DataError) as caught:
             ask()
         assert str(caught.value) == (
-            f"{path}:1: wanted a row, found the names of the columns, 'Source', ' target'. If that "
-            "is a header: train_data.header=true"
+            f"{path}:1: wanted a row, found names of columns, 'Source', ' target'. If that is a "
+            "header: train_data.header=true. If it is a row, let another one be the first."
         )
     told = TextPairs.Config(path=path, header=True).build()
     assert list(told) == [{"source": "Hi.", "target": "Salut."}]
@@ -314,9 +315,7 @@ def test_a_header_in_another_order_is_used_by_its_names(tmp_path, monkeypatch, n
     ]
     assert data.rows()[1]["target"] == "Cours !"
     assert data.header == (" source", "Target")
-    with pytest.raises(
-        DataError, match="found the names of the columns, 'id', 'Target', ' source'"
-    ):
+    with pytest.raises(DataError, match="found names of columns, 'id', 'Target', ' source'"):
         TextPairs.Config(path=path).build().read()
 
 
@@ -327,19 +326,20 @@ def test_a_header_in_another_order_is_used_by_its_names(tmp_path, monkeypatch, n
         (
             {"source": 1, "target": 0},
             "wanted 'source' at position 1 (from 0), found 'target' there, and 'source' at 0. Say "
-            "where each column is by its name in the header, as columns={source: source, target: "
-            "target}",
+            "where each column is by its name in the header, as 'train_data.columns={source: "
+            "source, target: target}'",
         ),
         (
             {"source": 0, "target": 9},
             "wanted 'target' at position 9 (from 0), found nothing there, and 'target' at 1. Say "
-            "where each column is by its name in the header, as columns={source: source, target: "
-            "target}",
+            "where each column is by its name in the header, as 'train_data.columns={source: "
+            "source, target: target}'",
         ),
         (
             ("fr", "source"),
             "wanted 'source' at position 1 (from 0), found 'target' there, and 'source' at 0. Say "
-            "where each column is by its name in the header, as columns={fr: ..., source: source}",
+            "where each column is by its name in the header, as 'train_data.columns={fr: target, "
+            "source: source}'",
         ),
     ],
 )
@@ -352,16 +352,65 @@ def test_a_header_that_says_otherwise_than_the_columns_is_an_error(
     for ask in (data.read, lambda: data.header):
         with pytest.raises(DataError) as caught:
             ask()
-        assert str(caught.value) == f"{path}:1: {problem}"
+        assert str(caught.value).startswith(f"{path}:1: {problem.partition(' Say')[0]}")
+    with pytest.raises(DataError) as caught:
+        data.read()
+    assert str(caught.value) == f"{path}:1: {problem}"
 
 
-def test_a_header_of_other_names_is_that_of_the_first_columns(tmp_path):
+def test_a_header_of_other_names_is_refused_until_it_is_said_which_is_which(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("en,fr\nHi.,Salut.\n")
-    data = TextPairs.Config(path=path, header=True).build()
+    with pytest.raises(DataError) as caught:
+        TextPairs.Config(path=path, header=True).build().read(ingredient="valid_data")
+    assert str(caught.value) == (
+        f"{path}:1: wanted a header with 'source', 'target', found 'en', 'fr'. If that is a row: "
+        "valid_data.header=false. If it is a header of other names: "
+        "'valid_data.columns={source: en, target: fr}'"
+    )
+    said = {"source": "en", "target": "fr"}
+    data = TextPairs.Config(path=path, header=True, columns=said).build()
     assert data.rows()[0] == {"source": "Hi.", "target": "Salut."}
     swapped = TextPairs.Config(path=path, header=True, columns={"source": 1, "target": 0}).build()
     assert swapped.rows()[0] == {"source": "Salut.", "target": "Hi."}
+
+
+@pytest.mark.parametrize("header", ["category,message", "v1,v2", "Label,Sentence,id"])
+def test_a_header_of_usual_names_is_no_row(tmp_path, header):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\nham,Hi.,1\nspam,Win!,2\n")
+    cells = header.split(",")
+    columns = {"label": cells[0], "text": cells[1]}
+    with pytest.raises(DataError) as caught:
+        TextRows.Config(path=path).build().read()
+    assert str(caught.value) == (
+        f"{path}:1: wanted a row, found names of columns, {', '.join(map(repr, cells))}. If that "
+        f"is a header: train_data.header=true 'train_data.columns={{label: {cells[0]}, text: "
+        f"{cells[1]}}}'. If it is a row, let another one be the first."
+    )
+    told = TextRows.Config(path=path, columns=columns, header=True).build()
+    assert [row["label"] for row in told] == ["ham", "spam"]
+
+
+def test_a_header_with_a_column_twice_is_refused(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("label\ttext\tText\nham\tHi.\tHo.\n")
+    with pytest.raises(DataError, match="wanted one column 'text', found 2, at the positions 1, 2"):
+        TextRows.Config(path=path, header=True).build().read()
+    named = {"label": "label", "text": "Text"}
+    data = TextRows.Config(path=path, header=True, columns=named).build()
+    assert list(data) == [{"label": "ham", "text": "Ho."}]
+    path.write_text("label\ttext\ttext\nham\tHi.\tHo.\n")
+    problem = (
+        f"{path}:1: wanted one column 'text', found 2, at the positions 1, 2 (from 0). Say by "
+        "positions which it is, as 'train_data.columns={label: 0, text: 1}'"
+    )
+    for columns in (("label", "text"), {"label": "label", "text": "text"}):
+        with pytest.raises(DataError) as caught:
+            TextRows.Config(path=path, header=True, columns=columns).build().read()
+        assert str(caught.value) == problem
+    told = TextRows.Config(path=path, header=True, columns={"label": 0, "text": 1}).build()
+    assert list(told) == [{"label": "ham", "text": "Hi."}]
 
 
 def test_bad_rows_of_another_format_than_the_files_name_say_so(tmp_path):

@@ -222,7 +222,12 @@ ERRORS = [
         )
         for names in (["text", "id"], ["id", "label", "text"], ["id", "Text"])
     ),
-    ("v1\nham\n", NAMED, ":1: wanted the column 'v2', found the header 'v1'."),
+    (
+        "v1\nham\n",
+        NAMED,
+        ":1: wanted the column 'v2', found the header 'v1'. If it has "
+        "them by other names: 'columns={text: v1}'",
+    ),
 ]
 
 

@@ -31,7 +31,7 @@ __all__ = ["FileRows", "RowIndex", "index_file"]
 LOG = logging.getLogger("weft")
 
 CHUNK_ROWS = 1 << 20
-READING = 2
+READING = 3
 """Counts the changes of which rows of a file are good: an index of an older weft is not taken."""
 NEAR = 4096
 """Rows that are read at once when they are asked for one after the other."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.comma_separated import CsvFormat
+from weft.data.formats.conll import ConllFormat
 from weft.data.formats.header import plain_name
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
@@ -13,20 +14,36 @@ __all__ = ["first_cells", "has_names", "is_header"]
 
 WIDEST = 1000
 """Columns of a first line that are looked at."""
+_USUAL = (
+    "answer author body category class comment content context date document en fr form gold_label "
+    "hypothesis id idx index input intent label labels language lemma message ner ner_tag ner_tags "
+    "output passage pos pos_tag premise question rating review score sentence sentence1 sentence2 "
+    "sentiment slots source src stars summary tag tags target text text1 text2 tgt title token "
+    "tokens topic tweet upos v1 v2 word words xpos"
+)
+USUAL = frozenset(_USUAL.split())
+"""Names of columns in published data; no line of data has nothing but such."""
 
 
 def first_cells(path: Path, layout: RowFormat) -> Row | None:
     """All cells of the first line, which may be a header, without empty ones at its end.
+
+    Of CoNLL they are the columns of the first token.
 
     Args:
         path: The file.
         layout: How it is read.
 
     Returns:
-        The cells; None of a format that names its columns itself, of columns that are found by
-        their names in a header, and of a line that is no row.
+        The cells; None of a format that names its columns itself, and of a line that is no row.
     """
-    if not isinstance(layout, LineFormat | CsvFormat) or not _has_positions(layout):
+    if isinstance(layout, ConllFormat):
+        with path.open("rb") as stream:
+            _, row = next(iter(layout.scan(stream, str(path))), (0, None))
+        if row is None or isinstance(row, BadRow):
+            return None
+        return tuple(cell.split(" ")[0] for cell in row)
+    if not isinstance(layout, LineFormat | CsvFormat):
         return None
     every: dict[str, int | str] = {str(at): at for at in range(WIDEST)}
     bare = replace(layout, columns=every, required=(), extra_columns="ignore", header=False)
@@ -38,22 +55,26 @@ def first_cells(path: Path, layout: RowFormat) -> Row | None:
     return row[:width]
 
 
-def _has_positions(layout: RowFormat) -> bool:
-    return all(isinstance(at, int) for at in layout.columns.values())
-
-
 def has_names(cells: Row, layout: RowFormat) -> bool:
     """Whether a first line has the names of the columns: at their places, or of several anywhere.
+
+    Names that columns usually have are names, too, where all cells of several columns are such.
 
     Example:
         >>> from weft.data.formats.lines import tsv_format
         >>> layout = tsv_format(("label", "text"))
         >>> has_names(("text", "Label", "id"), layout), has_names(("spam", "text"), layout)
         (True, False)
+        >>> has_names(("Category", "Message"), layout), has_names(("class", "it is"), layout)
+        (True, False)
     """
     names = [plain_name(cell) for cell in cells]
+    if isinstance(layout, ConllFormat):
+        return len(names) > 1 and USUAL.issuperset(names)
     places = [at for at in layout.columns.values() if isinstance(at, int)]
     if is_header(tuple(cells[at] if at < len(cells) else "" for at in places), (*layout.columns,)):
+        return True
+    if len(names) > 1 and len({*names}) == len(names) and USUAL.issuperset(names):
         return True
     return len(layout.required) > 1 and {*map(plain_name, layout.required)} <= {*names}
 

@@ -25,7 +25,15 @@ from weft.data.formats.by_suffix import (
     format_name,
 )
 from weft.data.formats.columnar import ColumnarFormat
-from weft.data.formats.header import header_places, misplaced
+from weft.data.formats.conll import ConllFormat
+from weft.data.formats.header import (
+    columns_setting,
+    header_places,
+    misplaced,
+    plain_name,
+    proposed,
+    refuse_twice,
+)
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
@@ -223,8 +231,10 @@ class TextPairs(Component, Batched, AccountedRows):
     def _header_places(self) -> tuple[Row, list[int]] | None:
         """All cells of the header, and the position of each column; None where ``header`` is."""
         path = Path(self.config.path)
-        cells = first_cells(path, self._layout) if self.config.header else None
-        return None if cells is None else (cells, header_places(self._layout, cells, str(path)))
+        by_name = any(isinstance(at, str) for at in self._layout.columns.values())
+        if by_name or not self.config.header or (cells := first_cells(path, self._layout)) is None:
+            return None
+        return cells, header_places(self._layout, cells, str(path))
 
     def _check_header(self, path: Path, ingredient: str) -> None:
         """A header that nobody spoke of would be one more row, and its label one more label.
@@ -235,14 +245,36 @@ class TextPairs(Component, Batched, AccountedRows):
         if cells is None:
             return
         if not self.config.header and has_names(cells, self._layout):
-            shown = ", ".join(map(repr, cells))[:SHOWN_HEADER]
             raise DataError(
-                f"{path}:1: wanted a row, found the names of the columns, {shown}. If that is a "
-                f"header: {ingredient}.header=true"
+                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. "
+                f"{self._header_setting(cells, ingredient)}"
             )
-        given = self.config.header and isinstance(self.config.columns, Mapping)
-        if given and (wrong := misplaced(self._layout.columns, cells)):
-            raise DataError(f"{path}:1: {wrong}")
+        if not self.config.header:
+            return
+        setting, columns = f"{ingredient}.columns", self._layout.columns
+        header_places(self._layout, cells, str(path), setting)
+        if isinstance(self.config.columns, Mapping):
+            if wrong := misplaced(columns, cells, setting):
+                raise DataError(f"{path}:1: {wrong}")
+            return
+        names = [plain_name(cell) for cell in cells]
+        refuse_twice({name: plain_name(name) for name in columns}, names, str(path), setting)
+        if any(plain_name(name) not in names for name in self._layout.required):
+            raise DataError(
+                f"{path}:1: wanted a header with {', '.join(map(repr, self._layout.required))}, "
+                f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
+                f"header of other names: {columns_setting(proposed(columns, cells), setting)}"
+            )
+
+    def _header_setting(self, cells: Row, ingredient: str) -> str:
+        """What to do about a header that nobody spoke of."""
+        if isinstance(self._layout, ConllFormat):
+            return "If that is a header, take it out: a conll file has none."
+        header, columns = f"{ingredient}.header=true", self._layout.columns
+        names = [plain_name(cell) for cell in cells]
+        if not all(plain_name(name) in names for name in self._layout.required):
+            header += f" {columns_setting(proposed(columns, cells), f'{ingredient}.columns')}"
+        return f"If that is a header: {header}. If it is a row, let another one be the first."
 
     def _other_format(self, path: Path, ingredient: str) -> str:
         """What may be wrong with bad rows: a format that the file's name does not have."""
@@ -267,6 +299,11 @@ class TextPairs(Component, Batched, AccountedRows):
             self.read()
         assert self._table is not None
         return self._table
+
+
+def _shown(cells: Row) -> str:
+    """A header in an error."""
+    return ", ".join(map(repr, cells))[:SHOWN_HEADER]
 
 
 def _check_exists(path: Path) -> None:

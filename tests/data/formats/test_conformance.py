@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.data import text_pairs
 from weft.data.bad_rows import BadRow
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
@@ -157,6 +158,14 @@ CASES = {
             ),
             "deep": (b"[" * 2900, "not JSON: nested too deeply"),
             "list": (b'["a", "b"]', "wanted an object, found a list"),
+            "twice": (
+                b'{"source": "a", "target": "b", "source": "c"}',
+                "the key 'source' is there twice",
+            ),
+            "twice inside": (
+                b'{"source": "a", "target": "b", "meta": {"k": 1, "k": 2}}',
+                "the key 'k' is there twice",
+            ),
             "text": (b'"a"', "wanted an object, found text"),
             "lacking": (b'{"source": "a"}', "no key 'target'; the keys are 'source'"),
             "object": (b'{"source": {}, "target": "b"}', f"'source': {WANTED}, found an object"),
@@ -193,7 +202,7 @@ CASES = {
         lines_of(as_conll),
         {
             "bad UTF-8": (b"caf\xe9 O\n", BAD_BYTES.format(3)),
-            "one column": (b"a\n", "wanted 1 column, found 0"),
+            "two words": (b"a\tb c\n", "wanted 2 columns as other lines have, found 3"),
             "NUL": (b"a\0 O\n", "NUL at byte 1 of the line"),
         },
         st.text("aé🙂#\"'", min_size=1, max_size=9),
@@ -232,7 +241,6 @@ CASES = {
     ),
 }
 COLUMNAR = ("parquet", "arrow", "arrow stream", "arrow views")
-CASES["conll"].layout = conll_format({"source": 0, "target": 1})
 CASES["conll"].faults["one column"] = (b"a\n", "wanted 2 columns, found 1")
 FAULTS = [(name, fault) for name, case in CASES.items() for fault in case.faults]
 
@@ -359,7 +367,10 @@ def test_csv_has_headers_and_other_separators():
     assert [row.reason for row in table.bad_rows] == ["wanted 3 columns, found 1"]
     with pytest.raises(DataError) as error:
         read_table(io.BytesIO(b"id;fr\n"), layout)
-    assert str(error.value) == "<stream>:1: wanted the column 'en', found the header 'id', 'fr'."
+    assert str(error.value) == (
+        "<stream>:1: wanted the column 'en', found the header 'id', 'fr'. If it has them by other "
+        "names: 'columns={source: id, target: fr}'"
+    )
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
@@ -514,6 +525,40 @@ def test_settings_that_cannot_be_are_refused(make, text):
     with pytest.raises(UserError) as error:
         make()
     assert str(error.value) == text
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "good", "bad"),
+    [
+        # A word without its tag would be its own.
+        ({"words": 0, "tags": -1}, "EU O\nfell\n\na b\n", ["a"], [(2, 2, 1)]),
+        ({"words": 0, "tags": -1}, "EU\n\na b\n", ["a"], [(1, 2, 1)]),
+        # Its part of speech would be its tag.
+        ({"words": 0, "tags": -1}, "a P O\n\nb P\nc P\n\nd P O\n", ["a", "d"], [(3, 3, 2)]),
+        # Of two words one would be lost.
+        ({"words": 0, "tags": 1}, "a O\n\nNew York B\n\nc O\n", ["a", "c"], [(3, 2, 3)]),
+        ({"words": 0, "tags": 1}, "a P O\nb P O\nNew York P O\n\nc P O\n", ["c"], [(3, 3, 4)]),
+        ({"words": 0}, "a\nNew York\nb\n\nc\n", ["c"], [(2, 1, 2)]),
+        # Sentences of CoNLL-2012 have as many columns as they have verbs.
+        ({"words": 0, "tags": 1}, "a P x\n\nb P x y\n\nc P x y z\n", ["a", "b", "c"], []),
+        ({"words": 2, "tags": -1}, "1 - a\n\n1 - a P\n", ["a"], [(1, 4, 3)]),
+    ],
+)
+def test_a_line_with_more_or_fewer_columns_than_others_is_bad(
+    tmp_path, monkeypatch, columns, text, good, bad
+):
+    path = tmp_path / "a.conll"
+    path.write_text(text)
+    table = read_table(path, conll_format(columns))
+    assert table.columns["words"] == good
+    found = [(row.line, row.reason.replace(" as other lines have", "")) for row in table.bad_rows]
+    wanted = [(line, f"wanted {n} column{'s' * (n > 1)}, found {m}") for line, n, m in bad]
+    assert found == wanted
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    rows = TextRows.Config(path=path, columns=columns, max_bad_rows=9).build().rows()
+    assert [rows[at]["words"] for at in range(len(rows))] == good
+    assert [row["words"] for row in rows] == good
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """Values of JSON lines, Parquet and Arrow as the text that a TSV would have of them."""
 
+import json
 import math
 from typing import Any
 
 from weft.text.list_cell import ListCell
 
-__all__ = ["KINDS", "CellError", "as_list", "cell_of", "text_problem"]
+__all__ = ["KINDS", "CellError", "as_list", "cell_of", "json_of", "text_problem"]
 
 KINDS = {
     dict: "an object",
@@ -42,6 +43,34 @@ def cell_of(value: Any) -> str:
         return _scalar(value, "wanted text, a number or a list of them")
     wanted = "wanted a list of texts or numbers"
     return ListCell(_scalar(part, wanted, at) for at, part in enumerate(value))
+
+
+def json_of(text: str | bytes) -> Any:
+    """What a JSON text says; an object with a key twice is none, as either value may be meant.
+
+    Raises:
+        ValueError: It is no JSON, nested too deeply, or has a key twice; says which.
+
+    Example:
+        >>> json_of('{"text": "a", "text": "b"}')
+        Traceback (most recent call last):
+        ValueError: the key 'text' is there twice
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("not JSON: nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return found
 
 
 def as_list(cell: str) -> str:

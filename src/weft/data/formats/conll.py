@@ -1,6 +1,8 @@
 """CoNLL: a token a line in columns, a blank line after each sentence."""
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -53,6 +55,10 @@ class ConllFormat(RowFormat):
     def scan(self, stream: BinaryIO, name: str) -> Scan:
         return _ConllScan(stream, name, self)
 
+    @override
+    def scan_part(self, stream: BinaryIO, name: str) -> Scan:
+        return _ConllScan(stream, name, self, looked_at=1)  # which is a good one
+
 
 def conll_format(
     columns: Mapping[str, int] | None = None,
@@ -65,7 +71,8 @@ def conll_format(
 
     Args:
         columns: Position of each column, from 0, or from the end below 0; ``{"words": 0, "tags":
-            -1}`` by default.
+            -1}`` by default. Each line must have as many as the others of its sentence, and where
+            positions are from the end, or all columns are read, as other sentences.
         separator: Between columns, ``"\\t"`` where a value may hold spaces; None: any white space.
         comment: How lines begin that are none of a sentence's tokens. Only before its first token:
             a token may begin like that. None: lines that begin with ``"# "`` and are not columns
@@ -89,12 +96,17 @@ def conll_format(
 
 
 class _ConllScan(LineScan):
-    def __init__(self, stream: BinaryIO, name: str, layout: ConllFormat) -> None:
+    def __init__(
+        self, stream: BinaryIO, name: str, layout: ConllFormat, looked_at: int = 100
+    ) -> None:
         super().__init__(stream, name, layout.max_line_bytes)
         self._layout, self._sentences = layout, 0
         places = [at for at in layout.columns.values() if isinstance(at, int)]
         self._places = places
-        self._width = max(at + 1 if at >= 0 else -at for at in places)
+        self._least = max(at + 1 if at >= 0 else -at for at in places)
+        # So many columns make one of a position from the start and one from the end.
+        self._same = {a - b for a in places for b in places if b < 0 <= a}
+        self._usual, self._looked_at = self._least, looked_at
 
     @property
     @override
@@ -103,14 +115,25 @@ class _ConllScan(LineScan):
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        blocks = self._without_blank_lines()
+        first = [*itertools.islice(blocks, self._looked_at)]
+        sizes = (self._size([self._parts(line) for line in self._sentence(b)]) for b in first)
+        usable = [size for size in sizes if size >= self._least and size not in self._same]
+        self._usual = Counter(usable).most_common(1)[0][0] if usable else self._least
+        for block in itertools.chain(first, blocks):
+            yield from self._row(block)
+
+    def _without_blank_lines(self) -> Iterator[list[RawLine]]:
+        """Lines up to a blank one."""
         block: list[RawLine] = []
         for line in self.lines():
-            if line.problem is None and not line.raw.strip():
-                yield from self._row(block)
-                block = []
-            else:
+            if line.problem is not None or line.raw.strip():
                 block.append(line)
-        yield from self._row(block)
+            elif block:
+                yield block
+                block = []
+        if block:
+            yield block
 
     def _row(self, block: list[RawLine]) -> Iterator[tuple[int, Row | BadRow]]:
         """The sentence of lines without a blank one between; none where all are left out."""
@@ -121,14 +144,30 @@ class _ConllScan(LineScan):
         self._sentences += 1
         # Its comments are of its place: reading from here on or up to here meets whole blocks.
         self.place = block[0].offset
+        found = [self._parts(line) for line in sentence]
+        wanted = self._wanted(self._size(found))
         tokens: list[list[str]] = []
-        for line in sentence:
-            values = self._token(line)
+        for line, parts in zip(sentence, found, strict=True):
+            values = parts if isinstance(parts, str) else self._values(parts, wanted)
             if isinstance(values, str):
                 yield sentence[0].number, line.bad(self.name, values)
                 return
             tokens.append(values)
         yield sentence[0].number, tuple(" ".join(column) for column in zip(*tokens, strict=True))
+
+    def _size(self, sentence: list[list[str] | str]) -> int:
+        """How many columns most lines of a sentence have."""
+        sizes = Counter(len(parts) for parts in sentence if not isinstance(parts, str))
+        return sizes.most_common(1)[0][0] if sizes else 0
+
+    def _wanted(self, size: int) -> int:
+        """How many columns each line of a sentence must have, most of which have ``size``.
+
+        Where columns are counted from the end, or all are read, as many as other sentences: one
+        more or less is another column then. Else sentences may differ, as in CoNLL-2012.
+        """
+        may_differ = min(self._places) >= 0 and min(size, self._usual) > self._least
+        return size if may_differ else self._usual
 
     def _sentence(self, block: list[RawLine]) -> list[RawLine]:
         """The lines that are tokens."""
@@ -157,16 +196,22 @@ class _ConllScan(LineScan):
         by = None if separator is None else separator.encode()
         return len(raw.split(by)) != len(like.split(by))
 
-    def _token(self, line: RawLine) -> list[str] | str:
-        """A token's values, or what is wrong with it."""
+    def _parts(self, line: RawLine) -> list[str] | str:
+        """All columns of a line, or what is wrong with it."""
         text, problem = text_of(line.raw, first=line.number == 1)
-        if line.problem or problem:
-            return line.problem or problem or ""
-        parts = text.split(self._layout.separator)
-        if len(parts) < self._width:
-            return f"wanted {self._width} column{'s' * (self._width != 1)}, found {len(parts)}"
+        return line.problem or problem or text.split(self._layout.separator)
+
+    def _values(self, parts: list[str], wanted: int) -> list[str] | str:
+        """A token's values, or what is wrong with them."""
+        count = len(parts)
+        if count < self._least:
+            return f"wanted {self._least} column{'s' * (self._least != 1)}, found {count}"
         values = [parts[at] for at in self._places]
         for name, value in zip(self._layout.columns, values, strict=True):
             if not value or value.split() != [value]:
                 return f"column {name!r}: wanted one word, found {value!r:.80}"
+        if count in self._same:
+            return f"wanted {count + 1} columns, found {count}"
+        if count != wanted:
+            return f"wanted {wanted} column{'s' * (wanted != 1)} as other lines have, found {count}"
         return values

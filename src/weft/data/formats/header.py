@@ -1,22 +1,38 @@
 """Where a header says that the columns of a file are."""
 
+import json
+import re
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from weft.data.formats.row_format import RowFormat
 from weft.errors import DataError
 
-__all__ = ["ABSENT", "header_places", "misplaced", "plain_name"]
+__all__ = [
+    "ABSENT",
+    "columns_setting",
+    "header_places",
+    "misplaced",
+    "plain_name",
+    "proposed",
+    "refuse_twice",
+]
 
 ABSENT = sys.maxsize
 """The position of an optional column that a file does not have."""
+_PLAIN = re.compile(r"(?!(?i:true|false|null|yes|no|on|off)\Z)[^\W\d][\w.-]*(?: [\w.-]+)*")
+"""What YAML takes as text without quotes, for sure."""
 
 
-def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[int]:
+def header_places(
+    layout: RowFormat, header: Sequence[str], file: str, setting: str = "columns"
+) -> list[int]:
     """The position of each column of a layout in a file with that header.
 
     The first columns in their order are those of these names, where the header has the names
-    elsewhere; in a header of other names they are the first ones.
+    elsewhere; in a header of other names they are the first ones. ``setting`` is what errors say
+    the columns by.
 
     Raises:
         DataError: The header lacks a column, or has it at another position than the layout.
@@ -31,33 +47,66 @@ def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[i
     """
     places = layout.columns
     named = {name: at for name, at in places.items() if isinstance(at, str)}
+    refuse_twice(named, header, file, setting)
     missing = [at for name, at in named.items() if at not in header and name in layout.required]
     if missing:
         raise DataError(
             f"{file}:1: wanted the column{'s' if len(missing) > 1 else ''} "
-            f"{', '.join(map(repr, missing))}, found the header {', '.join(map(repr, header))}."
+            f"{', '.join(map(repr, missing))}, found the header {', '.join(map(repr, header))}. "
+            f"If it has them by other names: {columns_setting(proposed(named, header), setting)}"
         )
     found = {
         name: at if isinstance(at, int) else header.index(at) if at in header else ABSENT
         for name, at in places.items()
     }
-    if named or (wrong := misplaced(places, header)) is None:
+    if named or (wrong := misplaced(places, header, setting)) is None:
         return [*found.values()]
     names = [plain_name(cell) for cell in header]
     is_first = [*places.values()] == [*range(len(places))]
     if not is_first or any(plain_name(name) not in names for name in layout.required):
         raise DataError(f"{file}:1: {wrong}")
+    refuse_twice({name: plain_name(name) for name in places}, names, file, setting)
     by_name = (plain_name(name) for name in places)
     return [names.index(name) if name in names else ABSENT for name in by_name]
 
 
-def misplaced(places: Mapping[str, int | str], header: Sequence[str]) -> str | None:
+def refuse_twice(
+    columns: Mapping[str, str], header: Sequence[str], file: str, setting: str = "columns"
+) -> None:
+    """Refuses a header that has the name of a column twice: it says not which is the column.
+
+    Args:
+        columns: Each column with its name in the header.
+        header: All names.
+        file: What errors call the file.
+        setting: What says the columns.
+
+    Raises:
+        DataError: It has.
+    """
+    for name, wanted in columns.items():
+        found = [at for at, cell in enumerate(header) if cell == wanted]
+        if len(found) > 1:
+            places = ", ".join(map(str, found))
+            others = proposed([c for c in columns if c != name], header)
+            at = {cell: place for place, cell in enumerate(header)}
+            every = {c: found[0] if c == name else at.get(str(others[c]), "...") for c in columns}
+            raise DataError(
+                f"{file}:1: wanted one column {wanted!r}, found {len(found)}, at the positions "
+                f"{places} (from 0). Say by positions which it is, as "
+                f"{columns_setting(every, setting)}"
+            )
+
+
+def misplaced(
+    places: Mapping[str, int | str], header: Sequence[str], setting: str = "columns"
+) -> str | None:
     """What is wrong where a header has the name of a column at another position; else None.
 
     Example:
         >>> print(misplaced({"label": 0, "text": 1}, ["text", "category"]))
         wanted 'text' at position 1 (from 0), found 'category' there, and 'text' at 0. Say where \
-each column is by its name in the header, as columns={label: ..., text: text}
+each column is by its name in the header, as 'columns={label: category, text: text}'
     """
     names = [plain_name(cell) for cell in header]
     for name, at in places.items():
@@ -68,7 +117,7 @@ each column is by its name in the header, as columns={label: ..., text: text}
             return (
                 f"wanted {name!r} at position {at} (from 0), found {found} there, and "
                 f"{header[elsewhere]!r} at {elsewhere}. Say where each column is by its name in "
-                f"the header, as columns={{{_by_name(places, header)}}}"
+                f"the header, as {columns_setting(proposed(places, header), setting)}"
             )
     return None
 
@@ -78,7 +127,41 @@ def plain_name(name: str) -> str:
     return name.strip().casefold()
 
 
-def _by_name(places: Mapping[str, int | str], header: Sequence[str]) -> str:
-    """The columns with their names in the header, as a setting."""
-    names = {plain_name(cell): cell for cell in header}
-    return ", ".join(f"{name}: {names.get(plain_name(name), '...')}" for name in places)
+def proposed(
+    columns: Iterable[str] | Mapping[str, int | str], names: Sequence[str]
+) -> dict[str, int | str]:
+    """What a person may mean by columns: names that are alike, else the others in their order.
+
+    Example:
+        >>> proposed(["label", "text"], ["id", "Text"])
+        {'label': 'id', 'text': 'Text'}
+        >>> proposed(["label", "text"], ["rating"])
+        {'label': 'rating', 'text': '...'}
+    """
+    left = {plain_name(name): name for name in names}
+    alike = dict[str, str]()
+    for name in columns:
+        wanted = str(columns[name]) if isinstance(columns, Mapping) else name
+        like = next((n for n in map(plain_name, (wanted, name)) if n in left), None)
+        if like is not None:
+            alike[name] = left.pop(like)
+    others = iter(left.values())
+    return {name: alike[name] if name in alike else next(others, "...") for name in columns}
+
+
+def columns_setting(places: Mapping[str, int | str], setting: str = "columns") -> str:
+    """The setting that says where columns are, as a word for a shell.
+
+    Example:
+        >>> print(columns_setting({"label": "stars", "text": "Review: text"}, "train_data.columns"))
+        'train_data.columns={label: stars, text: "Review: text"}'
+    """
+    inner = ", ".join(f"{_flow(name)}: {_flow(at)}" for name, at in places.items())
+    return shlex.quote(f"{setting}={{{inner}}}")
+
+
+def _flow(value: int | str) -> str:
+    """A value inside the braces of YAML; quoted where it would be another one without."""
+    if isinstance(value, int) or value == "..." or _PLAIN.fullmatch(value):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)

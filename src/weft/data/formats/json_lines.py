@@ -1,6 +1,5 @@
 """JSON lines: one object a line."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -9,7 +8,7 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import json_answers
-from weft.data.formats.cells import KINDS, CellError, as_list, cell_of
+from weft.data.formats.cells import KINDS, CellError, as_list, cell_of, json_of
 from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
@@ -105,11 +104,9 @@ class _JsonScan(LineScan):
         if not text.strip():
             return "the line is blank"
         try:
-            found = json.loads(text)
-        except RecursionError:
-            return "not JSON: nested too deeply"
+            found = json_of(text)
         except ValueError as error:  # also of a number of more than 4,300 digits
-            return f"not JSON: {error}"
+            return str(error)
         if not isinstance(found, dict):
             return f"wanted an object, found {KINDS[type(found)]}"
         return pick_row(found, self._layout)

@@ -118,6 +118,10 @@ class RowFormat(ABC):
     def scan(self, stream: BinaryIO, name: str) -> Scan:
         """Starts a pass over an open file, which errors call ``name``."""
 
+    def scan_part(self, stream: BinaryIO, name: str) -> Scan:
+        """Starts a pass over a part of a file that begins with a good row."""
+        return self.scan(stream, name)
+
     def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
         """The good rows from one place of a file up to another; only they are read.
 
@@ -132,7 +136,7 @@ class RowFormat(ABC):
             before = file.read(head) or BOM
             file.seek(start)
             size = None if stop is None else stop - start
-            scan = self.scan(cast("BinaryIO", _Excerpt(before, file, size)), str(path))
+            scan = self.scan_part(cast("BinaryIO", _Excerpt(before, file, size)), str(path))
             yield from (row for _, row in scan if not isinstance(row, BadRow))
 
     def blank(self, row: Row) -> str | None:

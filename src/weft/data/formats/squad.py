@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.cells import KINDS, text_problem
+from weft.data.formats.cells import KINDS, json_of, text_problem
 from weft.data.formats.json_lines import no_key
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan, numbered
 from weft.errors import DataError, UserError
@@ -118,9 +118,7 @@ class _SquadScan(CountingScan):
             blocks.append(block)
         self._digest = digest.hexdigest()
         try:
-            found = json.loads(b"".join(blocks).decode("utf-8-sig"))
-        except RecursionError:
-            raise self._unreadable("nested too deeply") from None
+            found = json_of(b"".join(blocks).decode("utf-8-sig"))
         except ValueError as error:  # also of bytes that are no UTF-8
             raise self._unreadable(str(error)) from None
         articles = found.get("data") if isinstance(found, dict) else None

@@ -101,7 +101,7 @@ def test_the_error_counts_and_lists(kitchen):
         ("def a(n: int = 'x'): ...\n", "recipe.py:1:1: a.n: wanted int, found 'x'."),
         (
             "from weft.config import Component, Config\nclass A(Component):\n"
-            "    class Config(Config):\n        n: int | None = 1\na = A.Config(n=1.5)\n",
+            "    class Config(Config):\n        n: int | None = 1.5\na = A.Config()\n",
             "recipe.py:5:1: a.n: wanted int, found 1.5.",
         ),
         (

@@ -5,7 +5,7 @@ import pytest
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.help import recipe_help, setting_lines
-from weft.config.ingredient import settings_of
+from weft.config.parameters import settings_of
 from weft.training.optimizers import AdamW, Optimizer
 from weft.training.schedules import Linear
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config.ingredient import Parameter
+from weft.config.parameters import Parameter
 from weft.config.tree import Settings, near
 from weft.config.values import plain
 from weft.config.yaml_files import dump_yaml, parse_word, yaml_nodes

@@ -177,4 +177,4 @@ def test_auto_is_a_number_that_is_still_to_be_found():
     )
     with pytest.raises(UserError) as caught:
         Batching(max_tokens="most")
-    assert str(caught.value) == "max_tokens must be a number or auto, but is 'most'."
+    assert str(caught.value) == "Batching.max_tokens: wanted int | 'auto' | None, found 'most'."

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from weft.config import registries
-from weft.config.ingredient import Parameter
+from weft.config.parameters import Parameter
 from weft.config.tree import Settings
 from weft.config.values import plain
 from weft.config.yaml_files import dump_yaml, yaml_nodes

@@ -8,9 +8,12 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from typing_extensions import override
+
+from weft.config.construction import from_plain, typed_construction
+from weft.config.values import plain
 
 __all__ = ["Component", "Config", "Given", "config_fields", "runtime_parameters", "setting"]
 
@@ -21,6 +24,8 @@ class Config:
     """The settings of one component. Subclass it, nested as ``Config``, in the component's class.
 
     Subclasses are made frozen, keyword-only dataclasses by themselves: no decorator is needed.
+    A setting may be given as a file has it, ``"15m"`` or a dictionary of a structure's settings;
+    what is unknown or of another type is refused by its name.
     """
 
     owner: ClassVar[type["Component"]]
@@ -28,7 +33,34 @@ class Config:
     @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        own = "__init__" in vars(cls)
         dataclass(frozen=True, kw_only=True)(cls)
+        if not own:
+            typed_construction(cls)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The Config of plain data, as :meth:`to_dict` gives it: settings left out are default.
+
+        A ``type`` at the top may name a registered subclass, as in a file.
+
+        Raises:
+            UserError: With every setting that is unknown, missing or of another type.
+        """
+        found: Self = from_plain(cls, data)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings as plain data, with the registered name as ``type`` where there is one.
+
+        Example:
+            >>> from weft.training import AdamW
+            >>> data = AdamW.Config(lr=1e-3).to_dict()
+            >>> data["type"], data["lr"], AdamW.Config.from_dict(data) == AdamW.Config(lr=1e-3)
+            ('adamw', 0.001, True)
+        """
+        found: dict[str, Any] = plain(self)
+        return found
 
     def build(self, **runtime: Any) -> Any:
         """Makes the object; ``runtime`` are the parameters of the constructor after its config."""

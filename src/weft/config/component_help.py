@@ -6,9 +6,10 @@ from typing import Any
 from weft.config import registries
 from weft.config.docs import without_markup
 from weft.config.help import setting_lines
-from weft.config.ingredient import Parameter, as_config, dependencies_of, parameters_of, settings_of
+from weft.config.ingredient import as_config, dependencies_of, parameters_of
 from weft.config.kinds import type_name
 from weft.config.outline import outline
+from weft.config.parameters import Parameter, settings_of
 from weft.config.registry import Registry
 from weft.config.tree import near
 from weft.errors import UserError

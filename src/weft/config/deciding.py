@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.config.ingredient import settings_of
+from weft.config.parameters import settings_of
 from weft.config.values import plain
 
 __all__ = ["deciding"]

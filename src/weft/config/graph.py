@@ -7,18 +7,16 @@ from typing import Any
 
 from weft.config.component import Config, Given
 from weft.config.ingredient import (
-    MISSING,
     STANDARD,
     BuiltFrom,
     Ingredient,
     Like,
-    Parameter,
     as_config,
     dependencies_of,
     parameters_of,
-    settings_of,
-)  # fmt: skip
+)
 from weft.config.kinds import PLAIN, hints, is_settable, is_value_type, unwrapped
+from weft.config.parameters import MISSING, Parameter, settings_of
 
 __all__ = ["Node", "Wiring", "produced", "wire"]
 

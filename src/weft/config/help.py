@@ -5,17 +5,10 @@ from typing import Any
 
 from weft.config.docs import first_line
 from weft.config.graph import Node, produced
-from weft.config.ingredient import (
-    MISSING,
-    STANDARD,
-    BuiltFrom,
-    Parameter,
-    Table,
-    as_config,
-    settings_of,
-)
+from weft.config.ingredient import STANDARD, BuiltFrom, Table, as_config
 from weft.config.kinds import members, type_name, unwrapped
 from weft.config.nodes import Entries
+from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.plan import Plan, make_plan
 from weft.config.tree import concept_of, structure_of
 from weft.config.values import INVALID, plain

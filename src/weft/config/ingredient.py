@@ -8,29 +8,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from typing_extensions import override
-
 from weft.config.component import Component, Config, Given, runtime_parameters
 from weft.config.docs import argument_docs, field_docs, first_line
 from weft.config.kinds import hints
+from weft.config.parameters import MISSING, Parameter
 from weft.errors import Place
 
 __all__ = [
-    "MISSING", "REPLACEABLE", "STANDARD", "WITH_DEFAULT", "BuiltFrom", "Ingredient", "Like",
-    "Parameter", "Table", "as_config", "dependencies_of", "is_ingredient", "parameters_of",
-    "settings_of",
+    "REPLACEABLE", "STANDARD", "WITH_DEFAULT", "BuiltFrom", "Ingredient", "Like", "Table",
+    "as_config", "dependencies_of", "is_ingredient", "parameters_of",
 ]  # fmt: skip
-
-
-class _Missing:
-    """Where a value would be and nobody gives one."""
-
-    @override
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Any = _Missing()
 
 STANDARD = (
     "tokenizer", "labels", "model", "module", "task", "optimizer", "lr_scheduler", "trainer",
@@ -57,22 +44,6 @@ class BuiltFrom:
     """An ingredient built by the Config that another ingredient is: ``module`` from ``model``."""
 
     name: str
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One thing an ingredient asks for, whoever is to give it."""
-
-    name: str
-    annotation: Any = inspect.Parameter.empty
-    default: Any = MISSING
-    doc: str = ""
-    in_key: bool = True
-
-    @property
-    def required(self) -> bool:
-        """Whether it has no default."""
-        return self.default is MISSING
 
 
 @dataclass(frozen=True)
@@ -141,28 +112,6 @@ def is_ingredient(value: Any) -> bool:
     """Whether a public top-level name bound to this value is an ingredient."""
     wanted = (Config, Given, Like, BuiltFrom)
     return inspect.isroutine(value) or isinstance(value, (type, wanted))
-
-
-def settings_of(config: object) -> list[Parameter]:
-    """The fields of a Config or dataclass; an instance's values are the defaults."""
-    kind = config if isinstance(config, type) else type(config)
-    types, docs = hints(kind), field_docs(kind)
-    found = []
-    for entry in dataclasses.fields(kind):
-        if entry.init:
-            default = _default(entry) if kind is config else getattr(config, entry.name)
-            in_key = entry.metadata.get("in_key", True)
-            doc = docs.get(entry.name, "")
-            found.append(
-                Parameter(entry.name, types.get(entry.name, entry.type), default, doc, in_key)
-            )
-    return found
-
-
-def _default(entry: dataclasses.Field[Any]) -> Any:
-    if entry.default_factory is not dataclasses.MISSING:
-        return entry.default_factory()
-    return MISSING if entry.default is dataclasses.MISSING else entry.default
 
 
 def dependencies_of(config: Config | type[Config]) -> list[Parameter]:

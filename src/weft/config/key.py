@@ -16,7 +16,8 @@ from typing import Any
 
 from weft.config.deciding import deciding
 from weft.config.graph import Node
-from weft.config.ingredient import MISSING, Parameter, Table, documented
+from weft.config.ingredient import Table, documented
+from weft.config.parameters import MISSING, Parameter
 from weft.config.plan import Plan
 from weft.config.script import SCRIPT_MODULE
 from weft.config.values import INVALID

@@ -16,6 +16,7 @@ __all__ = [
     "PLAIN",
     "fits",
     "hints",
+    "is_of",
     "is_settable",
     "is_value_type",
     "torch_kind",
@@ -123,6 +124,43 @@ def is_settable(annotation: Any) -> bool:
     if issubclass(annotation, enum.Enum | timedelta | Path):
         return True
     return dataclasses.is_dataclass(annotation) or has_word(annotation)
+
+
+def is_of(value: object, annotation: Any) -> bool:
+    """Whether a Python object is of the annotated type, with all that it contains.
+
+    What cannot be looked into is: a class that stays text, a protocol, a dtype or device.
+
+    >>> is_of(1, float), is_of(True, int), is_of("ab", Sequence[str]), is_of(["ab"], Sequence[str])
+    (True, False, False, True)
+    """
+    annotation = unwrapped(annotation)
+    union, origin = members(annotation), typing.get_origin(annotation)
+    if union is not None:
+        return any(is_of(value, member) for member in union)
+    if origin is typing.Literal:
+        return any(type(value) is type(x) and value == x for x in typing.get_args(annotation))
+    kind = _plain_class(annotation)
+    if kind is None or torch_kind(annotation) or _is_protocol(kind):
+        return True
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool)
+    if not isinstance(value, kind) or (isinstance(value, str) and issubclass(kind, Sequence)):
+        return isinstance(value, kind) and issubclass(kind, str)  # a text is no list of letters
+    return _contains(value, typing.get_args(annotation))
+
+
+def _contains(value: Any, arguments: Sequence[Any]) -> bool:
+    """Whether the items of a container are of the types that its annotation has."""
+    if not arguments or isinstance(value, str) or not isinstance(value, Sequence | Mapping | Set):
+        return True
+    if isinstance(value, Mapping):
+        key, item = arguments
+        return all(is_of(k, key) and is_of(v, item) for k, v in value.items())
+    if isinstance(value, tuple) and ... not in arguments:
+        kinds = () if arguments == ((),) else arguments
+        return len(kinds) == len(value) and all(map(is_of, value, kinds))
+    return all(is_of(item, arguments[0]) for item in value)
 
 
 def type_name(annotation: Any) -> str:

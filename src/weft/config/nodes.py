@@ -6,7 +6,17 @@ from typing import Any
 
 from weft.errors import Place
 
-__all__ = ["Entries", "Items", "Node", "Scalar", "Value", "merged", "shown", "untyped"]
+__all__ = [
+    "Entries",
+    "Items",
+    "Node",
+    "Scalar",
+    "Value",
+    "as_entries",
+    "merged",
+    "shown",
+    "untyped",
+]
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,15 @@ class Value:
 
 
 Node = Scalar | Items | Entries | Value
+
+
+def as_entries(node: Node) -> Node:
+    """A mapping that code gave as entries of values; another node as it is."""
+    if not (isinstance(node, Value) and isinstance(node.value, Mapping)):
+        return node
+    place = node.place or Place("code")
+    return Entries({str(k): Value(v, node.place) for k, v in node.value.items()}, place)
+
 
 _NULLS = ("", "null", "~", "Null", "NULL")
 

@@ -7,8 +7,9 @@ from typing import Any
 from weft.config import registries
 from weft.config.component import Config, Given
 from weft.config.help import written
-from weft.config.ingredient import Like, settings_of
+from weft.config.ingredient import Like
 from weft.config.kinds import type_name
+from weft.config.parameters import settings_of
 from weft.config.recipe import Recipe
 from weft.config.values import plain
 

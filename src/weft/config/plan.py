@@ -6,16 +6,10 @@ from typing import Any
 
 from weft.config.component import Config, Given
 from weft.config.graph import Node, produced
-from weft.config.ingredient import (
-    MISSING,
-    STANDARD,
-    BuiltFrom,
-    Ingredient,
-    Parameter,
-    Table,
-)  # fmt: skip
+from weft.config.ingredient import STANDARD, BuiltFrom, Ingredient, Table
 from weft.config.kinds import fits, type_name
 from weft.config.nodes import Entries
+from weft.config.parameters import MISSING, Parameter
 from weft.config.resolve import Resolver
 from weft.config.session import Session
 from weft.config.tree import near

@@ -6,18 +6,11 @@ from typing import Any
 from weft.config import registries
 from weft.config.component import Given
 from weft.config.graph import Node, Wiring, add_dependencies, wire
-from weft.config.ingredient import (
-    MISSING,
-    BuiltFrom,
-    Ingredient,
-    Like,
-    Parameter,
-    as_config,
-    dependencies_of,
-)
+from weft.config.ingredient import BuiltFrom, Ingredient, Like, as_config, dependencies_of
 from weft.config.kinds import hints
 from weft.config.nodes import Entries, Scalar, Value, is_null, shown
 from weft.config.nodes import Node as Written
+from weft.config.parameters import MISSING, Parameter
 from weft.config.registry import Registry
 from weft.config.tree import Settings, leaves, near, without_type
 from weft.config.values import INVALID

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from weft.config.imports import file_of, is_local, local_files
 from weft.config.ingredient import REPLACEABLE, WITH_DEFAULT, Ingredient, Table, is_ingredient
 from weft.config.recipe import Recipe
-from weft.errors import Place, UserError
+from weft.errors import Place, SeveralError, UserError
 
 __all__ = ["load_script", "table_of_module", "table_of_recipe"]
 
@@ -159,6 +159,9 @@ def _failure(error: BaseException, path: Path) -> str:
     place = Place(last[0].filename, last[0].lineno) if last else Place(str(path))
     if isinstance(error, SyntaxError) and error.filename:
         place = Place(error.filename, error.lineno)
+    if isinstance(error, UserError):
+        each = error.errors if isinstance(error, SeveralError) else (error,)
+        return "\n".join(f"{place}: {one}" for one in each)
     return f"{place}: the script failed: {type(error).__name__}: {error}"
 
 

@@ -7,16 +7,25 @@ a layer that sets one field never resets its siblings.
 import dataclasses
 import difflib
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Config
-from weft.config.ingredient import MISSING, Parameter, settings_of
 from weft.config.kinds import PLAIN, has_word, members, torch_kind, type_name, unwrapped
-from weft.config.nodes import Entries, Node, Scalar, Value, is_null, merged, shown, untyped
+from weft.config.nodes import (
+    Entries,
+    Node,
+    Scalar,
+    Value,
+    as_entries,
+    is_null,
+    merged,
+    shown,
+    untyped,
+)
+from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.registry import Registry
 from weft.config.values import INVALID, Values, torch_value
 from weft.errors import Place, UserError
@@ -54,13 +63,7 @@ class Settings(Values):
         self, parameters: Sequence[Parameter], layers: Sequence[Entries], name: str
     ) -> dict[str, Any]:
         """One value for each parameter: its default, changed by the layers in order."""
-        known = [parameter.name for parameter in parameters]
-        for layer in layers:
-            for key in layer.entries:
-                if key not in known:
-                    listed = f"It has: {', '.join(known)}." if known else "It has no settings."
-                    text = f"{name} has no setting '{key}'. {near(key, known)}{listed}"
-                    self.problem(text, layer.place_of(key))
+        self.refuse_unknown([parameter.name for parameter in parameters], layers, name)
         return {
             parameter.name: self.resolve(
                 parameter,
@@ -74,6 +77,15 @@ class Settings(Values):
             for parameter in parameters
         }
 
+    def refuse_unknown(self, known: Sequence[str], layers: Sequence[Entries], name: str) -> None:
+        """Notes settings that are none of those known."""
+        for layer in layers:
+            for key in layer.entries:
+                if key not in known:
+                    listed = f"It has: {', '.join(known)}." if known else "It has no settings."
+                    text = f"{name} has no setting '{key}'. {near(key, known)}{listed}"
+                    self.problem(text, layer.place_of(key))
+
     def resolve(self, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
         """The value of one setting; MISSING when nobody gives one."""
         kind = structure_of(parameter.annotation, parameter.default)
@@ -84,7 +96,7 @@ class Settings(Values):
         node: Node | None = None
         for item in nodes:
             if node is None and isinstance(item, Entries) and item.dotted:
-                node = _as_entries(parameter.default, item.place)
+                node = as_entries(Value(parameter.default, item.place))
             node = merged(node, item)
         assert node is not None
         return self.read(node, self._kind_of(parameter), name)
@@ -112,7 +124,7 @@ class Settings(Values):
         annotation, base = parameter.annotation, parameter.default
         collected: list[Entries] = []
         for node in nodes:
-            entries = _as_entries(node.value, node.place) if isinstance(node, Value) else node
+            entries = as_entries(node)
             if not isinstance(entries, Entries):
                 base, collected = self._replaced(node, kind, annotation, name), []
                 kind = type(base) if dataclasses.is_dataclass(base) else kind
@@ -155,7 +167,7 @@ class Settings(Values):
     @override
     def structure(self, node: Node, annotation: Any, name: str) -> Any:
         """Reads a whole dataclass: an item of a list, a member of a union."""
-        node = (_as_entries(node.value, node.place) or node) if isinstance(node, Value) else node
+        node = as_entries(node)
         if not isinstance(node, Entries):
             wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
             return self.problem(wanted, node.place)
@@ -165,8 +177,14 @@ class Settings(Values):
 
     def _replaced(self, node: Node, kind: Any, annotation: Any, name: str) -> Any:
         if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
+            # One of the recipe's own may only look like what is wanted; a file could not name it.
+            filed = registries.find_name(getattr(node.value, "owner", None))
+            if filed and not isinstance(node.value, _bases(annotation) or kind):
+                wanted = f"wanted the settings of {type_name(annotation)}"
+                text = f"{name}: {wanted}, found those of the {filed[0].concept} {filed[1]}."
+                return self.problem(text, node.place)
             return node.value
-        word = isinstance(node, Scalar) and not is_null(node) and issubclass(kind, Config)
+        word = isinstance(node, Scalar) and not is_null(node) and hasattr(kind, "owner")
         if word and not any(map(has_word, members(annotation) or (annotation,))):
             return self.problem(
                 f"{name}: wanted settings, found {shown(node)}. "
@@ -179,12 +197,12 @@ class Settings(Values):
         """The Config class that the layer's ``type`` names, or None when it names none."""
         node = entries.entries.get("type")
         own = any(field.name == "type" for field in dataclasses.fields(kind))
-        if node is None or own or not issubclass(kind, Config):
+        if node is None or own or not hasattr(kind, "owner"):
             return None
         word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
         bases = _bases(annotation) or (kind,)
         owners = tuple(base.owner for base in bases if hasattr(base, "owner"))
-        found = dict(_named_subclasses(owners, kind.owner if hasattr(kind, "owner") else None))
+        found = dict(_named_subclasses(owners, kind.owner))
         if word not in found:
             listed = f"Known: {', '.join(sorted(found)) or 'none'}."
             said = concept_of(owners) or type_name(annotation)
@@ -238,13 +256,6 @@ def _bases(annotation: Any) -> tuple[Any, ...]:
 def _optional_default(kind: Any) -> bool:
     """Whether the dataclass can be made of nothing but defaults."""
     return not any(parameter.required for parameter in settings_of(kind)) and not has_word(kind)
-
-
-def _as_entries(value: Any, place: Place | None) -> Any:
-    """A mapping from code as entries of values; anything else is None."""
-    if not isinstance(value, Mapping):
-        return None
-    return Entries({str(k): Value(v, place) for k, v in value.items()}, place or Place("code"))
 
 
 def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[tuple[str, Any]]:

@@ -19,8 +19,18 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.durations import format_duration, parse_duration
-from weft.config.kinds import DEVICE, has_word, members, torch_kind, type_name, unwrapped
-from weft.config.nodes import Entries, Items, Node, Scalar, Value, is_null, shown, untyped
+from weft.config.kinds import DEVICE, has_word, is_of, members, torch_kind, type_name, unwrapped
+from weft.config.nodes import (
+    Entries,
+    Items,
+    Node,
+    Scalar,
+    Value,
+    as_entries,
+    is_null,
+    shown,
+    untyped,
+)
 from weft.errors import Place, Problem
 
 __all__ = ["INVALID", "Values", "plain", "torch_value"]
@@ -99,6 +109,9 @@ class Values:
         return self._read_class(node, origin, annotation, name)
 
     def _read_class(self, node: Node, origin: type[Any], annotation: Any, name: str) -> Any:
+        spelled = origin in (bool, timedelta) or has_word(origin)  # as a file has it
+        if spelled and isinstance(node, Value) and isinstance(node.value, str):
+            node = Scalar(node.value, node.place or Place("code"), quoted=True)
         for kinds, read in _SCALARS:
             if issubclass(origin, kinds):
                 return read(node, origin)
@@ -179,8 +192,13 @@ class Values:
         return f"{wanted}; as a list it is [{', '.join(words)}]."
 
     def _mapping(self, node: Node, annotation: Any, name: str) -> Any:
-        if isinstance(node, Value) and isinstance(node.value, Mapping):
+        if (
+            isinstance(node, Value)
+            and isinstance(node.value, Mapping)
+            and is_of(node.value, annotation)
+        ):
             return node.value
+        node = as_entries(node)
         if not isinstance(node, Entries):
             raise _WrongTypeError
         key_kind, value_kind = typing.get_args(annotation) or (str, Any)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config.construction import typed_construction
 from weft.errors import UserError
 
 __all__ = [
@@ -34,6 +35,7 @@ WINDOW = 100
 """Batches of ``batch_size`` rows whose rows are sorted by length together."""
 
 
+@typed_construction
 @dataclass(frozen=True)
 class Batching:
     """How rows become batches.
@@ -65,8 +67,6 @@ class Batching:
             )
         for name in ("max_tokens", "batch_size"):
             value = getattr(self, name)
-            if isinstance(value, str) and value != "auto":
-                raise UserError(f"{name} must be a number or auto, but is {value!r}.")
             if isinstance(value, int) and value < 1:
                 raise UserError(f"{name} must be 1 or more, but is {value}.")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config.construction import typed_construction
 from weft.errors import DataError, UserError
 from weft.text.pieces import Pieces
 from weft.text.ragged import Ragged
@@ -19,6 +20,7 @@ DRAW = 0x4D41534B
 """Sets these draws apart from those of the order of the blocks."""
 
 
+@typed_construction
 @dataclass(frozen=True, kw_only=True)
 class Masking:
     """How many tokens are to be found, and what stands in their place.

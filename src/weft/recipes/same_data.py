@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.config.ingredient import settings_of
+from weft.config.parameters import settings_of
 from weft.config.plan import Plan
 from weft.config.session import Session
 from weft.errors import UserError

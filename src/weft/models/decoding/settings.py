@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from weft.config.construction import typed_construction
 from weft.config.limits import require
 from weft.errors import UserError
 
@@ -18,6 +19,7 @@ LARGEST_PENALTY = 5
 """32-bit numbers hold lengths up to ten million to this power; to the power of 500, none over 1."""
 
 
+@typed_construction
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
     """How targets are searched.

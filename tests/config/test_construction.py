@@ -1,0 +1,180 @@
+"""Settings given in Python: read as a file's, kept as they are, or refused by their names."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from weft.config import Component, Config, setting
+from weft.errors import UserError
+from weft.models.classifier import Classifier
+from weft.models.decoding import Decoding
+from weft.models.encoders.cnn import CnnEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.training import AdamW, Every, Trainer
+
+
+def refused(make) -> str:
+    with pytest.raises(UserError) as caught:
+        make()
+    return str(caught.value)
+
+
+class Part(Component):
+    class Config(Config):
+        size: int = 2
+        rate: float = 0.5
+
+
+class Whole(Component):
+    class Config(Config):
+        path: Path
+        part: Part.Config = Part.Config(size=3)
+        parts: tuple[Part.Config, ...] = ()
+        named: Mapping[str, Part.Config] = setting(factory=dict)
+        sizes: tuple[int, ...] = ()
+        wide: Literal["yes", "no"] | None = None
+        anything: Any = None
+
+
+def test_what_a_file_may_say_may_be_said_in_python():
+    trainer = Trainer.Config(max_time="15m", evaluate_every="2 epochs", selection={"patience": 3})
+    assert (trainer.max_time, trainer.evaluate_every) == (timedelta(minutes=15), Every(2, "epochs"))
+    assert trainer.selection.patience == 3
+    assert Trainer.Config(max_steps="100", compile="true").max_steps == 100
+    model = Classifier.Config(embedding={"dim": 8}, encoder={"type": "lstm", "hidden_dim": 6})
+    assert model.embedding.dim == 8
+    assert model.encoder == LstmEncoder.Config(hidden_dim=6)
+
+
+def test_a_dictionary_changes_the_default_and_only_what_it_names():
+    assert Whole.Config(path="x", part={"rate": 1.0}).part == Part.Config(size=3, rate=1.0)
+    whole = Whole.Config(path="x", parts=[{"size": 1}, Part.Config()], named={"a": {"size": 9}})
+    assert whole.path == Path("x")
+    assert whole.parts == (Part.Config(size=1), Part.Config())
+    assert whole.named == {"a": Part.Config(size=9)}
+
+
+def test_what_is_of_its_annotation_stays_the_object_it_is():
+    """A run's key has 0 where the recipe says 0, and not 0.0."""
+    part, sizes, thing = Part.Config(rate=1), (1, 2), object()
+    assert (part.rate, type(part.rate)) == (1, int)
+    whole = Whole.Config(path=Path("x"), part=part, sizes=sizes, anything=thing)
+    assert whole.part is part
+    assert whole.sizes is sizes
+    assert whole.anything is thing
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: Trainer.Config(max_steps="10k"),
+            "Trainer.Config.max_steps: wanted int, found '10k'.",
+        ),
+        (
+            lambda: Trainer.Config(max_steps=2.5),
+            "Trainer.Config.max_steps: wanted int, found 2.5.",
+        ),
+        (lambda: Trainer.Config(seed=True), "Trainer.Config.seed: wanted int, found True."),
+        (
+            lambda: Trainer.Config(evaluate_every="often"),
+            "Trainer.Config.evaluate_every: an interval is a positive number with its unit, as "
+            "'1000 steps', '2 epochs', '5000 examples' or '20 min'; found 'often'",
+        ),
+        (
+            lambda: Trainer.Config(max_time=15),
+            "Trainer.Config.max_time: wanted datetime.timedelta, found 15.",
+        ),
+        (
+            lambda: Classifier.Config(embedding={"dim": "eight"}),
+            "Classifier.Config.embedding.dim: wanted int, found 'eight'.",
+        ),
+        (
+            lambda: Classifier.Config(embedding={"dims": 8}),
+            "Classifier.Config.embedding has no setting 'dims'. Did you mean 'dim'? "
+            "It has: dim, dropout, vectors, frozen.",
+        ),
+        (
+            lambda: Classifier.Config(encoder={"type": "cn"}),
+            "Classifier.Config.encoder.type: no encoder is named 'cn'. Did you mean 'cnn'? "
+            "Known: averaging, cnn, lstm, self_attention.",
+        ),
+        (
+            lambda: Classifier.Config(encoder="cnn"),
+            "Classifier.Config.encoder: wanted the settings of SequenceEncoder.Config, "
+            "found 'cnn'.",
+        ),
+        (
+            lambda: Classifier.Config(encoder=AdamW.Config()),
+            "Classifier.Config.encoder: wanted the settings of SequenceEncoder.Config, found those "
+            "of the optimizer adamw.",
+        ),
+        (
+            lambda: Classifier.Config(hidden="ab"),
+            "Classifier.Config.hidden: wanted tuple[int, ...], found 'ab'.",
+        ),
+        (
+            lambda: Whole.Config(path="x", sizes=[1, "two"]),
+            "Whole.Config.sizes[1]: wanted int, found 'two'.",
+        ),
+        (
+            lambda: Whole.Config(path="x", named={"a": {"size": None}}),
+            "Whole.Config.named.a.size: wanted int, found None.",
+        ),
+        (
+            lambda: Whole.Config(path="x", wide="maybe"),
+            "Whole.Config.wide: wanted one of 'yes', 'no', found 'maybe'.",
+        ),
+        (
+            Whole.Config,
+            "Whole.Config.path: wanted pathlib.Path, and no value is given. "
+            "Set Whole.Config.path=...",
+        ),
+        (
+            lambda: Decoding(beam_size="four", n_bst=2),
+            "Decoding has no setting 'n_bst'. Did you mean 'n_best'? It has: beam_size, "
+            "length_penalty, n_best, early_stopping, max_length_a, max_length_b, min_length, "
+            "repetition_penalty, no_repeat_ngram, unknown_penalty, sample, seed, temperature, "
+            "top_k, top_p.\nDecoding.beam_size: wanted int, found 'four'.",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_its_name(make, text):
+    assert refused(make) == text
+
+
+def test_an_own_class_that_only_looks_like_what_is_wanted_is_taken():
+    class Own(Component):
+        class Config(Config):
+            size: int = 1
+
+    assert Classifier.Config(encoder=Own.Config()).encoder == Own.Config()
+
+
+def test_a_config_goes_to_a_dictionary_and_back():
+    model = Classifier.Config(embedding={"dim": 8}, encoder={"type": "lstm"}, hidden=(4,))
+    data = model.to_dict()
+    assert data["type"] == "classifier"
+    assert data["encoder"]["type"] == "lstm"
+    assert data["hidden"] == [4]
+    assert Classifier.Config.from_dict(data) == model
+    trainer = Trainer.Config(max_time="15m", keep=5)
+    assert trainer.to_dict()["max_time"] == "15m"
+    assert Trainer.Config.from_dict(trainer.to_dict()) == trainer
+
+
+def test_the_type_of_a_dictionary_may_name_a_subclass_and_nothing_else():
+    encoder = SequenceEncoder.Config
+    assert encoder.from_dict({"type": "cnn", "filters": 7}) == CnnEncoder.Config(filters=7)
+    assert refused(lambda: CnnEncoder.Config.from_dict({"type": "lstm"})) == (
+        "CnnEncoder.Config.type: no encoder is named 'lstm'. Known: cnn."
+    )
+    assert refused(lambda: AdamW.Config.from_dict({"lr": "fast", "beta": 1})) == (
+        "AdamW.Config has no setting 'beta'. Did you mean 'betas'? It has: lr, freeze, "
+        "layer_decay, rates, betas, eps, weight_decay.\n"
+        "AdamW.Config.lr: wanted float, found 'fast'."
+    )

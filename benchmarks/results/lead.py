@@ -29,7 +29,7 @@ class FirstSentence:
         each: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for line in files.dev.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            metric = Rouge(KINDS, chosen_by="rouge1")
+            metric = Rouge.Config(kinds=KINDS, chosen_by="rouge1").build()
             metric.update([row["source"][0]], [row["target"]])
             for kind, value in metric.compute().items():
                 each[kind].append(value)

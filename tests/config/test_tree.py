@@ -9,6 +9,8 @@ from weft.config.parameters import Parameter
 from weft.config.tree import Settings, near
 from weft.config.values import plain
 from weft.config.yaml_files import dump_yaml, parse_word, yaml_nodes
+from weft.metrics.metric import RowMetric
+from weft.metrics.translation import Bleu, ChrF
 
 
 @dataclass(frozen=True)
@@ -69,3 +71,24 @@ def test_dotted_words_add_to_a_dict_and_a_whole_one_replaces_it():
 def test_the_nearest_name_may_be_a_longer_one():
     assert near("beam", ["betas", "beam_size"]) == "Did you mean 'beam_size'? "
     assert near("zzz", ["betas"]) == ""
+
+
+def read_metrics(word: str) -> tuple[Settings, object]:
+    """What ``task.metrics=WORD`` sets."""
+    settings = Settings()
+    parameter = Parameter("metrics", tuple[RowMetric.Config, ...], ())
+    return settings, settings.resolve(parameter, [parse_word(f"metrics={word}").node], "metrics")
+
+
+def test_an_item_of_a_list_of_components_may_be_its_type_alone():
+    settings, found = read_metrics("[bleu, {type: chrf, beta: 1}]")
+    assert (found, settings.problems) == ((Bleu.Config(), ChrF.Config(beta=1)), [])
+
+
+def test_an_item_of_no_type_is_one_problem():
+    for word, text in (
+        ("[{}]", "metrics[0]: wanted the type of a metric, found none."),
+        ("[blue]", "metrics[0].type: no metric is named 'blue'. Did you mean 'bleu'? Known: "),
+    ):
+        settings, _ = read_metrics(word)
+        assert [problem.message[: len(text)] for problem in settings.problems] == [text]

@@ -41,7 +41,7 @@ def test_the_numbers_are_those_of_rouge_score(most: int, stems: bool) -> None:
         given = text(chance, most)
         right = [text(chance, most) for _ in range(chance.randint(1, 3))]
         expected = scorer.score_multi(right, given)
-        metric = Rouge(stems=stems)
+        metric = Rouge.Config(stems=stems).build()
         metric.update([given], [right])
         assert metric.compute() == {kind: expected[kind].fmeasure for kind in KINDS}
 
@@ -54,17 +54,17 @@ def test_one_kind_chooses_the_reference_of_all(kind: str) -> None:
         given, right = text(chance, 12), [text(chance, 12) for _ in range(3)]
         every = [scorer.score(one, given) for one in right]
         best = max(every, key=lambda scores: scores[kind].fmeasure)
-        metric = Rouge(chosen_by=kind)  # type: ignore[arg-type]
+        metric = Rouge.Config(chosen_by=kind).build()  # type: ignore[arg-type]
         metric.update([given], [right])
         assert metric.compute() == {kind: best[kind].fmeasure for kind in KINDS}
     with pytest.raises(MetricError, match="counts with the settings"):
-        Rouge(chosen_by=kind).merge(Rouge())  # type: ignore[arg-type]
+        Rouge.Config(chosen_by=kind).build().merge(Rouge.Config().build())  # type: ignore[arg-type]
     with pytest.raises(MetricError, match="counts with the settings"):
-        Rouge(stems=True).merge(Rouge())
+        Rouge.Config(stems=True).build().merge(Rouge.Config().build())
 
 
 def test_a_corpus_is_the_mean_of_its_rows() -> None:
-    metric = Rouge(["rougeL", "rouge1"])
+    metric = Rouge.Config(kinds=("rougeL", "rouge1")).build()
     metric.update(["a b", ""], [["a b"], ["a"]])
     assert metric.compute() == {"rougeL": 0.5, "rouge1": 0.5}
 
@@ -79,7 +79,7 @@ def test_a_corpus_is_the_mean_of_its_rows() -> None:
 )
 def test_unknown_kinds(settings: dict[str, Any], found: str) -> None:
     with pytest.raises(MetricError) as error:
-        Rouge(**settings)
+        Rouge.Config(**settings)
     assert str(error.value) == (
         f"The kinds of ROUGE are rouge1, rouge2, rougeL, rougeLsum, but given is {found}."
     )
@@ -87,4 +87,4 @@ def test_unknown_kinds(settings: dict[str, Any], found: str) -> None:
 
 def test_each_text_has_a_reference() -> None:
     with pytest.raises(MetricError, match=r"Rouge needs .* but text 1 of 1 has none"):
-        Rouge().update(["a"], [[]])
+        Rouge.Config().build().update(["a"], [[]])

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from weft.tasks import Loss, Translation
 from weft.tasks.language_model import LanguageModeling
 from weft.text.words import FittedWords
 from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
-from weft.training.nonfinite import NonFinite, broken_step
+from weft.training.nonfinite import NonFinite
 
 STEPS = 12
 
@@ -294,14 +295,40 @@ def test_only_steps_in_a_row_count():
 
 def test_a_step_without_targets_is_refused_by_every_policy():
     zero = torch.tensor(0.0)
-    error = broken_step(4, norm=zero / zero, total=zero, count=zero, examples=[{"row": 6}])
+    found = {"norm": zero / zero, "total": zero, "count": zero, "examples": [{"row": 6}]}
     for policy in ("stop", "skip", "rollback"):
         with pytest.raises(DataError) as caught:
-            NonFinite(policy, limit=9).take(error, step=4)
+            (nonfinite := NonFinite(policy, limit=9)).take(nonfinite.broken(4, **found), step=4)
     assert str(caught.value) == (
         "Step 4 has no target to learn from: the count of its loss is 0; this step did not "
         "touch the weights. Rows of train_data in this step: 7. Leave such rows out of train_data."
     )
+
+
+@pytest.mark.parametrize("policy", ["stop", "skip"])
+def test_a_loss_above_the_bound_breaks_a_step_and_weights_are_untouched(bench, policy):
+    here = bench.but(trainer={"loss_upper_bound": 0.01, "on_nonfinite": policy})
+    trainer = here.make(max_steps=1)
+    before = {name: value.clone() for name, value in trainer.task.module.state_dict().items()}
+    if policy == "stop":
+        with pytest.raises(NonFiniteError) as caught:
+            trainer.fit()
+        text = r"The loss is [\d.]+ a target at step 1, above trainer.loss_upper_bound=0.01; this "
+        assert re.match(text, str(caught.value))
+    else:
+        assert trainer.fit().steps == 1
+        assert trainer.nonfinite.in_a_row == 1
+    after = trainer.task.module.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+def test_a_loss_below_the_bound_changes_nothing(bench):
+    plain = bench.make()
+    bound = {"loss_upper_bound": 1e6}
+    bounded = bench.but(folder=bench.folder / "bounded", trainer=bound).make()
+    assert plain.fit().steps == bounded.fit().steps
+    wanted, found = plain.task.module.state_dict(), bounded.task.module.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in wanted.items())
 
 
 def test_a_limit_no_run_can_have_is_refused():

@@ -166,7 +166,13 @@ schedules: Registry[Any] = Registry(
     },
 )
 metrics: Registry[Any] = Registry(
-    "metric", dict.fromkeys(("bleu", "chrf"), "weft.metrics.translation")
+    "metric",
+    {
+        "bleu": "weft.metrics.translation",
+        "chrf": "weft.metrics.translation",
+        "exact_match": "weft.metrics.exact_match",
+        "rouge": "weft.metrics.rouge",
+    },
 )
 reporters: Registry[Any] = Registry(
     "reporter",

@@ -6,6 +6,7 @@ a layer that sets one field never resets its siblings.
 
 import dataclasses
 import difflib
+import inspect
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -168,8 +169,13 @@ class Settings(Values):
     def structure(self, node: Node, annotation: Any, name: str) -> Any:
         """Reads a whole dataclass: an item of a list, a member of a union."""
         node = as_entries(node)
+        if isinstance(node, Scalar) and not is_null(node) and concept_of(_owners(annotation)):
+            node = Entries({"type": node}, node.place or Place("code"))  # an item is its type alone
         if not isinstance(node, Entries):
             wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
+            return self.problem(wanted, node.place)
+        if "type" not in node.entries and any(map(inspect.isabstract, _owners(annotation))):
+            wanted = f"{name}: wanted the type of a {concept_of(_owners(annotation))}, found none."
             return self.problem(wanted, node.place)
         return self.layered(
             structure_of(annotation, MISSING), Parameter(name, annotation), [node], name
@@ -251,6 +257,11 @@ def _bases(annotation: Any) -> tuple[Any, ...]:
     return tuple(
         a for a in map(unwrapped, union) if isinstance(a, type) and dataclasses.is_dataclass(a)
     )
+
+
+def _owners(annotation: Any) -> tuple[type[Any], ...]:
+    """The components whose settings the annotation takes."""
+    return tuple(base.owner for base in _bases(annotation) if hasattr(base, "owner"))
 
 
 def _optional_default(kind: Any) -> bool:

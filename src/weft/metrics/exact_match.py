@@ -5,27 +5,36 @@ from typing import final
 
 from typing_extensions import override
 
+from weft.config import registries
 from weft.metrics.averaged import Averaged
 from weft.metrics.checks import with_references
+from weft.metrics.text_metric import TextMetric
 
 __all__ = ["ExactMatch"]
 
 
 @final
-class ExactMatch(Averaged):
+@registries.metrics.register("exact_match")
+class ExactMatch(Averaged, TextMetric):
     """Generated texts against one or more references each; ``exact_match`` is from 0 to 1.
 
     A text is right if it is a reference once runs of white space are one space and those at the
     ends are gone; nothing else is ignored.
 
     Example:
-        >>> metric = ExactMatch()
+        >>> metric = ExactMatch.Config().build()
         >>> metric.update(["a  b", "A b"], [["x", "a b "], ["a b"]])
         >>> metric.compute()
         {'exact_match': 0.5}
     """
 
-    def __init__(self) -> None:
+    class Config(TextMetric.Config):
+        """Settings of exact match."""
+
+    config: Config
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
         super().__init__({"exact_match": "higher"})
 
     @override

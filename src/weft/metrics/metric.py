@@ -7,12 +7,14 @@ follow for all metrics alike. Nothing here knows tasks, batches or the trainer.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 
-__all__ = ["Direction", "Metric", "MetricError", "State"]
+__all__ = ["Direction", "Metric", "MetricError", "RowMetric", "State"]
 
 Direction = Literal["higher", "lower"]
 """Which values are better."""
@@ -114,3 +116,24 @@ class Metric(ABC):
                 f"but was given a {type(other).__name__}."
             )
         self.merge_state(copy.deepcopy(other.state_dict()))
+
+
+class RowMetric(Metric, Component):
+    """Base of metrics that a recipe adds to those of its task, by ``task.metrics``.
+
+    It sees each row of an evaluation with its answer, as a file of predictions has it: the columns
+    of the data, ``prediction``, and what else the task tells of an answer. A value of a name that
+    the task measures itself takes the place of the task's.
+    """
+
+    class Config(BaseConfig):
+        """Settings of the metric."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the data that it reads beside the prediction; looked for at the start."""
+        return ()
+
+    @abstractmethod
+    def measure(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Adds rows with their answers."""

@@ -14,10 +14,12 @@ from typing import Literal, NamedTuple, final
 
 from typing_extensions import override
 
+from weft.config import registries
 from weft.metrics.averaged import Averaged
 from weft.metrics.checks import with_references
 from weft.metrics.metric import MetricError
 from weft.metrics.porter import stem
+from weft.metrics.text_metric import TextMetric
 
 __all__ = ["Rouge", "RougeKind"]
 
@@ -29,7 +31,8 @@ SHORT = 3  # letters of words that stay as they are
 
 
 @final
-class Rouge(Averaged):
+@registries.metrics.register("rouge")
+class Rouge(Averaged, TextMetric):
     """Generated texts against one or more references each: the mean F1 of each kind, from 0 to 1.
 
     Words are runs of ``a``-``z`` and digits in lower case: other letters separate them, so it is a
@@ -37,39 +40,41 @@ class Rouge(Averaged):
     ``chosen_by``. ``rougeLsum`` takes the lines of a text as its sentences: put each on a line of
     its own.
 
-    Args:
-        kinds: What to measure.
-        chosen_by: The kind that chooses the reference of all; SciTLDR is scored so, by ``rouge1``
-            (Cachola et al. 2020).
-        stems: Whether words of more than three letters are compared by their stems, as most
-            published numbers are.
-
-    Raises:
-        MetricError: No kind, or one that is unknown.
-
     Example:
-        >>> metric = Rouge()
+        >>> metric = Rouge.Config().build()
         >>> metric.update(["the cat sat on the mat"], [["a cat sat", "the cat lay on a mat"]])
         >>> {name: round(value, 3) for name, value in metric.compute().items()}
         {'rouge1': 0.667, 'rouge2': 0.286, 'rougeL': 0.667, 'rougeLsum': 0.667}
     """
 
-    def __init__(
-        self,
-        kinds: Sequence[RougeKind] = ("rouge1", "rouge2", "rougeL", "rougeLsum"),
-        *,
-        chosen_by: RougeKind | None = None,
-        stems: bool = False,
-    ) -> None:
-        asked = [*kinds, *([chosen_by] if chosen_by is not None else [])]
-        unknown = [kind for kind in asked if kind not in _SCORES]
-        if unknown or not kinds:
-            found = repr(unknown[0]) if unknown else "none"
-            raise MetricError(f"The kinds of ROUGE are {', '.join(_SCORES)}, but given is {found}.")
-        settings = {"chosen_by": chosen_by, "stems": stems}
-        super().__init__(dict.fromkeys(kinds, "higher"), settings)
-        self._stems = stems
-        self._choose = None if chosen_by is None else _SCORES[chosen_by]
+    class Config(TextMetric.Config):
+        """Settings of ROUGE."""
+
+        kinds: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+        """What to measure."""
+        chosen_by: RougeKind | None = None
+        """The kind that chooses the reference of all; SciTLDR is scored so, by ``rouge1``
+        (Cachola et al. 2020)."""
+        stems: bool = False
+        """Whether words of more than three letters are compared by their stems, as most published
+        numbers are."""
+
+        def __post_init__(self) -> None:
+            """Refuses no kind, or one that is unknown."""
+            asked = [*self.kinds, *([self.chosen_by] if self.chosen_by is not None else [])]
+            unknown = [kind for kind in asked if kind not in _SCORES]
+            if unknown or not self.kinds:
+                found = repr(unknown[0]) if unknown else "none"
+                listed = ", ".join(_SCORES)
+                raise MetricError(f"The kinds of ROUGE are {listed}, but given is {found}.")
+
+    config: Config
+
+    def __init__(self, config: Config) -> None:
+        settings = {"chosen_by": config.chosen_by, "stems": config.stems}
+        super().__init__(dict.fromkeys(config.kinds, "higher"), settings)
+        self.config = config
+        self._choose = None if config.chosen_by is None else _SCORES[config.chosen_by]
 
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
@@ -83,7 +88,7 @@ class Rouge(Averaged):
             MetricError: The lengths differ, or a row has no reference; nothing was added then.
         """
         for text, right in with_references(self, texts, references):
-            given, *wanted = [_Text.read(one, stems=self._stems) for one in (text, *right)]
+            given, *wanted = [_Text.read(one, stems=self.config.stems) for one in (text, *right)]
             if self._choose is not None:
                 scores = [self._choose(one, given) for one in wanted]
                 wanted = [wanted[scores.index(max(scores))]]

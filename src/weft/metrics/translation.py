@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Component
-from weft.config.component import Config as BaseConfig
-from weft.metrics.metric import Direction, Metric, MetricError, State
+from weft.metrics.metric import Direction, MetricError, State
+from weft.metrics.text_metric import TextMetric
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
@@ -37,7 +36,7 @@ def plain_spaces(text: str) -> str:
     return text.translate(_SPACES)
 
 
-class CorpusScore(Metric, Component):
+class CorpusScore(TextMetric):
     """Base of corpus scores by sacrebleu, as sums of integers; ``details`` has the signature."""
 
     def __init__(self, name: str, scorer: "Scorer", *, normalize_spaces: bool) -> None:
@@ -171,7 +170,7 @@ class Bleu(CorpusScore):
         'nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp'
     """
 
-    class Config(BaseConfig):
+    class Config(TextMetric.Config):
         """Settings of BLEU; the defaults are sacrebleu's, as in published figures."""
 
         name: str = "bleu"
@@ -211,7 +210,7 @@ class ChrF(CorpusScore):
         {'chrf': 100.0}
     """
 
-    class Config(BaseConfig):
+    class Config(TextMetric.Config):
         """Settings of chrF; the defaults are those of sacrebleu (chrF2)."""
 
         name: str = "chrf"

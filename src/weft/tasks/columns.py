@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config.component import Config as BaseConfig
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.columns import ColumnBatch, collate_columns
@@ -24,7 +23,7 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.tasks.label_counts import label_notes
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
-from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.text.columns.column import Column
 from weft.text.columns.dictionary import DictionaryColumn
 from weft.text.columns.path import ColumnsText
@@ -47,7 +46,7 @@ class ColumnsTask(Task):
     ``answer_row``, and where answers are measured ``answer_metrics`` and ``measure``.
     """
 
-    class Config(BaseConfig):
+    class Config(AnsweredConfig):
         """Settings of the task."""
 
         over_length: Literal["truncate", "skip", "error"] = "truncate"

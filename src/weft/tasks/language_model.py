@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
 from weft.data.batching import Batching, plan_epoch
 from weft.data.blocks import BlockBatch, Blocking, TextBlocks
@@ -29,7 +28,7 @@ from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy
 from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import Carried, RowSums
-from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.language import Continued, LanguageText, MeasuredText
 from weft.text.ragged import Ragged
@@ -56,7 +55,7 @@ class LanguageModeling(Task):
     Every token and every row's end is a target, the first one too: it follows a row's end.
     """
 
-    class Config(BaseConfig):
+    class Config(AnsweredConfig):
         """Settings of the task."""
 
         column: str = "text"

@@ -94,7 +94,7 @@ class SemanticParsing(ScoredText):
     def text_metrics(self) -> dict[str, Metric]:
         """Exact match; of trees, the scores of their parts too."""
         trees = {"trees": Trees()} if self.config.trees else {}
-        return {"exact_match": ExactMatch(), **trees}
+        return {"exact_match": ExactMatch.Config().build(), **trees}
 
     @override
     def score(

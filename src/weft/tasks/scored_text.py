@@ -8,12 +8,13 @@ import torch
 from typing_extensions import override
 
 from weft.data.seq2seq import Seq2SeqBatch
+from weft.errors import UserError
 from weft.exported.answers import Translated
 from weft.metrics.metric import Metric
 from weft.tasks.modules import generator_of
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.seq2seq import Seq2Seq
-from weft.tasks.task import Batches, Outputs, Row
+from weft.tasks.task import AnsweredConfig, Batches, Outputs, Row
 
 __all__ = ["ScoredText"]
 
@@ -21,11 +22,20 @@ __all__ = ["ScoredText"]
 class ScoredText(Seq2Seq):
     """Base of tasks that score generated text; a subclass says by which metrics, and how."""
 
-    class Config(Seq2Seq.Config):
+    class Config(Seq2Seq.Config, AnsweredConfig):
         """Settings of the task."""
 
         generate: bool = True
         """Whether evaluation generates text and scores it; else only the loss is measured."""
+
+        def __post_init__(self) -> None:
+            """Refuses metrics of texts that are not generated."""
+            super().__post_init__()
+            if self.metrics and not self.generate:
+                raise UserError(
+                    "task.metrics measure generated texts, and task.generate=false generates none. "
+                    "Leave one of them out."
+                )
 
     config: Config
 

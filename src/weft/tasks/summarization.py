@@ -9,7 +9,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.errors import DataError
 from weft.metrics.metric import Metric
-from weft.metrics.rouge import Rouge
+from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Row
@@ -53,7 +53,8 @@ class Summarization(ScoredText):
     @override
     def text_metrics(self) -> dict[str, Metric]:
         """ROUGE of stems, of the reference that is best by ROUGE-1: as SciTLDR is scored."""
-        return {"rouge": Rouge(("rouge1", "rouge2", "rougeL"), chosen_by="rouge1", stems=True)}
+        kinds: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL")
+        return {"rouge": Rouge.Config(kinds=kinds, chosen_by="rouge1", stems=True).build()}
 
     @override
     def score(

@@ -14,15 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
 from weft.errors import CheckpointError, UserError
-from weft.metrics.metric import Metric
+from weft.metrics.metric import Metric, RowMetric
 from weft.metrics.streaming import Mean
 from weft.tasks.word_vectors import begin_with_vectors
 from weft.text.paths import TextPath
 
-__all__ = ["Batches", "Loss", "Outputs", "Row", "Task"]
+__all__ = ["AnsweredConfig", "Batches", "Loss", "Outputs", "Row", "Task"]
 
 Row = Mapping[str, str]
+ADDED = "task.metrics"
+"""What the names of metrics that a recipe adds begin with."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,14 @@ class Batches(Protocol):
     def examples(self, batch: Any, /) -> Sequence[Mapping[str, Any]]:
         """The rows of a batch as a person reads them, with their ``row`` number where known."""
         ...
+
+
+class AnsweredConfig(BaseConfig):
+    """Settings of tasks whose evaluation answers rows."""
+
+    metrics: tuple[RowMetric.Config, ...] = ()
+    """Metrics beside the task's own, as ``[rouge, {type: bleu, tokenize: char}]``; a value of a
+    name that the task has takes its place. ``weft list metrics``, or a class of one's own."""
 
 
 class Task(Component):
@@ -133,8 +144,22 @@ class Task(Component):
         """The loss of one batch and the answers to it; called without gradients."""
 
     def metrics(self) -> dict[str, Metric]:
-        """Fresh metrics for one evaluation: of losses, then of answers."""
-        return {**self.loss_metrics(), **self.answer_metrics()}
+        """Fresh metrics for one evaluation: of losses, of answers, and those that are added."""
+        return {**self.loss_metrics(), **self.answer_metrics(), **self._added_metrics()}
+
+    def _added_metrics(self) -> dict[str, RowMetric]:
+        """Fresh metrics of ``task.metrics``; a task with a Config of its own may have none."""
+        config = getattr(self, "config", None)
+        chosen = config.metrics if isinstance(config, AnsweredConfig) else ()
+        added = {f"{ADDED}[{number}]": made.build() for number, made in enumerate(chosen)}
+        for name, metric in added.items():
+            if missing := [c for c in metric.columns if c not in self.text.columns]:
+                listed = ", ".join(self.text.columns)
+                raise UserError(
+                    f"{name} ({type(metric).__name__}) reads the column '{missing[0]}', which the "
+                    f"task does not read: {listed}. Name another in the metric's settings."
+                )
+        return added
 
     def loss_metrics(self) -> dict[str, Metric]:
         """Fresh metrics of losses: ``loss``, and what a task that overrides it adds."""
@@ -152,6 +177,18 @@ class Task(Component):
         if outputs.answers:
             rows = [examples[position] for position in outputs.answers]
             self.measure(metrics, list(outputs.answers.values()), rows)
+            self._measure_added(metrics, outputs.answers.values(), rows)
+
+    def _measure_added(
+        self, metrics: Mapping[str, Metric], answers: Iterable[Any], rows: Iterable[Row]
+    ) -> None:
+        """Adds rows with their answers to the metrics that the recipe adds."""
+        added = [m for n, m in metrics.items() if n.startswith(ADDED) and isinstance(m, RowMetric)]
+        if added:
+            answered = zip(rows, answers, strict=True)
+            shown = [{**row, **self.answer_row(answer)} for row, answer in answered]
+            for metric in added:
+                metric.measure(shown)
 
     def measure(
         self,

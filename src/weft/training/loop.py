@@ -32,7 +32,7 @@ from weft.training.groups import Group, Groups
 from weft.training.initial import Initial
 from weft.training.layer_rates import present_rate
 from weft.training.loss_scale import LossScale
-from weft.training.nonfinite import NonFinite, Untouched, broken_step
+from weft.training.nonfinite import NonFinite, Untouched
 from weft.training.outset import (
     batches_of,
     checks_of,
@@ -88,7 +88,9 @@ class Trainer(Component):
         self.weights = Weights(task.module, ema=config.ema)
         self.numbers = autocast(config.precision, env.device)
         self.loss_scale = LossScale(config.precision)
-        self.nonfinite = NonFinite(config.on_nonfinite, limit=config.max_nonfinite)
+        self.nonfinite = NonFinite(
+            config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
+        )
         self.ranks = Ranks(env)
         made = partial(batches_of, task=task, seed=config.seed)
         train = made("train_data", train_data, train=True)
@@ -149,7 +151,7 @@ class Trainer(Component):
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = norm_of(gradients) * factor
         # The one wait for the device in a step; a random field's loss has another.
-        if not math.isfinite((norm + total).item()):
+        if not math.isfinite((norm + self.nonfinite.bounded(total, count)).item()):
             return self.leave_out(group, before, norm=norm, total=total, count=count)
         self.nonfinite.fine(before.steps + 1)
         self.loss_scale.fine()
@@ -243,12 +245,13 @@ class Trainer(Component):
 
     def leave_out(self, group: Group, before: Progress, **found: torch.Tensor) -> Progress:
         """Goes on after a step that is not finite, or raises, by ``trainer.on_nonfinite``."""
-        loss_is_fine = found["total"].isfinite() and found["count"]
+        total, count = found["total"], found["count"]
+        loss_is_fine = self.nonfinite.bounded(total, count).isfinite() and count
         if loss_is_fine and self.loss_scale.overflowed():
             self.optimizer.zero_grad(set_to_none=True)
             return self.took(group, before, seconds=self.clock.seconds - before.seconds)
         examples = [row for batch in group.batches for row in self.data.data.examples(batch)]
-        error = broken_step(before.steps + 1, examples=examples, **found)
+        error = self.nonfinite.broken(before.steps + 1, examples=examples, **found)
         self.nonfinite.take(error, step=before.steps + 1)
         self.optimizer.zero_grad(set_to_none=True)
         if self.config.on_nonfinite == "skip":

@@ -1,6 +1,7 @@
 """What a run does about a loss or a gradient that is NaN or infinite."""
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from weft.checkpoint.parts import Stateful
 from weft.errors import DataError, NonFiniteError
 
-__all__ = ["NonFinite", "Policy", "Untouched", "broken_step"]
+__all__ = ["NonFinite", "Policy", "Untouched"]
 
 LOG = logging.getLogger("weft")
 
@@ -33,6 +34,7 @@ class NonFinite:
 
     Args:
         policy: What is done.
+        loss_bound: A loss a target above which a step is broken, too; null: none is.
         limit: Broken steps in a row (of ``rollback``: that came before the run got further) with
             which the run ends.
 
@@ -47,11 +49,61 @@ class NonFinite:
         It is number 2 in a row (trainer.max_nonfinite=2): the run ends.
     """
 
-    def __init__(self, policy: Policy, *, limit: int) -> None:
-        self.policy, self.limit = policy, limit
+    def __init__(self, policy: Policy, *, limit: int, loss_bound: float | None = None) -> None:
+        self.policy, self.limit, self.loss_bound = policy, limit, loss_bound
         self.unreported, self.in_a_row, self.furthest = 0, 0, 0
         self.target: int | None = None
         """The step that a rollback goes to; a run's first checkpoint sets it."""
+
+    def bounded(self, total: Tensor, count: Tensor) -> Tensor:
+        """The loss of a step, infinite where it is above the bound; nothing waits for the device.
+
+        Args:
+            total: The sum, shape ``[]``.
+            count: Its targets, shape ``[]``.
+        """
+        if self.loss_bound is None:
+            return total
+        return total.masked_fill(total > self.loss_bound * count, math.inf)
+
+    def broken(
+        self,
+        step: int,
+        *,
+        norm: Tensor,
+        total: Tensor,
+        count: Tensor,
+        examples: Sequence[Mapping[str, Any]],
+    ) -> NonFiniteError | DataError:
+        """Says where the numbers broke: the step, and the rows of its batches, from 1.
+
+        Args:
+            step: The step, from 1.
+            norm: The gradient's norm, shape ``[]``.
+            total: The loss, shape ``[]``.
+            count: Its targets, shape ``[]``.
+            examples: The rows of the step.
+        """
+        rows = [int(row["row"]) + 1 for row in examples if "row" in row]
+        more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
+        listed = ", ".join(map(str, rows[:SHOWN_ROWS])) + more
+        where = f" Rows of train_data in this step: {listed}." if rows else ""
+        if not count:
+            return DataError(
+                f"Step {step} has no target to learn from: the count of its loss is 0; "
+                f"this step did not touch the weights.{where} Leave such rows out of train_data."
+            )
+        if not total.isfinite():
+            found = f"loss is {total.item():g} at step {step}"
+        elif not norm.isfinite():
+            found = f"gradient norm is {norm.item():g} at step {step}"
+        else:
+            mean, most = (total / count).item(), f"trainer.loss_upper_bound={self.loss_bound:g}"
+            found = f"loss is {mean:g} a target at step {step}, above {most}"
+        return NonFiniteError(
+            f"The {found}; this step did not touch the weights.{where} "
+            "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
+        )
 
     def take(self, error: NonFiniteError | DataError, *, step: int) -> None:
         """Takes note of a broken step.
@@ -115,32 +167,3 @@ class Untouched:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Leaves the part as it is."""
-
-
-def broken_step(
-    step: int, *, norm: Tensor, total: Tensor, count: Tensor, examples: Sequence[Mapping[str, Any]]
-) -> NonFiniteError | DataError:
-    """Says where the numbers broke: the step, and the rows of its batches, from 1.
-
-    Args:
-        step: The step, from 1.
-        norm: The gradient's norm, shape ``[]``.
-        total: The loss, shape ``[]``.
-        count: Its targets, shape ``[]``.
-        examples: The rows of the step.
-    """
-    rows = [int(row["row"]) + 1 for row in examples if "row" in row]
-    more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
-    listed = ", ".join(map(str, rows[:SHOWN_ROWS])) + more
-    where = f" Rows of train_data in this step: {listed}." if rows else ""
-    if not count:
-        return DataError(
-            f"Step {step} has no target to learn from: the count of its loss is 0; "
-            f"this step did not touch the weights.{where} Leave such rows out of train_data."
-        )
-    broken = ("loss", total) if not total.isfinite() else ("gradient norm", norm)
-    return NonFiniteError(
-        f"The {broken[0]} is {broken[1].item():g} at step {step}; "
-        f"this step did not touch the weights.{where} "
-        "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
-    )

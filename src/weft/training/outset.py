@@ -34,7 +34,10 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
 
 def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
-    selection: Selection = config.selection.build(directions=directions_of(task))
+    directions: dict[str, Direction | None] = {**directions_of(task)}
+    if config.selection.metric not in directions:
+        directions = {**_reduced(task), **directions}
+    selection: Selection = config.selection.build(directions=directions)
     return selection
 
 
@@ -85,3 +88,14 @@ def directions_of(task: Task) -> dict[str, Direction]:
     """For each value of the task's evaluation, which way is better."""
     metrics = task.metrics().values()
     return {name: way for metric in metrics for name, way in metric.directions().items()}
+
+
+def _reduced(task: Task) -> dict[str, None]:
+    """The values that the task's own ``reduce`` makes, of which no metric says which way is better.
+
+    A ``reduce`` that cannot do without rows tells none.
+    """
+    try:
+        return dict.fromkeys(task.reduce(task.metrics()))
+    except (ArithmeticError, LookupError, ValueError):
+        return {}

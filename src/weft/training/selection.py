@@ -60,7 +60,8 @@ class Selection(Component):
         """Value of the evaluation on ``valid_data`` that is compared; of two that are equal the one
         with the lower evaluation loss is better, else the older."""
         better: Literal["auto", "higher", "lower"] = "auto"
-        """Which way is better; ``auto`` asks the metric."""
+        """Which way is better; ``auto`` asks the metric, so a value that a task's ``reduce`` adds
+        needs one of the others."""
         patience: int | None = None
         """Evaluations in which the metric was not better, after which the run stops; null never
         stops."""
@@ -81,7 +82,7 @@ class Selection(Component):
 
     config: Config
 
-    def __init__(self, config: Config, *, directions: Mapping[str, str]) -> None:
+    def __init__(self, config: Config, *, directions: Mapping[str, str | None]) -> None:
         now = RENAMED.get(config.metric, config.metric)
         if now in directions and config.metric not in directions:
             config = replace(config, metric=now)
@@ -92,6 +93,11 @@ class Selection(Component):
                 f"{near(config.metric, directions)}It measures: {', '.join(names)}."
             )
         way = directions[config.metric] if config.better == "auto" else config.better
+        if way is None:
+            raise UserError(
+                f"trainer.selection.metric is '{config.metric}', which the task's reduce adds: no "
+                "metric says which way is better. Set trainer.selection.better=higher or lower."
+            )
         self.config, self.sign = config, (1.0 if way == "higher" else -1.0)
         self.history: list[Seen] = []
 

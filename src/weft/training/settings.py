@@ -43,6 +43,9 @@ class TrainerConfig(Config):
     """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
     the step's update out, ``rollback`` goes back to where ``evaluate_every`` last fell due
     and on with other data."""
+    loss_upper_bound: float | None = None
+    """Loss a target of a step above which it counts as not finite: numbers that blow up need many
+    steps to become infinite; null for none."""
     max_nonfinite: int = MAX_NONFINITE
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
     precision: Precision = "fp32"
@@ -85,6 +88,11 @@ class TrainerConfig(Config):
             yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
         if self.clip_norm is not None and not self.clip_norm > 0:
             yield f"trainer.clip_norm must be positive or null, but is {self.clip_norm}."
+        if self.loss_upper_bound is not None and not self.loss_upper_bound > 0:
+            yield (
+                "trainer.loss_upper_bound must be positive or null, but is "
+                f"{self.loss_upper_bound}."
+            )
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
             yield (
                 f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "

@@ -1,0 +1,144 @@
+"""Metrics that a recipe adds to a task's own: by name, or of a class of its own."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.tasks.test_classification import Data, make
+from weft.errors import UserError
+from weft.metrics.averaged import Averaged
+from weft.metrics.exact_match import ExactMatch
+from weft.metrics.metric import MetricError, RowMetric
+from weft.tasks import Translation, evaluate
+from weft.tasks.classification import DocumentClassification
+from weft.training import Selection, Trainer
+from weft.training.outset import selection_for
+
+
+class ByTopic(Averaged, RowMetric):
+    """Accuracy of rows about home, and of the others: a slice by another column of the data."""
+
+    class Config(RowMetric.Config):
+        pass
+
+    config: Config
+
+    def __init__(self, config):
+        self.config = config
+        super().__init__({"home_accuracy": "higher", "other_accuracy": "higher"})
+
+    @property
+    def columns(self):
+        return ("label",)
+
+    def update(self, topics: Sequence[str], right: Sequence[bool]) -> None:
+        for topic, good in zip(topics, right, strict=True):
+            self.add("home_accuracy" if "home" in topic else "other_accuracy", good)
+
+    def measure(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        right = [row["prediction"] == row["label"] for row in rows]
+        self.update([row["topics"] for row in rows], right)
+
+
+def evaluated(task):
+    return evaluate(task, task.batches(Data(), train=False, seed=1))
+
+
+def test_a_metric_of_ones_own_sees_every_row_with_its_answer():
+    found = evaluated(make(metrics=(ByTopic.Config(),)))
+    right = Counter(
+        ("home" in row["topics"], row["prediction"] == row["label"]) for row in found.rows
+    )
+    assert found.values["home_accuracy"] == right[True, True] / 2
+    assert found.values["other_accuracy"] == right[False, True] / 3
+    assert found.directions["home_accuracy"] == "higher"
+    plain = evaluated(make())
+    assert {n: v for n, v in found.values.items() if n in plain.values} == plain.values
+
+
+def test_a_metric_of_the_library_is_held_against_the_column_that_it_names():
+    found = evaluated(make(metrics=(ExactMatch.Config(target="label"),)))
+    assert found.values["exact_match"] == found.values["accuracy"]
+
+
+class Halved(Averaged, RowMetric):
+    """A value of a name that the task has."""
+
+    class Config(RowMetric.Config):
+        pass
+
+    config: Config
+
+    def __init__(self, config):
+        super().__init__({"accuracy": "higher"})
+
+    def update(self, *given):
+        self.add("accuracy", 0.5)
+
+    def measure(self, rows):
+        self.update()
+
+
+def test_a_value_of_a_name_that_the_task_has_takes_its_place():
+    assert evaluated(make(metrics=(Halved.Config(),))).values["accuracy"] == 0.5
+
+
+def test_a_column_that_the_task_does_not_read_is_refused_before_training():
+    with pytest.raises(UserError) as caught:
+        make(metrics=(ExactMatch.Config(),)).metrics()
+    assert str(caught.value) == (
+        "task.metrics[0] (ExactMatch) reads the column 'target', which the task does not read: "
+        "text, label. Name another in the metric's settings."
+    )
+
+
+def test_answers_that_are_no_texts_are_refused():
+    metric = ExactMatch.Config(target="score").build()
+    with pytest.raises(MetricError) as caught:
+        metric.measure([{"prediction": 2.0, "score": "3"}])
+    assert str(caught.value) == (
+        "ExactMatch compares texts, but of the columns 'prediction' and 'score' (its setting "
+        "target) one holds others: [2.0] and [['3']]."
+    )
+
+
+def test_texts_that_are_not_generated_are_not_measured():
+    with pytest.raises(UserError) as caught:
+        Translation.Config(generate=False, metrics=(ExactMatch.Config(),))
+    assert str(caught.value) == (
+        "task.metrics measure generated texts, and task.generate=false generates none. Leave one "
+        "of them out."
+    )
+
+
+class Harmonic(DocumentClassification):
+    """A task whose ``reduce`` adds a value."""
+
+    def reduce(self, metrics):
+        values = super().reduce(metrics)
+        return {**values, "harmonic": 2 / (1 / values["accuracy"] + 1 / values["macro_f1"])}
+
+
+class TestAValueThatReduceAdds:
+    @pytest.fixture
+    def task(self):
+        made = make()
+        made.__class__ = Harmonic
+        return made
+
+    def test_can_be_selected_by_where_it_is_said_which_way_is_better(self, task):
+        config = Trainer.Config(selection=Selection.Config(metric="harmonic", better="higher"))
+        selection = selection_for(config, task)
+        assert [selection.see(i, {"harmonic": v, "loss": 1.0}) for i, v in enumerate((0.5, 0.7))]
+        assert selection.best == (1, 0.7)
+
+    def test_needs_to_be_told_which_way_is_better(self, task):
+        config = Trainer.Config(selection=Selection.Config(metric="harmonic"))
+        with pytest.raises(UserError) as caught:
+            selection_for(config, task)
+        assert str(caught.value) == (
+            "trainer.selection.metric is 'harmonic', which the task's reduce adds: no metric says "
+            "which way is better. Set trainer.selection.better=higher or lower."
+        )

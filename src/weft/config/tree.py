@@ -170,7 +170,7 @@ class Settings(Values):
         """Reads a whole dataclass: an item of a list, a member of a union."""
         node = as_entries(node)
         if isinstance(node, Scalar) and not is_null(node) and concept_of(_owners(annotation)):
-            node = Entries({"type": node}, node.place or Place("code"))  # an item is its type alone
+            node = Entries({"type": node}, node.place)  # an item is its type alone
         if not isinstance(node, Entries):
             wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
             return self.problem(wanted, node.place)

@@ -27,6 +27,7 @@ class TextMetric(RowMetric):
     config: Config
 
     @abstractmethod
+    @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         """Adds texts, with one or more right texts of each."""
 
@@ -43,9 +44,10 @@ class TextMetric(RowMetric):
         Raises:
             MetricError: Their answers, or what is right, are no texts.
         """
-        target, texts = self.config.target, [row.get("prediction") for row in rows]
-        right = [row.get("references") or [row.get(target)] for row in rows]
-        if not all(isinstance(one, str) for many in ([*texts], *right) for one in many):
+        target = self.config.target
+        texts: list[Any] = [row.get("prediction") for row in rows]
+        right: list[Any] = [row.get("references") or [row.get(target)] for row in rows]
+        if not all(isinstance(one, str) for many in (texts, *right) for one in many):
             raise MetricError(
                 f"{type(self).__name__} compares texts, but of the columns 'prediction' and "
                 f"'{target}' (its setting target) one holds others: {texts[:1]} and {right[:1]}."

@@ -28,6 +28,7 @@ class ScoredText(Seq2Seq):
         generate: bool = True
         """Whether evaluation generates text and scores it; else only the loss is measured."""
 
+        @override
         def __post_init__(self) -> None:
             """Refuses metrics of texts that are not generated."""
             super().__post_init__()

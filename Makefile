@@ -1,24 +1,26 @@
 # Two commands to know: `make demo` shows weft at work, `make test` runs everything CI runs.
 # On a machine with Python 3.11 or newer both need nothing else: the first call makes .venv.
 
-PYTHON ?= python3
+# The Python to make .venv with. Where none is named: the first of these that will do.
+PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV := .venv
+CONSTRAINTS := constraints.txt
 # How many processes check and test at a time. Each of pytest's takes about 1.5 GB of memory.
 JOBS ?= 2
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 DOCS := $(BIN)/sphinx-build --jobs $(JOBS) --fail-on-warning --nitpicky --keep-going --quiet -b html docs docs/_build/html
 
 # Tests start Python a hundred times: what it has compiled it shall find again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check lint types floors pages format docs bench results clean
+.PHONY: help demo test test-all test-lowest check lint types floors pages format docs bench results clean
 
 help:
 	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
 	@echo "make test      everything CI runs: format, lint, types, floors, docs, tests"
 	@echo "make test-all  the same, and the long proofs"
+	@echo "make test-lowest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make check     the part of it that runs no test"
 	@echo "make format    formats the code and repairs what can be repaired"
 	@echo "make docs      builds the documentation into docs/_build/html"
@@ -38,6 +40,17 @@ test: check
 
 test-all: check
 	$(PYTEST) -m "slow or not slow"
+
+# The oldest versions that pyproject.toml allows have an environment of their own, and the tests that ask
+# no other package for the right answer.
+LOWEST_VENV := .venv-lowest
+LOWEST_TOOLS := hypothesis nltk pytest pytest-timeout pytest-xdist scikit-learn scipy
+LOWEST_TESTS := $(addprefix tests/,checkpoint config data inference metrics models runtime tasks text training)
+LOWEST_LEFT_OUT = $(shell grep -lrE '^ *(from|import) (datasets|tensorboard|transformers)' tests) tests/metrics/reporters
+
+test-lowest:
+	@$(MAKE) --no-print-directory VENV=$(LOWEST_VENV) CONSTRAINTS=constraints-lowest.txt $(LOWEST_VENV)/lowest.stamp
+	$(LOWEST_VENV)/bin/python -m pytest --numprocesses $(JOBS) --dist worksteal $(addprefix --ignore=,$(LOWEST_LEFT_OUT)) $(LOWEST_TESTS)
 
 check: $(VENV)/test.stamp
 	@$(MAKE) --no-print-directory --jobs $(JOBS) types pages lint floors
@@ -71,7 +84,10 @@ BENCH_ARGS :=
 BENCH_VENV := .venv-bench
 BENCH_PYTHON := $(BENCH_VENV)/bin/python
 
-bench: $(if $(filter $(BENCH_VENV)/%,$(BENCH_PYTHON)),$(BENCH_VENV)/bench.stamp)
+bench:
+ifeq ($(BENCH_PYTHON),$(BENCH_VENV)/bin/python)
+	@$(MAKE) --no-print-directory VENV=$(BENCH_VENV) $(BENCH_VENV)/bench.stamp
+endif
 	PYTHONPATH="$(CURDIR)/src" $(BENCH_PYTHON) benchmarks/run.py $(BENCH) $(BENCH_ARGS)
 
 # What is there already is not measured again, and a training that was interrupted goes on.
@@ -82,33 +98,45 @@ results: $(VENV)/results.stamp
 	$(BIN)/python -m benchmarks.results $(RESULTS) $(RESULTS_ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+# What is installed first is pip itself: the one that Python 3.11 came with searches for minutes where the
+# pinned one decides. Everything is a wheel: what has to be built here may fail on the next machine.
+PINS := pyproject.toml $(CONSTRAINTS)
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --only-binary :all: -c $(CONSTRAINTS)
+define install
+	$(PIP_INSTALL) --quiet --upgrade pip
+	$(PIP_INSTALL) --build-constraint $(CONSTRAINTS) $(1)
+endef
 
 # The stamps say what is installed: while neither file below them changes, a second call installs nothing.
-$(VENV)/core.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
-	$(INSTALL) -e .
+$(VENV)/core.stamp: $(PINS) | $(VENV)/made.stamp
+	$(call install,-e .)
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
-	$(INSTALL) -e '.[test]'
+$(VENV)/test.stamp: $(PINS) | $(VENV)/made.stamp
+	$(call install,-e '.[test]')
 	@touch $@ $(VENV)/core.stamp
 
-$(VENV)/results.stamp: pyproject.toml constraints.txt | $(VENV)/made.stamp
-	$(INSTALL) -e '.[results]'
+$(VENV)/results.stamp: $(PINS) | $(VENV)/made.stamp
+	$(call install,-e '.[results]')
 	@touch $@ $(VENV)/core.stamp
 
-$(BENCH_VENV)/bench.stamp: pyproject.toml constraints.txt
-	@$(MAKE) --no-print-directory VENV=$(BENCH_VENV) $(BENCH_VENV)/made.stamp
-	$(BENCH_VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[bench]'
+$(VENV)/bench.stamp: $(PINS) | $(VENV)/made.stamp
+	$(call install,-e '.[bench]')
+	@touch $@
+
+$(VENV)/lowest.stamp: $(PINS) | $(VENV)/made.stamp
+	$(call install,-e . $(LOWEST_TOOLS))
 	@touch $@
 
 # The first Python that really runs, is new enough and can make a virtual environment. Being on the PATH
 # is no proof: version managers leave shims there for versions that are not active.
 $(VENV)/made.stamp:
-	@for python in "$(PYTHON)" python3 python3.13 python3.12 python3.11; do \
+	@for python in $(PYTHON); do \
 	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo "$$python -m venv $(VENV)"; "$$python" -m venv $(VENV) && touch $@; exit $$?; \
 	  fi; \
 	done; \
 	echo "weft needs Python 3.11 or newer with its venv module (Debian, Ubuntu: apt-get install python3-venv);" >&2; \
-	echo "'$(PYTHON)' is none. Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2
+	echo "there is none among '$(PYTHON)'. Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import weft
@@ -228,6 +229,32 @@ def test_what_the_dependencies_need_is_pinned_too() -> None:
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 left.append(canonicalize_name(need.name))
     assert unpinned == set()
+
+
+def test_every_pin_that_is_installed_allows_the_oldest_python_that_is_promised() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+    allowed = {}  # by the packages' own words, which are there only where the very version is
+    for name, version in pins().items():
+        for package in importlib.metadata.distributions(name=name):
+            if package.version == version:
+                allowed[name] = SpecifierSet(package.metadata["Requires-Python"] or "")
+    assert {"pytest", "safetensors", "sphinx", "rich"} <= set(allowed)
+    assert {
+        name: str(pythons) for name, pythons in allowed.items() if "3.11.0" not in pythons
+    } == {}
+
+
+def test_pip_itself_is_pinned_and_comes_first_and_nothing_is_built() -> None:
+    # An old pip searches for minutes where a package wants a newer Python; what has to be built
+    # from its source breaks with the tools that build it.
+    assert re.fullmatch(r"[\d.]+", pins()["pip"])
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.findall(r"-m pip install (.*)", makefile) == [
+        "--disable-pip-version-check --only-binary :all: -c $(CONSTRAINTS)"
+    ]
+    steps = re.findall(r"^\t\$\(PIP_INSTALL\) (.*)", makefile, re.MULTILINE)
+    assert steps == ["--quiet --upgrade pip", "--build-constraint $(CONSTRAINTS) $(1)"]
 
 
 def test_torch_is_pinned_without_a_local_label() -> None:

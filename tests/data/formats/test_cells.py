@@ -4,6 +4,7 @@ import copy
 import io
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -102,11 +103,14 @@ def test_a_null_is_a_bad_row_and_empty_where_it_may_be(written):
     ("array", "wanted"),
     [
         (pa.array([0.1, 1e30], pa.float32()), ["0.1", "1e+30"]),
-        (pa.array([0.5, 2], pa.float16()), ["0.5", "2.0"]),
+        (pa.array(np.array([0.5, 2], np.float16)), ["0.5", "2.0"]),
         (pa.array([[0.1, 3], None], pa.list_(pa.float32())), [["0.1", "3.0"], ""]),
         (pa.array([[0.1, 3], [1, 2]], pa.list_(pa.float32(), 2)), [["0.1", "3.0"], ["1.0", "2.0"]]),
         (pa.array([[0.1], [2]], pa.large_list(pa.float32())), [["0.1"], ["2.0"]]),
-        (pa.array([[0.5], [2]], pa.list_(pa.float16())), [["0.5"], ["2.0"]]),
+        (
+            pa.array([[np.float16(0.5)], [np.float16(2)]], pa.list_(pa.float16())),
+            [["0.5"], ["2.0"]],
+        ),
         (pa.array([2**63, 1], pa.uint64()), ["9223372036854775808", "1"]),
         (pa.array([3, 4]).dictionary_encode(), ["3", "4"]),
         (pa.array([["a", "b"], ["c"]], pa.list_(pa.string_view())), [["a", "b"], ["c"]]),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from weft.errors import UserError
 from weft.metrics.metric import MetricError
 from weft.metrics.rouge import Rouge
 
@@ -40,20 +41,24 @@ def test_a_corpus_is_the_mean_of_its_rows() -> None:
     assert metric.compute() == {"rougeL": 0.5, "rouge1": 0.5}
 
 
+WANTED = "wanted one of 'rouge1', 'rouge2', 'rougeL', 'rougeLsum', found"
+
+
 @pytest.mark.parametrize(
-    ("settings", "found"),
+    ("settings", "message"),
     [
-        ({"kinds": ["rouge3"]}, "'rouge3'"),
-        ({"kinds": []}, "none"),
-        ({"chosen_by": "rouge9"}, "'rouge9'"),
+        ({"kinds": ["rouge3"]}, f"Rouge.Config.kinds[0]: {WANTED} 'rouge3'."),
+        (
+            {"kinds": []},
+            "The kinds of ROUGE are rouge1, rouge2, rougeL, rougeLsum, but given is none.",
+        ),
+        ({"chosen_by": "rouge9"}, f"Rouge.Config.chosen_by: {WANTED} 'rouge9'."),
     ],
 )
-def test_unknown_kinds(settings: dict[str, Any], found: str) -> None:
-    with pytest.raises(MetricError) as error:
+def test_unknown_kinds(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
         Rouge.Config(**settings)
-    assert str(error.value) == (
-        f"The kinds of ROUGE are rouge1, rouge2, rougeL, rougeLsum, but given is {found}."
-    )
+    assert str(error.value) == message
 
 
 def test_each_text_has_a_reference() -> None:

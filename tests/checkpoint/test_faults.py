@@ -319,7 +319,10 @@ def test_a_state_with_a_valid_hash_and_hostile_content_is_refused(tmp_path):
     for text, problem in [
         ("[" * 50_000, "state.json: "),
         ('{"format": 1, "parts": 3}', "state.json: it holds no parts"),
-        ('{"format": 1, "parts": {"model": ' + '{"a":' * 700 + "1" + "}" * 702, "part 'model': "),
+        (
+            '{"format": 1, "parts": {"model": ' + '{"a":' * 700 + "1" + "}" * 702,
+            "nested too deeply",
+        ),
         ('{"format": 1, "parts": {"model": {"$import": "os"}}}', "The form '$import'"),
     ]:
         data = text.encode()

@@ -292,7 +292,7 @@ def test_a_selection_that_names_no_checkpoint_changes_nothing(store, best):
 
 def test_a_state_larger_than_any_is_not_read(store, monkeypatch):
     saved_with(store, {1: 1, 2: 1})
-    monkeypatch.setattr("weft.checkpoint.selected.LARGEST_STATE", 100)
+    monkeypatch.setattr("weft.checkpoint.parts.LARGEST_STATE", 100)
     with pytest.raises(CheckpointError) as caught:
         selected_step(store.folder / "step-00000002")
     size = (store.folder / "step-00000002" / "state.json").stat().st_size

@@ -248,6 +248,9 @@ def test_settings_no_search_can_have_are_refused(folder, name, value):
     resealed(folder, search={**search, name: value})
     with pytest.raises(ExportError) as caught:
         load(folder)
+    if value in (10**400, "NaN") or value != value:
+        assert " is not a number here. Export the run again: " in str(caught.value)
+        return
     assert str(caught.value) == (
         f"{folder / MANIFEST}: the setting '{name}' of the search cannot be {value!r:.80}."
     )

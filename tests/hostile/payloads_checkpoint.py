@@ -191,3 +191,6 @@ payload("state.json: a digit bomb")(
     lambda run: in_each(run, "state.json", b'{"format":' + b"9" * 1_000_000 + b"}")
 )
 payload("state.json: huge")(lambda run: in_each(run, "state.json", b" " * (80 << 20)))
+payload("state.json: 63 MB of lists")(
+    lambda run: in_each(run, "state.json", b"[" + b"[]," * (21 << 20) + b"1]")
+)

@@ -264,7 +264,7 @@ def test_several_processes_are_refused_until_batches_are_split(folder, monkeypat
         ('{"format": 1, "length": "x"}', "'length' must be a dict, found a str."),
         ('{"format": 2}', "has format 2; this weft reads format 1."),
         ("[" * 100_000, "is not the JSON a run writes"),
-        ('"' + "x" * (16 << 20), "has 16,777,217 bytes; what a run writes has some thousand."),
+        ('"' + "x" * (16 << 20), ": 16,777,217 bytes are more than the 16,777,216 allowed."),
     ],
 )  # fmt: skip
 def test_what_a_run_did_not_write_is_refused(tmp_path, content, message):

@@ -236,9 +236,10 @@ def changed(settings=None, **content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"{", "is not JSON: Expecting property name enclosed in double quotes: line 1"),
-        (b"\xff\xfe\xfd", "is not JSON: "),
-        (b"[" * 500_000, "is not JSON: "),
+        (b"{", ": not readable as JSON: Expecting property name enclosed in double quotes: line 1"),
+        (b"\xff\xfe\xfd", ": not readable as JSON: "),
+        (b"[" * 500_000, ": nested too deeply. Save it again."),
+        (b"[" + b"[]," * 600_000 + b"1]", " items are more than the 1,048,576 allowed. Save it"),
         (b" " * (17 << 20), "is larger than 16,777,216 bytes, the most that is read from it."),
         (b"[1]", "must hold exactly the keys format, type, settings. Save the text path again."),
         (changed(extra=1), "must hold exactly the keys format, type, settings."),
@@ -269,7 +270,7 @@ def test_a_damaged_model_is_refused(tokenizer, tmp_path):
     with pytest.raises(SavedTextError, match=re.escape(f"{path} is not a SentencePiece model")):
         load_tokenizer(tmp_path / "t")
     path.unlink()
-    with pytest.raises(SavedTextError, match=re.escape(f"{path} cannot be read: No such file")):
+    with pytest.raises(SavedTextError, match=re.escape(f"{path}: missing.")):
         load_tokenizer(tmp_path / "t")
 
 

@@ -131,7 +131,7 @@ def test_a_strangers_description_is_refused(path, tmp_path, change, message):
 
 
 def test_an_empty_folder_is_no_text_path(tmp_path):
-    message = f"{tmp_path / 'text.json'} cannot be read: No such file or directory."
+    message = f"{tmp_path / 'text.json'}: missing."
     with pytest.raises(SavedTextError, match=f"^{re.escape(message)}$"):
         load_text_path(tmp_path)
 

@@ -152,7 +152,7 @@ def test_no_model(tmp_path, content):
 
 
 def test_missing_model(tmp_path):
-    message = f"{tmp_path / 'm'} cannot be read: No such file or directory."
+    message = f"{tmp_path / 'm'}: missing."
     with pytest.raises(SavedTextError, match=whole(message)):
         load_sentencepiece(tmp_path / "m")
 

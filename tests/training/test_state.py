@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from weft.tasks import Loss
-from weft.training.state import MOST_PENDING, TrainSums
+from weft.training.progress import Progress, Until
+from weft.training.state import MOST_PENDING, Clock, TrainSums
 
 
 def losses(number, **kinds):
@@ -76,3 +77,21 @@ def test_what_is_not_finite_is_said():
     sums.add(Loss(one, one, {"odd": one * math.inf}))
     sums.add(Loss(one, one, {"odd": one}))
     assert sums.pop()[0] == {"loss": 1.0, "odd": math.inf}
+
+
+@pytest.mark.parametrize("value", ["3", None, -1, 10**400, True, [1], math.nan, math.inf])
+@pytest.mark.parametrize("name", ["steps", "examples", "seconds"])
+def test_a_saved_place_that_no_run_can_be_at_is_refused(name, value):
+    sums, clock = TrainSums(), Clock(Until(steps=1))
+    state = {**Progress().state_dict(), name: value}
+    with pytest.raises(ValueError, match=f"^{name} of a run cannot be "):
+        sums.load_state_dict({"count": "0", "sums": {}, **state})
+    for place in ("now", "seen", "closed"):
+        with pytest.raises(ValueError, match=f"^{name} of a run cannot be "):
+            clock.load_state_dict({**clock.state_dict(), place: state})
+
+
+@pytest.mark.parametrize("total", ["1e999999999", "0x10", "", "1/2/3", "1.5"])
+def test_a_saved_sum_that_is_none_is_refused(total):
+    with pytest.raises(ValueError, match="is not the text of a sum"):
+        TrainSums().load_state_dict({"count": total, "sums": {}})

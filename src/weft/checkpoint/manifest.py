@@ -8,15 +8,13 @@ import hashlib
 import json
 import os
 import re
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from weft.errors import CheckpointError
+from weft.runtime import reading
 
 __all__ = [
     "FORMAT",
@@ -131,22 +129,12 @@ def unseal(data: bytes, name: str) -> dict[str, Any]:
 
 
 def parse_json(data: bytes, name: str) -> Any:
-    """Reads JSON without NaN, without a key given twice, and of bounded depth.
+    """Reads JSON as :func:`weft.runtime.reading.parse_json`.
 
     Raises:
         CheckpointError: it is something else; names the file.
-
-    Example:
-        >>> parse_json(b'{"size": NaN}', "manifest.json")
-        Traceback (most recent call last):
-        weft.errors.CheckpointError: manifest.json: not readable as JSON: NaN is not a number here
     """
-    try:
-        return json.loads(data, parse_constant=_refuse, object_pairs_hook=_unique)
-    except RecursionError:
-        raise CheckpointError(f"{name}: nested too deeply") from None
-    except ValueError as error:
-        raise CheckpointError(f"{name}: not readable as JSON: {error}") from error
+    return reading.parse_json(data, name, CheckpointError)
 
 
 def read_small(path: Path) -> bytes:
@@ -155,12 +143,7 @@ def read_small(path: Path) -> bytes:
     Raises:
         CheckpointError: it is missing, too large, or not a regular file.
     """
-    with _regular(path, path.name) as (file, size):
-        if size > _MAX_SEALED:
-            raise CheckpointError(
-                f"{path.name}: {size:,} bytes are more than the {_MAX_SEALED:,} allowed"
-            )
-        return file.read(_MAX_SEALED)
+    return reading.read_all(path, _MAX_SEALED, CheckpointError)
 
 
 def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
@@ -169,7 +152,7 @@ def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     Raises:
         CheckpointError: they are not; names the file and what differs.
     """
-    with _regular(folder / name, name) as (file, size):
+    with reading.opened(folder / name, CheckpointError, name=name) as (file, size):
         _check_size(name, size, entry)
         data = file.read(entry.size + 1)
     _check_hash(name, hashlib.sha256(data).hexdigest(), entry)
@@ -229,36 +212,13 @@ def unlisted(folder: Path, manifest: Manifest) -> list[str]:
 
 def _difference(folder: Path, name: str, entry: FileEntry) -> str | None:
     try:
-        with _regular(folder / name, name) as (file, size):
+        with reading.opened(folder / name, CheckpointError, name=name) as (file, size):
             _check_size(name, size, entry)
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         _check_hash(name, digest, entry)
     except CheckpointError as error:
         return str(error)
     return None
-
-
-@contextmanager
-def _regular(path: Path, name: str) -> Iterator[tuple[BufferedReader, int]]:
-    """Opens a regular file without following a link; gives it and its size."""
-    try:  # not blocking: a pipe of that name must not hang
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        raise CheckpointError(f"{name}: missing") from None
-    except OSError as error:
-        reason = "a symbolic link" if path.is_symlink() else error.strerror
-        raise CheckpointError(f"{name}: cannot be read: {reason}") from error
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise CheckpointError(f"{name}: not a regular file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            yield file, found.st_size
-    except OSError as error:  # the disk cannot read back what it took
-        raise CheckpointError(f"{name}: cannot be read: {error.strerror}") from error
-    finally:
-        os.close(descriptor)
 
 
 def _check_size(name: str, size: int, entry: FileEntry) -> None:
@@ -298,14 +258,3 @@ def _count(content: Mapping[str, Any], key: str) -> int:
 
 def _is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not a number here")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a key is given twice")
-    return result

@@ -30,6 +30,8 @@ STATE = "state.json"
 LARGEST_STATE = 64 << 20
 """Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_SWITCHES = {"foreach", "fused", "capturable", "differentiable"}
+"""Settings of an optimizer that say how it computes on a device, and not what."""
 _SHOWN = 8
 """A wrong module differs in every key; the first few say which one it is."""
 
@@ -91,6 +93,10 @@ def plain_parts(path: Path, manifest: Manifest) -> dict[str, Any]:
     """What ``state.json`` holds of each part."""
     if STATE not in manifest.files:
         raise CheckpointError(f"{STATE}: not in the manifest")
+    if (size := manifest.files[STATE].size) > LARGEST_STATE:
+        raise CheckpointError(
+            f"{STATE}: {size:,} bytes are more than the {LARGEST_STATE:,} allowed"
+        )
     document = parse_json(read_verified(path, STATE, manifest.files[STATE]), STATE)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CheckpointError(f"{STATE}: not of the format this weft reads ({FORMAT})")
@@ -190,9 +196,23 @@ def _optimizer_problems(wanted: Mapping[str, Any], found: Any) -> list[str]:
         wants, has = len(group["params"]), len(saved.get("params", ()))
         if wants != has:
             problems.append(f"{name}.params' wants {wants} parameters, found {has}")
+        problems += [
+            f"{name}.{key}' cannot be {saved[key]!r:.40} where it is {group[key]!r:.40}"
+            for key in saved.keys() & group.keys() - _SWITCHES - {"params"}
+            if _kind(group[key]) != _kind(saved[key])
+        ]
         problems += [f"missing key {name}.{key}'" for key in group if key not in saved]
         problems += [f"unexpected key {name}.{key}'" for key in saved if key not in group]
     return problems
+
+
+def _kind(value: Any) -> object:
+    """What a setting of an optimizer may not change in: a switch, or what kind of value it is."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_kind, value))
+    if value is None or isinstance(value, bool):
+        return value
+    return "number" if isinstance(value, int | float | Tensor) else type(value)
 
 
 def _describe(value: Any) -> str:

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from weft.checkpoint.manifest import Manifest
-from weft.checkpoint.parts import LARGEST_STATE, STATE, plain_parts
-from weft.errors import CheckpointError
+from weft.checkpoint.parts import plain_parts
 
 __all__ = ["PART", "selected_step"]
 
@@ -23,11 +22,6 @@ def selected_step(path: Path) -> int | None:
     Raises:
         CheckpointError: One of the two is damaged, or larger than a state is.
     """
-    manifest = Manifest.read(path)
-    if STATE in manifest.files and (size := manifest.files[STATE].size) > LARGEST_STATE:
-        raise CheckpointError(
-            f"{STATE}: {size:,} bytes are more than the {LARGEST_STATE:,} allowed"
-        )
-    state = plain_parts(path, manifest).get(PART)
+    state = plain_parts(path, Manifest.read(path)).get(PART)
     best = state.get("best") if isinstance(state, dict) else None
     return best if type(best) is int and 0 <= best < LIMIT else None

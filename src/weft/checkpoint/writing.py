@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from weft.checkpoint.manifest import FORMAT, MANIFEST, FileEntry, Manifest
-from weft.checkpoint.parts import STATE, Stateful, tensor_file
+from weft.checkpoint.parts import LARGEST_STATE, STATE, Stateful, tensor_file
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError, StorageError
 from weft.runtime.disk import storing
 from weft.runtime.files import HashingFile, new_folder, operations, sha256
+from weft.runtime.reading import MOST_ITEMS, count_items
 
 __all__ = [
     "PART_NAME",
@@ -54,8 +55,16 @@ def split_parts(
         except CheckpointError as error:
             raise CheckpointError(f"Part {name!r}: {error}") from error
     document = {"format": FORMAT, "step": step, "parts": plain}
-    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    return tensors, text.encode("ascii")
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
+    items = count_items(text)
+    if len(text) > LARGEST_STATE or items > MOST_ITEMS:
+        sizes = {name: len(json.dumps(value)) for name, value in plain.items()}
+        raise CheckpointError(
+            f"{STATE} would have {len(text):,} bytes and {items:,} items, but at most "
+            f"{LARGEST_STATE:,} and {MOST_ITEMS:,} are read again. Most is of part "
+            f"{max(sizes, key=sizes.__getitem__)!r}: keep large states in tensors."
+        )
+    return tensors, text
 
 
 def write_checkpoint(  # what stands in a checkpoint

@@ -8,16 +8,14 @@ import hashlib
 import json
 import os
 import re
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from weft.errors import RunError
 from weft.runtime.files import write_file
+from weft.runtime.reading import opened, parse_json, read_all
 
 __all__ = ["MANIFEST", "ExportError", "Manifest", "is_export", "read", "seal_folder"]
 
@@ -87,10 +85,10 @@ def read(folder: Path) -> Manifest:
         ExportError: Something is missing, changed or foreign; names the folder and the file.
     """
     try:
-        manifest = _manifest(_small(folder / MANIFEST))
+        manifest = _manifest(read_all(folder / MANIFEST, _MAX_MANIFEST, ExportError))
         _refuse_foreign(folder, manifest.files)
         for name, (size, sha256) in manifest.files.items():
-            with _regular(folder / name, name) as (file, found):
+            with opened(folder / name, ExportError, name=name) as (file, found):
                 if found != size:
                     raise ExportError(f"{name}: {found:,} bytes instead of {size:,}")
                 if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
@@ -107,10 +105,7 @@ def _manifest(data: bytes) -> Manifest:
     tail = _TAIL.search(data)
     if tail is None or hashlib.sha256(data[: tail.start()]).hexdigest() != tail[1].decode():
         raise ExportError(f"{MANIFEST}: its own digest does not fit its content")
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError):
-        raise ExportError(f"{MANIFEST}: not readable as JSON") from None
+    content = parse_json(data, MANIFEST, ExportError)
     if content.get("format") != FORMAT:
         raise ExportError(
             f"{MANIFEST}: format {content.get('format')!r:.40} is not the one this weft reads "
@@ -156,30 +151,3 @@ def _refuse_foreign(folder: Path, files: Mapping[str, Any]) -> None:
             is_folder = path.is_dir() and not path.is_symlink()
             if relative not in (folders if is_folder else {*files, MANIFEST}):
                 raise ExportError(f"{relative!r:.80}: not listed in {MANIFEST}")
-
-
-def _small(path: Path) -> bytes:
-    with _regular(path, path.name) as (file, size):
-        if size > _MAX_MANIFEST:
-            raise ExportError(
-                f"{path.name}: {size:,} bytes are more than the {_MAX_MANIFEST:,} allowed"
-            )
-        return file.read(_MAX_MANIFEST)
-
-
-@contextmanager
-def _regular(path: Path, name: str) -> Iterator[tuple[BufferedReader, int]]:
-    """Opens a regular file without following a link; gives it and its size."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no pipe may hang it
-    try:
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:
-        raise ExportError(f"{name}: missing") from None
-    except OSError as error:
-        reason = "a symbolic link" if path.is_symlink() else error.strerror
-        raise ExportError(f"{name}: cannot be read: {reason}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise ExportError(f"{name}: not a regular file")
-        yield file, found.st_size

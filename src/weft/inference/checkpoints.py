@@ -6,14 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from weft.checkpoint.manifest import Manifest, damage
-from weft.checkpoint.parts import (
-    LARGEST_STATE,
-    STATE,
-    check_fit,
-    plain_parts,
-    read_part,
-    tensor_file,
-)
+from weft.checkpoint.parts import check_fit, plain_parts, read_part, tensor_file
 from weft.checkpoint.pointer import FOLDER
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError
@@ -133,12 +126,11 @@ def open_checkpoint(path: Path) -> Opened:
     try:
         manifest = Manifest.read(path)
         text = {name: entry for name, entry in manifest.files.items() if name.startswith("text/")}
-        sizes = [("text/", sum(entry.size for entry in text.values()), LARGEST_TEXT)]
-        if STATE in manifest.files:
-            sizes.append((STATE, manifest.files[STATE].size, LARGEST_STATE))
-        for name, size, most in sizes:
-            if size > most:
-                raise CheckpointError(f"{name}: {size:,} bytes are more than the {most:,} allowed")
+        size = sum(entry.size for entry in text.values())
+        if size > LARGEST_TEXT:
+            raise CheckpointError(
+                f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed"
+            )
         if problems := damage(path, replace(manifest, files=text)):
             raise CheckpointError("; ".join(problems[:3]))
         plain = plain_parts(path, manifest)

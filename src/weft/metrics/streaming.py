@@ -8,6 +8,7 @@ batches nor their split over ranks can change a bit, which no floating-point acc
 """
 
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -21,6 +22,7 @@ from weft.metrics.metric import Direction, Metric, MetricError, State
 
 __all__ = ["Accuracy", "ExactSum", "Mean", "Perplexity", "SumCount"]
 
+_FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
 
 
@@ -84,6 +86,8 @@ class ExactSum:
         """Adds a sum from its ``state``."""
         if state in ("inf", "-inf", "nan"):
             self._special += float(state)
+        elif not _FRACTION.fullmatch(state):  # of 1e999999999 all digits would be written out
+            raise ValueError(f"{state!r:.40} is not the text of a sum")
         else:
             self._exact += Fraction(state)
 

@@ -21,6 +21,7 @@ from typing import Any
 from weft.config.yaml_files import dump_yaml
 from weft.errors import UserError
 from weft.runtime.files import write_atomic
+from weft.runtime.reading import parse_json, read_all
 
 __all__ = ["FORMAT", "SCRIPT", "RunFolder", "is_run_folder", "refuse_collision", "versions"]
 
@@ -52,6 +53,10 @@ _PACKAGES = ("weft", "torch", "numpy", "sentencepiece", "safetensors", "sacreble
 def is_run_folder(path: Path) -> bool:
     """Whether a folder was written by a run."""
     return (path / "run.json").is_file() and (path / "config.yaml").is_file()
+
+
+def _not_ours(why: str) -> UserError:
+    return UserError(f"{why}. It is not the JSON a run writes: restore it from a copy.")
 
 
 def refuse_collision(script: Path, modules: Sequence[Path]) -> None:
@@ -102,12 +107,8 @@ class RunFolder:
         file = self.path / "run.json"
         if not file.is_file():
             return {}
-        if (size := file.stat().st_size) > LARGEST_INFO:
-            raise UserError(f"{file} has {size:,} bytes; what a run writes has some thousand.")
-        try:
-            info = json.loads(file.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{file} is not the JSON a run writes: {error}.") from error
+        data = read_all(file, LARGEST_INFO, _not_ours, name=str(file), links=True)
+        info = parse_json(data, str(file), _not_ours, nan=True)
         if not isinstance(info, dict) or info.get("format") != FORMAT:
             found = info.get("format") if isinstance(info, dict) else type(info).__name__
             raise UserError(f"{file} has format {found!r}; this weft reads format {FORMAT}.")

@@ -12,6 +12,7 @@ from typing import Any
 from weft.config.registry import Registry, UnknownNameError
 from weft.errors import UserError
 from weft.runtime.files import write_file
+from weft.runtime.reading import opened, parse_json
 
 __all__ = [
     "SavedTextError",
@@ -57,10 +58,7 @@ def read_description(path: Path) -> tuple[str, dict[str, Any]]:
             format.
     """
     raw = read_bytes(path, largest=LARGEST_DESCRIPTION)
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise SavedTextError(f"{path} is not JSON: {error}. Save the text path again.") from None
+    content = parse_json(raw, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
     if not isinstance(content, dict) or set(content) != {"format", "type", "settings"}:
         raise SavedTextError(
             f"{path} must hold exactly the keys format, type, settings. Save the text path again."
@@ -109,14 +107,14 @@ def settings_of(
 
 
 def read_bytes(path: Path, *, largest: int) -> bytes:
-    """The content of a file of at most ``largest`` bytes."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(largest + 1)
-    except OSError as error:
-        raise SavedTextError(f"{path} cannot be read: {error.strerror}.") from None
-    if len(raw) > largest:
-        raise SavedTextError(
-            f"{path} is larger than {largest:,} bytes, the most that is read from it."
-        )
-    return raw
+    """The content of a regular file of at most ``largest`` bytes."""
+    with opened(path, _refusal, name=str(path), links=True) as (file, size):
+        if size > largest:
+            raise SavedTextError(
+                f"{path} is larger than {largest:,} bytes, the most that is read from it."
+            )
+        return file.read(largest)
+
+
+def _refusal(why: str) -> SavedTextError:
+    return SavedTextError(f"{why}.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.errors import DataError
 from weft.tasks.task import Batches
+from weft.training.progress import Progress
 
 __all__ = ["Group", "Groups"]
 
@@ -80,6 +81,9 @@ class Groups:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where the next group starts."""
-        self.epochs, self.taken, self._state = state["epochs"], state["taken"], state["data"]
+        place = Progress.saved(
+            steps=state["taken"], epochs=state["epochs"]
+        )  # no other number is one
+        self.epochs, self.taken, self._state = place.epochs, place.steps, state["data"]
         self.data.load_state_dict(state["data"])
         self._iterator = None

@@ -14,6 +14,8 @@ __all__ = ["Every", "Progress", "Until"]
 _COUNTED = {"step": "steps", "epoch": "epochs", "example": "examples"}
 _TIMED = {"s": "s", "sec": "s", "second": "s", "m": "min", "min": "min", "minute": "min"}
 _UNITS = {**_COUNTED, **_TIMED, "h": "h", "hour": "h"}
+MOST = 10**18
+"""What no counter reaches; the names of checkpoints have so many digits."""
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -29,6 +31,19 @@ class Progress:
     """Training rows seen, repetitions counted."""
     seconds: float = 0.0
     """Wall-clock seconds spent, over all the processes of the run."""
+
+    @classmethod
+    def saved(cls, **counters: Any) -> "Progress":
+        """The counters as a checkpoint has them.
+
+        Raises:
+            ValueError: One of them is what no counter can be.
+        """
+        for name, value in counters.items():
+            kinds = (int, float) if name == "seconds" else (int,)
+            if type(value) not in kinds or not 0 <= value < MOST:
+                raise ValueError(f"{name} of a run cannot be {value!r:.40}")
+        return cls(**counters)
 
     def state_dict(self) -> dict[str, Any]:
         """The counters as plain data."""

@@ -54,9 +54,9 @@ class Clock:
 
         A request to stop is forgotten where the run is given another limit: it is to go on.
         """
-        self.now, self.seen = Progress(**state["now"]), Progress(**state["seen"])
+        self.now, self.seen = Progress.saved(**state["now"]), Progress.saved(**state["seen"])
         closed = state.get("closed", state["seen"])
-        self.closed = None if closed is None else Progress(**closed)
+        self.closed = None if closed is None else Progress.saved(**closed)
         same = state.get("until", str(self.until)) == str(self.until)
         self.asked_to_stop = same and bool(state.get("asked_to_stop"))
         self._before, self._started = self.now.seconds, time.monotonic()
@@ -126,8 +126,8 @@ class TrainSums:
         self.count.add_state(str(state["count"]))
         for name, total in state["sums"].items():
             self._sum(name).add_state(str(total))
-        self.steps, self.examples = state["steps"], state["examples"]
-        self.seconds = state["seconds"]
+        taken = Progress.saved(**{name: state[name] for name in ("steps", "examples", "seconds")})
+        self.steps, self.examples, self.seconds = taken.steps, taken.examples, taken.seconds
 
     def _sum(self, name: str) -> ExactSum:
         return self.sums.setdefault(name, ExactSum())

@@ -34,11 +34,13 @@ def test_the_table_of_pytext() -> None:
     assert two["mcc"] == pytest.approx(1 / 6)
 
 
+@pytest.mark.filterwarnings("ignore:A single label")  # for its matrix of confusions
 @pytest.mark.parametrize("seed", range(20))
-def test_as_scikit_learn_with_the_same_labels(seed: int) -> None:
+def test_as_scikit_learn(seed: int) -> None:
+    """Gold labels that the metric does not know included: of each is one more class."""
     chance = random.Random(seed)
     known = LABELS[: chance.randint(2, 4)]
-    outside = ["elsewhere"] if seed % 2 else []
+    outside = ["elsewhere", "nowhere"][: seed % 3]
     rows = chance.randint(1, 30)
     gold = [chance.choice(known + outside) for _ in range(rows)]
     predicted = [chance.choice(known) for _ in range(rows)]
@@ -56,20 +58,29 @@ def test_as_scikit_learn_with_the_same_labels(seed: int) -> None:
                 assert ours == pytest.approx(every[j][i], abs=1e-12)
             else:
                 assert math.isnan(ours)
-    here = [label for label in LABELS if label in occurs]
-    for average in ("macro", "micro"):
-        expected = oracle.f1_score(gold, predicted, labels=here, average=average, zero_division=0)
-        assert values[f"{average}_f1"] == pytest.approx(expected, abs=1e-12)
+    means = [f"macro_{name}" for name in ("precision", "recall", "f1")]
+    expected = oracle.precision_recall_fscore_support(
+        gold, predicted, average="macro", zero_division=0
+    )
+    assert [values[name] for name in means] == pytest.approx(expected[:3], abs=1e-12)
+    expected = oracle.f1_score(gold, predicted, average="micro", zero_division=0)
+    assert values["micro_f1"] == values["accuracy"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_gold_label_outside_of_the_set_is_a_wrong_row() -> None:
     metric = Classification(["a", "b"], positive="b")
     metric.update(["a", "b", None, "unseen"], ["a", "b", "b", "b"])
     values = metric.compute()
-    assert values["accuracy"] == 0.5
-    assert values["micro_f1"] == pytest.approx(4 / 6)
+    assert values["accuracy"] == values["micro_f1"] == 0.5
     assert (values["precision"], values["recall"], values["f1"]) == (1 / 3, 1.0, 0.5)
     assert metric.confusion().tolist() == [[1, 0], [0, 1], [0, 2]]
+    # By hand: a has 1, 1, 1; b has 1/3, 1, 1/2; unseen has 0, 0, 0; None is no label.
+    assert values["macro_precision"] == pytest.approx(4 / 9)
+    assert values["macro_recall"] == pytest.approx(2 / 3)
+    assert values["macro_f1"] == 0.5
+    # By hand (Gorodkin): 2*4 - (1*1 + 3*1) = 4; 16 - (1 + 9) = 6; 16 - 1 - 1 - 1 - 1 = 12.
+    assert values["mcc"] == pytest.approx(4 / math.sqrt(6 * 12))
+    assert [name for name in values if "unseen" in name] == []
 
 
 def test_only_gold_labels_from_outside() -> None:

@@ -46,14 +46,26 @@ def test_an_empty_document_is_a_bad_row_of_a_file_and_is_answered_in_prediction(
     ]
 
 
-def test_an_unseen_label_is_an_error_of_its_row_at_evaluation(train, file):
-    error = r"\.tsv:2: column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
+def test_an_unseen_label_is_counted_where_rows_are_evaluated_and_said_once(train, file, caplog):
+    rows = "ham\ta\neggs\tb\nspam\tc\n"
+    error = r"dev\.tsv:2: column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
     with pytest.raises(DataError, match=error):
-        train(valid="ham\ta\neggs\tb\n")
-    folder = train().folder
-    other = file("other.tsv", "ham\ta\neggs\tb\n")
-    with pytest.raises(DataError, match=error):
-        weft.evaluate(folder, [f"valid_data.path={other}"])
+        train("task.unseen_labels=error", valid=rows)
+    said = "1 of 3 rows have a label in column 'label' that training has not ('eggs' 1): they "
+    folder = train("labels.names=[ham, spam]", valid=rows).folder
+    assert caplog.text.count(said) == 1
+    caplog.clear()
+    (found,) = weft.evaluate(folder, [f"valid_data.path={file('other.tsv', rows)}"]).values()
+    assert found.values["accuracy"] < 1
+    assert found.details["unseen_labels"].startswith(said)
+    assert caplog.text.count(said) == 1
+
+
+def test_a_label_that_is_not_declared_is_an_error_in_training_rows(train):
+    with pytest.raises(
+        DataError, match=r"train\.tsv:2: column 'label': 'spam' is no label. The 2 "
+    ):
+        train("labels.names=[ham, eggs]")
 
 
 def test_a_class_without_an_example_has_no_value_and_drags_no_mean(train):
@@ -66,7 +78,7 @@ def test_a_class_without_an_example_has_no_value_and_drags_no_mean(train):
 
 
 def test_the_labels_of_another_task_are_refused_at_the_first_row_that_has_none(train):
-    with pytest.raises(DataError, match=r"train.tsv:1: column 'label': 'ham' is no label. The 2 "):
+    with pytest.raises(DataError, match=r"train.tsv:1: column 'label': 'ham' is no label"):
         train("labels.names=[PlayMusic, BookRestaurant]")
 
 

@@ -142,13 +142,6 @@ def test_texts_longer_than_the_encoder_takes_are_refused_at_the_start():
     assert short.predict([{"text": "a b c d e"}])[0].label
 
 
-def test_a_label_that_training_did_not_have_is_an_error_of_its_row():
-    task = make(ROWS[:4])
-    rows = [*ROWS[:2], {"label": "eggs", "text": "a"}]
-    with pytest.raises(DataError, match=r"Row 2, column 'label': 'eggs' is no label. The 2 labels"):
-        task.batches(Data(rows), train=False, seed=1)
-
-
 def test_a_missing_column_is_an_error_of_its_row():
     with pytest.raises(DataError, match="Row 1 has no column 'text'; its columns: label"):
         make().batches(Data([ROWS[0], {"label": "ham"}]), train=True, seed=1)

@@ -197,14 +197,6 @@ def test_a_batch_holds_the_characters_of_its_words():
     assert spelled[:1] + spelled[4:] == [2, 3, 0, 0, 0]
 
 
-def test_a_tag_that_training_did_not_have_is_an_error_of_its_row():
-    rows = [*ROWS[:2], {"words": "a b", "tags": "O B-org"}]
-    with pytest.raises(
-        DataError, match=r"^Row 2, column 'tags': 'B-org' at 1 is no label. The 4 labels are 'B-per"
-    ):
-        make().batches(Data(rows), train=False, seed=1)
-
-
 def test_as_many_tags_as_words_or_an_error_of_the_row():
     rows = [ROWS[0], {"words": "a b c", "tags": "O O"}]
     with pytest.raises(DataError) as error:

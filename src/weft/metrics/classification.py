@@ -17,6 +17,7 @@ from weft.metrics.tallies import Tally, macro, micro, tally_table
 __all__ = ["Classification"]
 
 _OTHER = "other"  # the group of gold labels outside of the label set
+_UNSEEN = "unseen"  # how often there was each of these, by its name
 
 
 @final
@@ -24,15 +25,16 @@ class Classification(Counted):
     """One label a row, from gold and predicted label names.
 
     Values: ``accuracy``; ``macro_precision``, ``macro_recall`` and ``macro_f1``, the plain means
-    over the labels that occur in gold or prediction; ``micro_f1``; ``mcc``, the correlation
-    coefficient of Matthews for any number of classes (Gorodkin 2004; 0 where all rows have one gold
-    or one predicted label); and for each label ``label/<name>/precision``, ``/recall``, ``/f1`` and
-    ``/support``, NaN (support: 0) for a label that occurs neither in gold nor in prediction. All
-    are those of scikit-learn given the same ``labels``.
+    over the labels that occur in gold or prediction; ``micro_f1``, the accuracy by another name;
+    ``mcc``, the correlation coefficient of Matthews for any number of classes (Gorodkin 2004; 0
+    where all rows have one gold or one predicted label); and for each label
+    ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a label
+    that occurs neither in gold nor in prediction. All are those of scikit-learn.
 
-    A gold label outside of ``labels`` (or None) is a row that no prediction gets right: it counts
-    in accuracy, in ``mcc`` as one more class, and against the precision of what was predicted.
-    Where there is none, ``micro_f1`` is the accuracy.
+    A gold label outside of ``labels``, such as one that training has not seen, is a row that no
+    prediction gets right: it counts in accuracy and ``mcc``, against the precision of what was
+    predicted, and in the macro means as a label of its own, whose values are 0. None is a row
+    without a label, which is wrong, too, and the label of no mean.
 
     Args:
         labels: Every label that can be predicted.
@@ -82,19 +84,22 @@ class Classification(Counted):
                 )
             group = _OTHER if right is None else self._index.get(right, _OTHER)
             counts.setdefault(group, Counter())[self._index[given]] += 1
+            if right is not None and group == _OTHER:
+                counts.setdefault(_UNSEEN, Counter())[right] += 1
         self.add(counts)
 
     @override
     def compute(self) -> dict[str, float]:
-        tallies = self.tallies()
+        tallies, unseen = self.tallies(), self.counts(_UNSEEN)
+        elsewhere = [Tally(0, 0, n) for n in unseen.values()]
         everything = micro(tallies.values())
         rows = everything.predicted
-        means = macro(tallies.values())
+        means = macro([*tallies.values(), *elsewhere])
         values = {
             "accuracy": everything.right / max(rows, 1),
             **{f"macro_{name}": mean for name, mean in means.items()},
-            "micro_f1": everything.f1,
-            "mcc": self._correlation(list(tallies.values())),
+            "micro_f1": everything.right / max(rows, 1),
+            "mcc": self._correlation([*tallies.values(), *elsewhere]),
         }
         if self.positive is not None:
             of_one = tallies[self.positive].values()
@@ -135,7 +140,8 @@ class Classification(Counted):
     def _correlation(self, tallies: Sequence[Tally]) -> float:
         # Gorodkin 2004, equation 8, in whole numbers: with C the confusion matrix,
         # covariance(X, Y) = trace(C) * sum(C) - sum_k predicted_k * gold_k, and so on.
-        rows, other = sum(t.predicted for t in tallies), sum(self.counts(_OTHER).values())
+        rows = sum(t.predicted for t in tallies)
+        other = rows - sum(t.expected for t in tallies)  # without a label
         both = sum(t.right for t in tallies) * rows - sum(t.predicted * t.expected for t in tallies)
         predicted = rows**2 - sum(t.predicted**2 for t in tallies)
         gold = rows**2 - sum(t.expected**2 for t in tallies) - other**2

@@ -13,7 +13,7 @@ from weft.metrics.tallies import Tally, macro, micro, tally_table
 
 __all__ = ["MultiLabel"]
 
-_OTHER = "other"  # gold labels outside of the label set
+_UNSEEN = "unseen"  # how often there was each gold label outside of the label set, by its name
 
 
 @final
@@ -24,8 +24,9 @@ class MultiLabel(Counted):
     ``micro_recall`` and ``micro_f1`` over all labels of all rows; ``macro_precision``,
     ``macro_recall`` and ``macro_f1``, the plain means over the labels that occur; and for each
     label ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a
-    label that occurs neither in gold nor in prediction. A gold label outside of ``labels`` is one
-    that is not found: its row is wrong, and it counts against the micro recall.
+    label that occurs neither in gold nor in prediction. A gold label outside of ``labels``, such as
+    one that training has not seen, is one that is not found: its row is wrong, it counts against
+    the micro recall, and in the macro means as a label of its own, whose values are 0.
 
     Args:
         labels: Every label that can be predicted.
@@ -58,7 +59,7 @@ class MultiLabel(Counted):
             MetricError: The lengths differ, a row is a bare string, or a prediction is no label;
                 nothing was added then.
         """
-        groups = ("right", "predicted", "expected", "rows")
+        groups = ("right", "predicted", "expected", "rows", _UNSEEN)
         counts: dict[str, Counter[str]] = {group: Counter() for group in groups}
         for row, (right, given) in enumerate(aligned(self, gold, predicted)):
             if isinstance(right, str) or isinstance(given, str):
@@ -73,7 +74,9 @@ class MultiLabel(Counted):
                     f"{len(self.labels)} labels of the metric, but there is {unknown[0]!r}."
                 )
             to_find, found = set(right), set(given)
-            counts["expected"].update(self._index.get(label, _OTHER) for label in to_find)
+            for label in to_find:
+                known = self._index.get(label)
+                counts[_UNSEEN if known is None else "expected"][known or label] += 1
             counts["predicted"].update(self._index[label] for label in found)
             counts["right"].update(self._index[label] for label in to_find & found)
             counts["rows"].update(all=1, right=int(to_find == found))
@@ -82,8 +85,8 @@ class MultiLabel(Counted):
     @override
     def compute(self) -> dict[str, float]:
         tallies, rows = self.tallies(), self.counts("rows")
-        elsewhere = Tally(0, 0, self.counts("expected")[_OTHER])
-        everything, means = micro([*tallies.values(), elsewhere]), macro(tallies.values())
+        every = [*tallies.values(), *(Tally(0, 0, n) for n in self.counts(_UNSEEN).values())]
+        everything, means = micro(every), macro(every)
         values = {
             "accuracy": rows["right"] / max(rows["all"], 1),
             **{f"micro_{name}": everything.values()[name] for name in means},

@@ -1,13 +1,14 @@
 """Classification of documents: one label, or several, by a loss of one's choice."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.component import setting
 from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import UserError
@@ -47,6 +48,10 @@ class LabelTask(ColumnsTask):
         rank_metrics: bool = False
         """Whether an evaluation measures how the probabilities rank texts, too: ROC AUC, average
         precision, recall at a precision."""
+        unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
+        """What becomes of a row to evaluate with a label that training has not: it counts as
+        wrong, is left out of the loss, and how many there are is said; or it is an error. In
+        training rows it always is."""
 
         def __post_init__(self) -> None:
             """Refuses what no text has."""
@@ -64,12 +69,19 @@ class LabelTask(ColumnsTask):
         loss = config.loss or AutoLoss.Config()
         self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
 
+    @property
+    @override
+    def counts_unseen(self) -> bool:
+        return bool(self.config.unseen_labels == "wrong")
+
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The loss of a batch of rows with labels."""
+        """The loss of a batch of rows with labels, of those that training has."""
         targets = batch["label"]
         if self.text.multiple:
             targets = hot(targets, scores.shape[1]).to(scores.dtype)
+        elif not self.module.training:
+            scores, targets = scores[targets >= 0], targets[targets >= 0]
         total, count = self.criterion(scores, targets)
         return Loss(total, count.detach())
 
@@ -186,7 +198,7 @@ def hot(numbers: Tensor, size: int) -> Tensor:
     """1 at the labels of each row, 0 elsewhere.
 
     Args:
-        numbers: Labels, -1 at padding. *Shape:* :math:`(B,K)`.
+        numbers: Labels, below 0 at padding and of unseen ones. *Shape:* :math:`(B,K)`.
         size: Number of labels, :math:`L`.
 
     Returns:

@@ -20,7 +20,7 @@ from weft.data.columns import ColumnBatch, collate_columns
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.tasks.label_counts import label_notes
+from weft.tasks.label_counts import label_notes, unseen_note, unseen_rows
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
@@ -116,8 +116,8 @@ class ColumnsTask(Task):
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)
-        encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
         details = dict[str, str]()
+        encoded = self._with_labels(data, rows, details, counted=self.counts_unseen and not train)
         if train:
             self._say_known(encoded)
             for note in label_notes(self.text, encoded):
@@ -132,6 +132,27 @@ class ColumnsTask(Task):
                 encoded = self.text.cut(encoded)
         batches = self._epochs(encoded, batching, seed=seed, rows=kept)
         return RowBatches(batches, rows, details=details)
+
+    @property
+    def counts_unseen(self) -> bool:
+        """Whether rows that are evaluated may have labels that training has not."""
+        return False
+
+    def _with_labels(
+        self, data: Iterable[Row], rows: Sequence[Row], details: dict[str, str], *, counted: bool
+    ) -> Encoded:
+        """Encodes rows; labels that training has not are counted, or refused as any bad value.
+
+        They are refused, too, where no row has another: it is another column, most likely.
+        """
+        text = self.text.with_unseen() if counted else self.text
+        encoded = encoded_rows(text, rows, kept_fingerprint(data, self.text))
+        unseen = unseen_rows(self.text, encoded)
+        if unseen and not (counted and all((encoded[role].values >= 0).any() for role in unseen)):
+            return encoded_rows(self.text, rows, None)
+        if unseen:
+            self._warn(unseen_note(self.text, unseen, rows), details, "unseen_labels")
+        return encoded
 
     def _say_known(self, encoded: Encoded) -> None:
         """Says how many words a dictionary knows: a file of other words would be of no effect."""

@@ -110,17 +110,20 @@ class IntentSlots(WordsTask):
 
     @override
     def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:
-        """The negative log probability of each row's frame."""
+        """The negative log probability of each row's frame, where training has all of its parts."""
         intents, tags = scores
-        right, real = batch["slots"], batch.mask("words")
-        total = self.config.intent_weight * F.cross_entropy(
-            intents, batch["label"], reduction="sum"
-        )
+        wanted, right, real = batch["label"], batch["slots"], batch.mask("words")
+        if not self.module.training:
+            rows = self.seen(wanted, right)
+            intents, wanted, tags, right, real = (
+                part[rows] for part in (intents, wanted, tags, right, real)
+            )
+        total = self.config.intent_weight * F.cross_entropy(intents, wanted, reduction="sum")
         if self.crf is not None:
             total = total - self.crf.log_likelihood(tags, right, real).sum()
         else:
             total = total + F.cross_entropy(tags[real], right[real], reduction="sum")
-        return Loss(total, torch.tensor(len(batch), device=total.device))
+        return Loss(total, torch.tensor(len(wanted), device=total.device))
 
     @override
     def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:

@@ -1,15 +1,18 @@
-"""What encoded training data says of its labels: those without an example, and one for all."""
+"""What encoded rows say of labels: those without an example, one for all, those not trained."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.text.columns.label import LabelColumn, LabelsColumn, SeveralLabels
 from weft.text.columns.path import ColumnsText
-from weft.text.labels import SHOWN
+from weft.text.labels import SHOWN, UNSEEN
 from weft.text.paths import Encoded
 
-__all__ = ["label_notes"]
+__all__ = ["label_notes", "unseen_note", "unseen_rows"]
 
 
 def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
@@ -51,3 +54,55 @@ def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
                 f"train_data: {shown}. What has none is hardly ever an answer. Add rows of it, "
                 "or leave it out of the declared labels."
             )
+
+
+def unseen_rows(text: ColumnsText, encoded: Encoded) -> dict[str, NDArray[np.int64]]:
+    """The numbers of the rows with labels that training has not, by the role of their column.
+
+    Args:
+        text: The columns.
+        encoded: Rows with their targets.
+    """
+    found = {}
+    for role in text.targets:
+        column = encoded[role]
+        at = np.flatnonzero(column.values == UNSEEN)
+        if len(at):
+            found[role] = np.unique(np.searchsorted(column.offsets, at, side="right") - 1)
+    return found
+
+
+def unseen_note(
+    text: ColumnsText,
+    unseen: Mapping[str, NDArray[np.int64]],
+    rows: Sequence[Mapping[str, Any]],
+) -> str:
+    """A sentence for each column with labels that training has not.
+
+    Args:
+        text: The columns.
+        unseen: From `unseen_rows`.
+        rows: All rows.
+
+    Example:
+        >>> from weft.text.classification import ClassificationText
+        >>> from weft.text.labels import Labels
+        >>> from weft.text.symbols import CharacterTokenizer
+        >>> letters = CharacterTokenizer.Config(characters="a").build()
+        >>> text = ClassificationText(letters, Labels(["ham", "spam"]))
+        >>> rows = [{"text": "a", "label": name} for name in ("ham", "eggs", "eggs", "toast")]
+        >>> encoded = text.with_unseen().encode(rows, with_targets=True)
+        >>> unseen_note(text, unseen_rows(text, encoded), rows).split(": they")[0]
+        "3 of 4 rows have a label in column 'label' that training has not ('eggs' 2, 'toast' 1)"
+    """
+    notes = []
+    for role, numbers in unseen.items():
+        found = Counter(name for n in numbers for name in text.unseen_in(rows[int(n)], role))
+        shown = ", ".join(f"{name!r} {count:,}" for name, count in found.most_common(SHOWN))
+        more = ", ..." if len(found) > SHOWN else ""
+        notes.append(
+            f"{len(numbers):,} of {len(rows):,} rows have a label in column "
+            f"'{text.targets[role].name}' that training has not ({shown}{more}): they count as "
+            "wrong, and are left out of the loss."
+        )
+    return " ".join(notes)

@@ -13,7 +13,7 @@ from weft.config.limits import require
 from weft.data.columns import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.classification import Classification
-from weft.metrics.metric import Metric
+from weft.metrics.metric import Metric, MetricError
 from weft.metrics.spans import Scheme, Spans, read_spans
 from weft.metrics.streaming import Accuracy
 from weft.models.crf import LinearChainCrf
@@ -129,8 +129,16 @@ class WordTagging(WordsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The loss of a batch: a sum over its words, which padding is none of."""
+        """The loss of a batch: a sum over its words, which padding is none of.
+
+        Words with a label that training has not are left out; of a random field, whole sentences.
+        """
         tags, real = batch["tags"], batch.mask("words")
+        if not self.module.training and self.crf is not None:
+            rows = self.seen(tags)
+            scores, tags, real = scores[rows], tags[rows], real[rows]
+        elif not self.module.training:
+            real = real & (tags >= 0)
         if self.crf is not None:
             total = -self.crf.log_likelihood(scores, tags, real).sum()
             return Loss(total, real.sum())
@@ -186,7 +194,8 @@ class WordTagging(WordsTask):
         gold = [column.names(row[column.name]) for row in rows]
         gold = [right[: len(tags)] for right, tags in zip(gold, given, strict=True)]
         if "spans" in metrics:
-            metrics["spans"].update(gold, given)
+            marked = [[self._marked(tag) for tag in tags] for tags in gold]
+            metrics["spans"].update(marked, given)
         if "labels" in metrics:
             metrics["labels"].update(_flat(gold), _flat(given))
         if "tokens" in metrics:
@@ -194,6 +203,17 @@ class WordTagging(WordsTask):
             metrics["tokens"].update(sum(a == b for a, b in pairs), len(pairs))
             equal = sum(a == b for a, b in zip(gold, given, strict=True))
             metrics["sentences"].update(equal, len(gold))
+
+    def _marked(self, tag: str) -> str:
+        """A right tag as one of the scheme: an unseen one of no scheme is a span never found."""
+        assert self.scheme, "asked only where labels mark spans"
+        if self.text.tags.labels.has(tag):
+            return tag
+        try:
+            read_spans([tag], self.scheme)
+        except MetricError:
+            return f"B-{tag} (no tag of {self.scheme})"
+        return tag
 
     @override
     def answer_row(self, answer: Tagged) -> dict[str, Any]:

@@ -1,15 +1,19 @@
 """The base of tasks whose module says something of each word."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
+from weft.config.component import setting
 from weft.data.columns import ColumnBatch
 from weft.models.crf import LinearChainCrf
 from weft.tasks.columns import ColumnsTask
+from weft.text.labels import UNSEEN
 
 __all__ = ["WordsTask"]
 
@@ -20,6 +24,21 @@ class WordsTask(ColumnsTask):
     The module is called as ``module(words, lengths)``, with ``characters=``, ``affixes=`` and
     ``dictionary=`` where the recipe has such.
     """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
+        """What becomes of a row to evaluate with a label or slot that training has not: it counts
+        as wrong, is left out of the loss, and how many there are is said; or it is an error. In
+        training rows it always is."""
+
+    config: Any
+
+    @property
+    @override
+    def counts_unseen(self) -> bool:
+        return bool(self.config.unseen_labels == "wrong")
 
     @property
     def crf(self) -> LinearChainCrf | None:
@@ -49,6 +68,16 @@ class WordsTask(ColumnsTask):
         lengths = batch.lengths["words"].tolist()
         rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
         return [(row[:n], scored[:n]) for n, row, scored in rows]
+
+    def seen(self, *targets: Tensor) -> Tensor:
+        """Which rows have no label that training has not. *Shape:* :math:`(B)`.
+
+        Args:
+            targets: Labels of rows or of words, ``UNSEEN`` where training has none such.
+                *Shape:* :math:`(B)` or :math:`(B,T)`.
+        """
+        wrong = [(target == UNSEEN).reshape(len(target), -1).any(dim=1) for target in targets]
+        return ~torch.stack(wrong).any(dim=0)
 
     def words_of(self, batch: ColumnBatch) -> list[str]:
         """The known words of each row of a ready batch, as text."""

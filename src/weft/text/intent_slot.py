@@ -20,7 +20,7 @@ from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.marked import MarkedText
 from weft.text.paths import Encoded, text_paths
-from weft.text.slots import Slots, SlotSpan, places_of, text_of
+from weft.text.slots import Slots, SlotSpan, places_of, read_slots, text_of
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["Frame", "FrameSlot", "IntentSlotText"]
@@ -122,13 +122,25 @@ class IntentSlotText(ColumnsText):
         super().__init__(inputs, {"label": LabelColumn(labels), "slots": SlotsColumn(slots)})
 
     def gold(self, row: Mapping[str, Any], *, number: int = 0) -> tuple[str, list[SlotSpan]]:
-        """The right intent and slots of a row, as its columns have them.
+        """The right intent and slots of a row, as its columns have them, known ones or not.
 
         Raises:
             DataError: The slots cannot be read, or are of another text.
         """
         text = text_of(row[self.column], self.column, number)
-        return row[self.labels.column], self.slots.read(row[self.slots.column], text, row=number)
+        return row[self.labels.column], self._read(row, text, number)
+
+    def _read(self, row: Mapping[str, Any], text: str, number: int) -> list[SlotSpan]:
+        """The slots in a row's cell, known ones or not."""
+        slots = self.slots
+        cell = row[slots.column]
+        return read_slots(cell, text, slots.format, column=slots.column, row=number)
+
+    @override
+    def unseen_in(self, row: Mapping[str, Any], role: str) -> list[str]:
+        if role != "slots":
+            return super().unseen_in(row, role)
+        return [span.label for span in self.gold(row)[1] if span.label not in self.slots.names]
 
     def off_words(self, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
         """Slots that begin or end within a word, or share a word with one before.
@@ -163,7 +175,10 @@ class IntentSlotText(ColumnsText):
         if not all(name in row for name in self.columns):
             return row
         text = text_of(row[self.column], self.column, number)
-        spans = self.slots.read(row[self.slots.column], text, row=number)
+        if self.targets["slots"].unseen:
+            spans = self._read(row, text, number)
+        else:
+            spans = self.slots.read(row[self.slots.column], text, row=number)
         return {**row, self.slots.column: self.slots.tags(spans, places_of(text))}
 
     @override

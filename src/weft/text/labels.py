@@ -15,7 +15,10 @@ from weft.text.cells import training_cell
 from weft.text.list_cell import ListCell, unlisted
 from weft.text.row_places import placed_errors
 
-__all__ = ["FittedLabels", "Labels", "one_label", "split_labels"]
+__all__ = ["UNSEEN", "FittedLabels", "Labels", "one_label", "split_labels"]
+
+UNSEEN = -2
+"""The number of a label that training has not, in rows that are evaluated; padding is -1."""
 
 SHOWN = 12
 """Names that an error lists."""
@@ -56,17 +59,20 @@ class Labels(Sequence[str]):
             twice = next(n for i, n in enumerate(self.names) if self._numbers[n] != i)
             raise UserError(f"Labels must differ, but {twice!r} is there twice.")
 
-    def numbers(self, names: Sequence[str]) -> NDArray[np.int32]:
+    def numbers(self, names: Sequence[str], *, unseen: bool = False) -> NDArray[np.int32]:
         """The number of each name.
 
         Args:
             names: One a row.
+            unseen: Whether a name that is no label has the number ``UNSEEN``.
 
         Raises:
             DataError: One is no label; names its row, the column, and the labels there are.
         """
         known = self._numbers
         try:
+            if unseen and all(map(_is_name, names)):
+                return np.array([known.get(name, UNSEEN) for name in names], dtype=np.int32)
             return np.array([known[name] for name in names], dtype=np.int32)
         except (KeyError, TypeError):
             row = next(i for i, name in enumerate(names) if not self.has(name))
@@ -103,6 +109,10 @@ class Labels(Sequence[str]):
     @override
     def __hash__(self) -> int:
         return hash(self.names)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def one_label(value: Any, *, column: str, row: int) -> Any:

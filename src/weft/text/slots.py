@@ -18,7 +18,7 @@ from weft.text.row_places import placed_errors
 from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
 
-__all__ = ["FittedSlots", "Format", "SlotSpan", "Slots", "places_of", "text_of"]
+__all__ = ["FittedSlots", "Format", "SlotSpan", "Slots", "places_of", "read_slots", "text_of"]
 
 Format = Literal["tags", "spans"]
 """How a cell has its slots: ``O B-time I-time``, a tag for each word; or ``16:24:time,39:57:day``,

@@ -1,9 +1,10 @@
 """A column of rows: how its values become numbers, and how it is saved."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -55,6 +56,8 @@ class Column(ABC):
     """Whether rows of like length share a batch: not where a length is part of the target."""
     shares: ClassVar[bool] = False
     """Whether it reads a column of the rows that another one may read too."""
+    unseen: bool = False
+    """Whether a label that training has not is encoded, as ``UNSEEN``, and not refused."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -100,6 +103,16 @@ class Column(ABC):
     @abstractmethod
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Column":
         """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's."""
+
+    def with_unseen(self) -> Self:
+        """The same for rows that are evaluated, which may have labels that training has not."""
+        other = copy.copy(self)
+        other.unseen = True
+        return other
+
+    def unseen_in(self, value: Any) -> list[str]:
+        """The labels of one cell that training has not; most columns have no labels."""
+        return []
 
     def check(  # noqa: B027  # most columns fit any others
         self, encoded: Mapping[str, Ragged], kinds: Mapping[str, "Column"]

@@ -45,8 +45,13 @@ class LabelColumn(Column):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         names = [one_label(value, column=self.name, row=row) for row, value in enumerate(values)]
-        numbers = self.labels.numbers(names)
+        numbers = self.labels.numbers(names, unseen=self.unseen)
         return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
+
+    @override
+    def unseen_in(self, value: Any) -> list[str]:
+        name = one_label(value, column=self.name, row=0)
+        return [] if self.labels.has(name) else [name]
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -92,14 +97,19 @@ class SeveralLabels(Column):
             DataError: One is unknown; names its row, the column, and its place in the cell.
         """
         names = self.names(value, row=row)
-        wrong = next((at for at, name in enumerate(names) if not self.labels.has(name)), None)
+        known = (name.strip() if self.unseen else self.labels.has(name) for name in names)
+        wrong = next((at for at, is_known in enumerate(known) if not is_known), None)
         if wrong is not None:
             raise DataError(
                 f"Row {row}, column '{self.name}': {names[wrong]!r:.80} at {wrong} is no label. "
                 f"{self.labels.listed}"
             )
-        found: list[int] = self.labels.numbers(names).tolist()
+        found: list[int] = self.labels.numbers(names, unseen=self.unseen).tolist()
         return found
+
+    @override
+    def unseen_in(self, value: Any) -> list[str]:
+        return [name for name in self.names(value) if not self.labels.has(name)]
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:

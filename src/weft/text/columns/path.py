@@ -1,8 +1,9 @@
 """A text path that is made of columns: one object for all tasks whose rows have typed columns."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from typing_extensions import override
@@ -81,6 +82,17 @@ class ColumnsText(TextPath):
             if found != wanted:
                 return f"has the {part} {found}, but those of the task are {wanted}"
         return ""
+
+    def with_unseen(self) -> Self:
+        """The same for rows that are evaluated: labels that training has not are ``UNSEEN``."""
+        other = copy.copy(self)
+        other.targets = {role: column.with_unseen() for role, column in self.targets.items()}
+        return other
+
+    def unseen_in(self, row: Mapping[str, Any], role: str) -> list[str]:
+        """The labels that a row has in the column of a role, and training has not."""
+        column = self.targets[role]
+        return column.unseen_in(row[column.name])
 
     @override
     def encode(

@@ -9,6 +9,7 @@ from typing_extensions import override
 from weft.errors import DataError, UserError
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
+from weft.text.labels import UNSEEN
 from weft.text.ragged import Ragged
 from weft.text.slots import Format, Slots
 from weft.text.words_in import words_in
@@ -55,12 +56,12 @@ class SlotsColumn(Column):
         for row, value in enumerate(values):
             tags = words_in(value, self.name, row)
             wrong = next((tag for tag in tags if tag not in known), None)
-            if wrong is not None:
+            if wrong is not None and not self.unseen:
                 raise DataError(
                     f"Row {row}, column '{self.name}': {wrong!r:.80} is no tag of a slot. "
                     f"{self.slots.listed}"
                 )
-            rows.append([known[tag] for tag in tags])
+            rows.append([known.get(tag, UNSEEN) for tag in tags])
         return Ragged.from_lists(rows)
 
     @override

@@ -50,6 +50,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
+        from weft.config.foreign_names import refuse_foreign_attribute
+
+        refuse_foreign_attribute(f"weft.{name}")
         known = ", ".join(__all__)
         raise AttributeError(f"module 'weft' has no attribute '{name}'; it has: {known}")
     return getattr(importlib.import_module(_WHERE[name]), name)

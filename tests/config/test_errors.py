@@ -28,8 +28,7 @@ def test_all_problems_are_reported_at_once_each_with_its_place(kitchen):
         "command line: shuffle=no: 'shuffle' can mean more than one setting: train_data.shuffle, "
         "valid_data.shuffle. Write one of them.",
         "command line: vocabsize=3: no setting is named 'vocabsize'. Did you mean 'vocab_size'?",
-        "command line: modle.dim=2: 'modle' is no ingredient of this recipe. "
-        "Did you mean 'module'?",
+        "command line: modle.dim=2: 'modle' is no ingredient of this recipe. Did you mean 'model'?",
         "command line: trainer.steps=many: trainer.steps: wanted int, found 'many'.",
         "command line: optimizer.lrr=1: optimizer has no setting 'lrr'. Did you mean 'lr'? "
         "It has: lr, betas.",

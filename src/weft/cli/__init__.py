@@ -1,1 +1,10 @@
 """cli: see its modules."""
+
+from typing import Any
+
+from weft.config.foreign_names import refuse_foreign_attribute
+
+
+def __getattr__(name: str) -> Any:
+    refuse_foreign_attribute(f"weft.cli.{name}")
+    raise AttributeError(f"module 'weft.cli' has no attribute '{name}'")

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from typing_extensions import override
 
 from weft.config.construction import from_plain, typed_construction
+from weft.config.foreign_names import refuse_foreign_hooks
 from weft.config.values import plain
 
 __all__ = ["Component", "Config", "Given", "config_fields", "runtime_parameters", "setting"]
@@ -110,6 +111,7 @@ class Component:
     @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        refuse_foreign_hooks(cls)
         if "Config" in cls.__dict__:
             config = cls.__dict__["Config"]
             if not (isinstance(config, type) and issubclass(config, Config)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.config.component import Config, Given
+from weft.config.foreign_names import setting_here
 from weft.config.graph import Node, produced
 from weft.config.ingredient import STANDARD, BuiltFrom, Ingredient, Table
 from weft.config.kinds import fits, type_name
@@ -187,7 +188,9 @@ class _Planner:
                         f"{name} is not used here; its settings ({place}) change nothing."
                     )
                 else:
-                    guess = near(name, self.names.all())
+                    keys = node.entries if isinstance(node, Entries) else ()
+                    guess = self.names.nearest(name, keys, self.dotted_settings())
+                    guess = setting_here(name) or guess
                     listed = "" if guess else f"Known: {', '.join(sorted(self.names.all()))}."
                     text = f"'{name}' is no ingredient of this recipe. {guess}{listed}".strip()
                     self.problems.append(Problem(text, place))

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+from weft.config.foreign_names import attribute_here
 from weft.config.imports import file_of, is_local, local_files
 from weft.config.ingredient import REPLACEABLE, WITH_DEFAULT, Ingredient, Table, is_ingredient
 from weft.config.recipe import Recipe
@@ -162,7 +163,9 @@ def _failure(error: BaseException, path: Path) -> str:
     if isinstance(error, UserError):
         each = error.errors if isinstance(error, SeveralError) else (error,)
         return "\n".join(f"{place}: {one}" for one in each)
-    return f"{place}: the script failed: {type(error).__name__}: {error}"
+    here = attribute_here(str(error)) if isinstance(error, ImportError) else ""
+    here = f". {here}" if here else ""
+    return f"{place}: the script failed: {type(error).__name__}: {error}{here}"
 
 
 def _ingredients(tree: ast.Module, names: Mapping[str, Any], source: str) -> dict[str, Ingredient]:

@@ -8,12 +8,13 @@ import dataclasses
 import difflib
 import inspect
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.foreign_names import setting_here
 from weft.config.kinds import PLAIN, has_word, members, torch_kind, type_name, unwrapped
 from weft.config.nodes import (
     Entries,
@@ -34,16 +35,17 @@ from weft.errors import Place, UserError
 __all__ = ["Settings", "concept_of", "near", "real", "without_type"]
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """'Did you mean ...? ' or nothing.
+def near(name: str, known: Iterable[str], suits: Callable[[str], bool] | None = None) -> str:
+    """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does.
 
     >>> near("lerning_rate", ["learning_rate"])
     "Did you mean 'learning_rate'? "
     """
     names = list(known)
     longer = sorted((word for word in names if len(name) > 2 and word.startswith(name)), key=len)
-    found = longer or difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean '{found[0]}'? " if found else ""
+    found = longer or difflib.get_close_matches(name, names, n=3)
+    best = next(filter(suits, found), None) if suits else None
+    return f"Did you mean '{best or found[0]}'? " if found else ""
 
 
 def without_type(node: Entries) -> Entries:
@@ -84,7 +86,8 @@ class Settings(Values):
             for key in layer.entries:
                 if key not in known:
                     listed = f"It has: {', '.join(known)}." if known else "It has no settings."
-                    text = f"{name} has no setting '{key}'. {near(key, known)}{listed}"
+                    guess = setting_here(key) or near(key, known)
+                    text = f"{name} has no setting '{key}'. {guess}{listed}"
                     self.problem(text, layer.place_of(key))
 
     def resolve(self, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:

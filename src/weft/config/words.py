@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from weft.config.foreign_names import setting_here
 from weft.config.ingredient import BuiltFrom, Ingredient, Table, is_ingredient
 from weft.config.nodes import Entries, Scalar, is_null, merged
 from weft.config.tree import near
@@ -135,14 +136,27 @@ class Names:
     def unknown_word(self, word: Word, dotted: Sequence[str]) -> None:
         """Notes a word that names nothing, with the nearest name."""
         lasts = {name.rpartition(".")[2]: name for name in dotted}
+        here = setting_here(word.path[-1]) or setting_here(word.path[0])
         if len(word.path) == 1:
-            guess = near(word.dotted, [*lasts, *self.all()])
+            guess = here or near(word.dotted, [*lasts, *self.all()])
             text = f"no setting is named '{word.dotted}'. {guess}"
         else:
-            guess = near(word.path[0], self.all()) or near(word.dotted, dotted)
+            guess = here or self.nearest(word.path[0], [word.path[1]], dotted)
+            guess = guess or near(word.dotted, dotted)
             text = f"'{word.path[0]}' is no ingredient of this recipe. {guess}"
             text += f"Known: {', '.join(sorted(self.all()))}." if not guess else ""
         self.problems.append(Problem(text.strip(), word.place))
+
+    def nearest(self, name: str, settings: Iterable[str], dotted: Iterable[str]) -> str:
+        """The ingredient of the nearest name; of several, one that has such a setting.
+
+        Args:
+            name: What is no ingredient.
+            settings: The names of what it is to have.
+            dotted: All settings that there are.
+        """
+        known = {".".join(found.split(".")[:2]) for found in dotted}
+        return near(name, self.all(), lambda one: any(f"{one}.{key}" in known for key in settings))
 
 
 def _outermost(names: Iterable[str]) -> list[str]:

@@ -6,6 +6,8 @@ The public names are imported when they are first used: reading and encoding nee
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from weft.config.foreign_names import refuse_foreign_attribute
+
 if TYPE_CHECKING:
     from weft.data.bad_rows import BadRow as BadRow
     from weft.data.bad_rows import BadRowsError as BadRowsError
@@ -83,6 +85,7 @@ def __getattr__(name: str) -> Any:
     for module, names in _WHERE.items():
         if name in names:
             return getattr(importlib.import_module(module), name)
+    refuse_foreign_attribute(f"weft.data.{name}")
     known = ", ".join(__dir__())
     raise AttributeError(f"module 'weft.data' has no attribute '{name}'; it has: {known}")
 

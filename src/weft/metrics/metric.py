@@ -10,8 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
+from typing_extensions import override
+
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.config.foreign_names import refuse_foreign_hooks
 from weft.errors import UserError
 
 __all__ = ["Direction", "Metric", "MetricError", "RowMetric", "State"]
@@ -65,6 +68,11 @@ class Metric(ABC):
         >>> ours.compute()
         {'longest': 13.0}
     """
+
+    @override
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_foreign_hooks(cls)
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> None:

@@ -25,7 +25,7 @@ from weft.recipes.run import seed_of
 from weft.tasks.evaluate import evaluate
 from weft.tasks.ready_batches import ReadyBatches
 from weft.tasks.row_batches import RowBatches
-from weft.tasks.task import Batches, Task
+from weft.tasks.task import Batches, Task, loss_of
 from weft.text.paths import Seq2SeqText
 from weft.training.loop import Trainer
 from weft.training.outset import batches_of
@@ -140,7 +140,7 @@ class CheckSteps:
         """A training step without its update: loss and gradients are finite, and reach all."""
         module = self.task.module
         module.train()
-        loss = self.task.training_step(self.few.batches[0])
+        loss = loss_of(self.task, self.few.batches[0])
         mean, count = float(loss.total.detach()) / max(1.0, float(loss.count)), float(loss.count)
         if not count > 0:
             raise WeftError(f"the loss is a sum over {count:g} targets; wanted at least one.")

@@ -16,7 +16,7 @@ from weft.data.batches import EpochBatches
 from weft.data.batching import largest_batch
 from weft.runtime.live_bytes import LiveBytes
 from weft.runtime.seeds import HostRandom, seed_all
-from weft.tasks.task import Task
+from weft.tasks.task import Task, loss_of
 
 __all__ = [
     "StepBytes",
@@ -186,7 +186,7 @@ def step_without_update(task: Task, batch: Any, *, numbers: AbstractContextManag
     seed_all(0, 0)
     task.module.train()
     with numbers:
-        loss = task.training_step(batch)
+        loss = loss_of(task, batch)
     loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
     task.module.zero_grad(set_to_none=True)
 
@@ -207,7 +207,7 @@ def _pass(
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
         live.history.clear()
         with numbers:
-            loss = task.training_step(batch)
+            loss = loss_of(task, batch)
         forward = _points(live.history)
         live.history.clear()
         loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from weft.metrics.metric import Direction
-from weft.tasks.task import Batches, Task
+from weft.tasks.task import Batches, Task, outputs_of
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -48,7 +48,7 @@ def evaluate(
             for batch in batches:
                 poll()
                 examples = batches.examples(batch)
-                outputs = task.validation_step(batch, examples)
+                outputs = outputs_of(task, batch, examples)
                 task.aggregate(metrics, outputs, examples)
                 rows.extend(_answered(task, outputs.answers, examples))
     finally:

@@ -21,7 +21,9 @@ from weft.metrics.streaming import Mean
 from weft.tasks.word_vectors import begin_with_vectors
 from weft.text.paths import TextPath
 
-__all__ = ["AnsweredConfig", "Batches", "Loss", "Outputs", "Row", "Task"]
+__all__ = [
+    "AnsweredConfig", "Batches", "Loss", "Outputs", "Row", "Task", "loss_of", "outputs_of",
+]  # fmt: skip
 
 Row = Mapping[str, str]
 ADDED = "task.metrics"
@@ -266,3 +268,33 @@ class Task(Component):
         """Where the module's parameters are; the CPU for one without any."""
         first = next(self.module.parameters(), None)
         return torch.device("cpu") if first is None else first.device
+
+
+def loss_of(task: Task, batch: Any) -> Loss:
+    """What :meth:`Task.training_step` gives.
+
+    Raises:
+        UserError: It is no :class:`Loss`.
+    """
+    loss = task.training_step(batch)
+    if isinstance(loss, Loss):
+        return loss
+    raise UserError(
+        f"{type(task).__name__}.training_step returned a {type(loss).__name__}; wanted a "
+        "weft.tasks.Loss(total, count): the sum of the loss over its targets, and their number."
+    )
+
+
+def outputs_of(task: Task, batch: Any, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+    """What :meth:`Task.validation_step` gives.
+
+    Raises:
+        UserError: It is no :class:`Outputs`.
+    """
+    outputs = task.validation_step(batch, examples)
+    if isinstance(outputs, Outputs):
+        return outputs
+    raise UserError(
+        f"{type(task).__name__}.validation_step returned a {type(outputs).__name__}; wanted "
+        "weft.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."
+    )

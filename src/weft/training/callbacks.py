@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from typing_extensions import override
+
+from weft.config.foreign_names import refuse_foreign_hooks
 from weft.training.progress import Progress
 
 __all__ = ["Callback"]
@@ -24,6 +28,11 @@ class Callback:
         >>> StopBelow().evaluated(Progress(), {"loss": 0.05})
         True
     """
+
+    @override
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_foreign_hooks(cls)
 
     def start(self, progress: Progress) -> bool | None:
         """The loop starts, freshly or resumed."""

@@ -22,7 +22,7 @@ from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import HostRandom, seed_all
 from weft.runtime.signals import StopSignals
 from weft.tasks.evaluate import Evaluation, evaluate
-from weft.tasks.task import Batches, Task
+from weft.tasks.task import Batches, Task, loss_of
 from weft.training.audience import Audience
 from weft.training.callbacks import Callback
 from weft.training.compiled import compiled, eager
@@ -141,7 +141,7 @@ class Trainer(Component):
             self.task.module.train()
         for batch in group.batches:
             with self.numbers:
-                loss = self.task.training_step(batch)
+                loss = loss_of(self.task, batch)
             self.loss_scale.of(loss.total).backward()  # gradients of a sum ...
             loss = loss.detach()
             count, total = count + loss.count, total + loss.total

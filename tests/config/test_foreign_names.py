@@ -1,0 +1,222 @@
+"""Names of other frameworks: who writes one is told weft's, and weft's are real."""
+
+import importlib
+
+import pytest
+import torch
+
+import weft
+from weft.config import Component
+from weft.config.foreign_names import ATTRIBUTES, HOOKS, SETTINGS
+from weft.config.ingredient import STANDARD
+from weft.config.script import load_script
+from weft.errors import PlanError, UserError
+from weft.metrics import Metric
+from weft.recipes.planning import plan_recipe
+from weft.tasks import Loss, Outputs, Task, Translation
+from weft.tasks.evaluate import evaluate
+from weft.tasks.task import loss_of
+from weft.training import Callback, Schedule, Trainer
+
+
+def dotted(tree, name=""):
+    if not isinstance(tree, dict):
+        return {name}
+    return {
+        found for key, item in tree.items() for found in dotted(item, f"{name}.{key}".strip("."))
+    }
+
+
+def test_every_setting_that_is_named_is_one():
+    known = set()
+    for experiment in ("translation/demo", "classification/docnn"):
+        known |= dotted(plan_recipe(experiment, targets=["trainer"], draft=True).plan.settings)
+    known |= {f"test_data.{name.partition('.')[2]}" for name in known if "valid_data." in name}
+    for theirs, ours in SETTINGS.items():
+        if " " not in ours:
+            assert ours in known, theirs
+        elif ours.startswith("the ingredient"):
+            assert set(ours.replace(",", "").split()) & set(STANDARD), theirs
+    assert not {name.rpartition(".")[2] for name in known} & set(SETTINGS), "weft's own names"
+
+
+def test_every_hook_that_is_named_is_one():
+    classes = {"Task": Task, "Callback": Callback, "Schedule": Schedule, "Metric": Metric}
+    for name, kind in classes.items():
+        for theirs, ours in HOOKS[name].items():
+            assert not hasattr(kind, theirs)
+            if not ours.startswith("the ingredient"):
+                first = ours.partition(",")[0]
+                assert hasattr(kind, first) or first == "loss", (theirs, ours)
+
+
+def test_every_attribute_that_is_named_is_one():
+    for theirs, ours in ATTRIBUTES.items():
+        name = ours.partition(",")[0].partition(" ")[0].rstrip(";")
+        module, _, attribute = name.rpartition(".")
+        if module != "weft" or attribute != "text":
+            assert hasattr(importlib.import_module(module), attribute), theirs
+        with pytest.raises(ImportError, match=f"there is no {theirs}. In weft it is {name}"):
+            getattr(importlib.import_module(theirs.rpartition(".")[0]), theirs.rpartition(".")[2])
+
+
+def test_an_import_of_a_foreign_name_says_weft_s(tmp_path):
+    with pytest.raises(ImportError) as caught:
+        from weft.cli import Env  # noqa: F401
+    assert str(caught.value) == "there is no weft.cli.Env. In weft it is weft.runtime.Env."
+    with pytest.raises(AttributeError, match="module 'weft' has no attribute 'nothing'"):
+        weft.nothing  # noqa: B018
+    script = tmp_path / "a.py"
+    script.write_text("from weft.generate import spm_train\n")
+    with pytest.raises(UserError) as refused:
+        load_script(script)
+    assert str(refused.value) == (
+        f"{script}:1: the script failed: ModuleNotFoundError: No module named 'weft.generate'. In "
+        "weft it is weft.text.train_sentencepiece for spm_train, and weft.load for answers."
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("learning_rate=1", "no setting is named 'learning_rate'. In weft it is optimizer.lr."),
+        (
+            "accelerator=gpu",
+            "no setting is named 'accelerator'. In weft it is the option --device.",
+        ),
+        (
+            "trainer.min_epochs=1",
+            "trainer has no setting 'min_epochs'. In weft it is not there: only "
+            "trainer.selection.patience ends a run before its length. It has: max_steps,",
+        ),
+        (
+            "trainer.validation_interval=5",
+            "trainer has no setting 'validation_interval'. In weft it is trainer.evaluate_every.",
+        ),
+        (
+            "early_stop_after=5",
+            "no setting is named 'early_stop_after'. In weft it is trainer.selection.patience.",
+        ),
+        (
+            "validation_data.path=x",
+            "'validation_data' is no ingredient of this recipe. In weft it is the ingredient "
+            "valid_data.",
+        ),
+        (
+            "modle.dim=5",
+            "'modle' is no ingredient of this recipe. Did you mean 'model'?",
+        ),
+    ],
+)
+def test_a_setting_of_another_framework_is_told_weft_s_name(word, text):
+    with pytest.raises(PlanError) as caught:
+        plan_recipe("translation/demo", [word], targets=["trainer"])
+    assert caught.value.problems[0].message.startswith(text)
+
+
+def test_an_ingredient_of_a_file_is_told_weft_s_name(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("scheduler: {type: constant}\nmodle: {max_length: 9}\n")
+    with pytest.raises(PlanError) as caught:
+        plan_recipe("translation/demo", configs=[file], targets=["trainer"])
+    assert [problem.message for problem in caught.value.problems] == [
+        "'scheduler' is no ingredient of this recipe. In weft it is the ingredient lr_scheduler.",
+        "'modle' is no ingredient of this recipe. Did you mean 'model'?",
+    ]
+
+
+def refused(base, *names) -> str:
+    def method(self, batch, batch_idx=None): ...
+
+    with pytest.raises(UserError) as caught:
+        type("Mine", base if isinstance(base, tuple) else (base,), dict.fromkeys(names, method))
+    return str(caught.value)
+
+
+def test_a_hook_of_another_framework_is_refused_with_weft_s_name():
+    assert refused(Translation, "compute_loss", "build_inputs", "own") == (
+        "Mine.build_inputs would never be called. In weft it is the ingredients train_data, "
+        "valid_data and test_data.\n"
+        "Mine.compute_loss would never be called. In weft it is loss, or training_step."
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "text"),
+    [
+        (Callback, "on_train_end", "would never be called. In weft it is end."),
+        (Schedule, "get_lr", "would never be called. In weft it is after_warmup."),
+        (Metric, "result", "would never be called. In weft it is compute."),
+        (
+            (Component, torch.nn.Module),
+            "configure_optimizers",
+            "would never be called. In weft it is the ingredients optimizer and lr_scheduler (and "
+            "parameter_groups).",
+        ),
+        (
+            Trainer,
+            "train_step",
+            "would never be called. In weft it is a hook of the task, training_step.",
+        ),
+        (
+            Translation,
+            "validation_step",
+            "asks for batch_idx, and is called as validation_step(batch, examples).",
+        ),
+    ],
+)
+def test_the_hooks_of_every_component_are_refused(base, name, text):
+    assert refused(base, name) == f"Mine.{name} {text}"
+
+
+def test_a_method_that_the_class_calls_itself_is_its_own_business():
+    class Mine(Translation):
+        def compute_loss(self, logits, targets):
+            return super().loss(logits, targets)
+
+        def loss(self, logits, targets):
+            return self.compute_loss(logits, targets)
+
+    class Further(Mine):
+        def compute_loss(self, logits, targets):
+            return super().compute_loss(logits, targets)
+
+    assert Further.compute_loss is not Mine.compute_loss
+
+
+class Returns(Task):
+    """A task whose steps give what Lightning's do."""
+
+    def __init__(self):
+        self.module = torch.nn.Linear(1, 1)
+
+    def batches(self, data, *, train, seed): ...
+    def predict(self, rows): ...
+    def answer_row(self, answer): ...
+
+    def training_step(self, batch):
+        return torch.zeros(())
+
+    def validation_step(self, batch, examples):
+        return Loss(torch.zeros(()), torch.ones(()))
+
+
+def test_a_step_that_returns_something_else_is_told_what_is_wanted():
+    with pytest.raises(UserError) as caught:
+        loss_of(Returns(), None)
+    assert str(caught.value) == (
+        "Returns.training_step returned a Tensor; wanted a weft.tasks.Loss(total, count): the sum "
+        "of the loss over its targets, and their number."
+    )
+
+    class Batches(list):
+        def examples(self, batch):
+            return []
+
+    with pytest.raises(UserError) as caught:
+        evaluate(Returns(), Batches([1]))
+    assert str(caught.value) == (
+        "Returns.validation_step returned a Loss; wanted weft.tasks.Outputs(loss, answers): the "
+        "Loss of the batch, and its answers by position."
+    )
+    assert Outputs(Loss(torch.zeros(()), torch.ones(()))).answers == {}

@@ -192,3 +192,23 @@ def test_a_batch_without_labels_has_no_loss():
     bare = ColumnBatch(columns={"text": batch["text"]}, lengths=batch.lengths)
     with pytest.raises(DataError, match="no column 'label'; it has text"):
         task.training_step(bare)
+
+
+def test_labels_that_are_never_an_answer_are_named_with_the_setting_that_makes_them_count():
+    rows = [{"label": "ham", "text": "home"}] * 8 + [{"label": "spam", "text": "home"}] * 2
+    task = make(rows)
+    with torch.no_grad():  # it answers the first label, whatever the text
+        for parameter in task.module.parameters():
+            parameter.zero_()
+    found = evaluate(task, task.batches(data_of(rows, batch_size=5)(), train=False, seed=1))
+    assert found.remarks == (
+        "1 of the 2 labels of the rows is never predicted: 'spam' (2 rows). To make it count more: "
+        "task.loss.weights='{\"spam\": 2}'; or train longer, or add rows of it.",
+    )
+
+
+def test_where_all_labels_are_answered_there_is_no_remark():
+    task = make()
+    batches = task.batches(Data(batch_size=9), train=True, seed=1)
+    learn(task, batches, epochs=30, lr=0.05)
+    assert evaluate(task, task.batches(Data(), train=False, seed=1)).remarks == ()

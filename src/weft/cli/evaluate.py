@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
         _refuse_unwritable(args.predictions)
     from weft.metrics.tables import is_of_label, labels_table, values_table
     from weft.recipes.reload import evaluate
+    from weft.runtime.terminal import printable
 
     found = evaluate(
         args.run,
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
         print(values_table(whole, directions=ways, details=details))
         if labels := labels_table(evaluation.values):
             print(f"\nlabels of {name}\n{labels}")
+        print("".join(f"\n{printable(remark)}\n" for remark in evaluation.remarks), end="")
     if args.predictions:
         _write(args.predictions, found)
     return 0

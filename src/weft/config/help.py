@@ -112,14 +112,13 @@ def _made_name(node: Node, plan: Plan) -> str:
 
 
 def setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:
-    """One line for a setting; a structure has one for each of its fields."""
+    """One line for a setting; a structure has one for each of its fields, set or not."""
     name = f"{owner}.{parameter.name}"
     kind = structure_of(parameter.annotation, value)
-    if kind is not None and type(value) is kind and not hasattr(kind, "parse"):
+    if kind is not None and (value is None or type(value) is kind) and not hasattr(kind, "parse"):
         head = [_line(name, parameter, None)]
-        return head + [
-            line for p in settings_of(value) for line in setting_lines(name, p, p.default)
-        ]
+        inner = settings_of(kind if value is None else value)
+        return head + [line for p in inner for line in setting_lines(name, p, p.default)]
     return [_line(name, parameter, value)]
 
 

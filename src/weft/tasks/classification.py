@@ -18,6 +18,7 @@ from weft.metrics.metric import Metric
 from weft.metrics.multilabel import MultiLabel
 from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.tasks.columns import ColumnsTask
+from weft.tasks.label_counts import never_predicted
 from weft.tasks.task import Loss
 from weft.text.classification import ClassificationText, Classified, LabelText
 from weft.text.columns.label import LabelsColumn
@@ -120,6 +121,13 @@ class LabelTask(ColumnsTask):
             metrics["labels"].update(gold, [answer.label for answer in answers])
         if "ranks" in metrics:
             metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
+
+    @override
+    def remarks(self, metrics: Mapping[str, Metric]) -> list[str]:
+        """Names labels that are never an answer, and the setting that makes them count more."""
+        found = metrics["labels"]
+        assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
+        return never_predicted(found.tallies())
 
     @override
     def _read_batch(self, batch: Any) -> list[dict[str, Any]]:

@@ -24,6 +24,8 @@ class Evaluation:
     """How a value was computed, where that needs saying: sacreBLEU's signatures, rows left out."""
     rows: list[dict[str, Any]]
     """One plain dictionary per answered row, in the order of the data."""
+    remarks: tuple[str, ...] = ()
+    """What a person should know of it, and what to do about it."""
 
 
 def evaluate(
@@ -59,7 +61,8 @@ def evaluate(
     }
     details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
     details |= getattr(batches, "details", {})
-    return Evaluation(task.reduce(metrics), directions, details, rows)
+    remarks = tuple(task.remarks(metrics))
+    return Evaluation(task.reduce(metrics), directions, details, rows, remarks)
 
 
 def _answered(

@@ -1,5 +1,6 @@
-"""What encoded rows say of labels: those without an example, one for all, those not trained."""
+"""What counts say of labels: those without an example, not trained, one for all, never predicted."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.metrics.tallies import Tally
 from weft.text.columns.label import LabelColumn, LabelsColumn, SeveralLabels
 from weft.text.columns.path import ColumnsText
 from weft.text.labels import SHOWN, UNSEEN
 from weft.text.paths import Encoded
 
-__all__ = ["label_notes", "unseen_note", "unseen_rows"]
+__all__ = ["label_notes", "never_predicted", "unseen_note", "unseen_rows"]
 
 
 def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
@@ -106,3 +108,36 @@ def unseen_note(
             "wrong, and are left out of the loss."
         )
     return " ".join(notes)
+
+
+def never_predicted(tallies: Mapping[str, Tally]) -> list[str]:
+    r"""A sentence that names labels which rows have and no answer is, with what to do.
+
+    The weights that it offers make all labels count alike: rows over labels times a label's rows.
+
+    Args:
+        tallies: What an evaluation counted of each label.
+
+    Example:
+        >>> said = never_predicted({"ham": Tally(88, 100, 90), "spam": Tally(0, 0, 10)})
+        >>> print(*said[0].split(". "), sep="\n")
+        1 of the 2 labels of the rows is never predicted: 'spam' (10 rows)
+        To make it count more: task.loss.weights='{"spam": 5}'; or train longer, or add rows of it.
+    """
+    occurring = {name: tally for name, tally in tallies.items() if tally.expected}
+    never = {name: tally.expected for name, tally in occurring.items() if not tally.predicted}
+    if not never:
+        return []
+    rows = sum(tally.expected for tally in occurring.values())
+    names = sorted(never, key=lambda name: -never[name])[:SHOWN]
+    shown = ", ".join(f"{name!r} ({never[name]:,} rows)" for name in names)
+    more = ", ..." if len(never) > len(names) else ""
+    weights = {name: round(rows / len(occurring) / never[name]) for name in names}
+    heavier = json.dumps({n: w for n, w in weights.items() if w > 1}, ensure_ascii=False)
+    verb, them = ("is", "it") if len(never) == 1 else ("are", "them")
+    weigh = f"To make {them} count more: task.loss.weights='{heavier}'; or train"
+    remedy = weigh if len(heavier) > len("{}") else "Train"
+    return [
+        f"{len(never)} of the {len(occurring)} labels of the rows {verb} never predicted: "
+        f"{shown}{more}. {remedy} longer, or add rows of {them}."
+    ]

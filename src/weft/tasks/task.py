@@ -221,6 +221,14 @@ class Task(Component):
             name: value for metric in metrics.values() for name, value in metric.compute().items()
         }
 
+    def remarks(self, metrics: Mapping[str, Metric]) -> list[str]:
+        """What a person should know of an evaluation, and what to do about it; often nothing.
+
+        Args:
+            metrics: Those of the evaluation, by name.
+        """
+        return []
+
     @abstractmethod
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         """Typed answers to rows without targets, in order."""

@@ -113,6 +113,7 @@ class Trainer(Component):
         self.rates = [group["lr"] for group in optimizer.param_groups]
         self.stops = StopSignals()
         self.saved: tuple[Progress, Progress] | None = None
+        self.remarks: tuple[str, ...] = ()  # of the best evaluation, in the end of the test
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
@@ -187,6 +188,7 @@ class Trainer(Component):
         if evaluation and self.selection:
             self.audience.evaluated("valid", now, evaluation)
             best = self.selection.see(now.steps, evaluation.values)
+            self.remarks = evaluation.remarks if best else self.remarks
             self.audience.tell("evaluated", now, evaluation.values)
         self.clock.seen = now
         if last or evaluation:
@@ -335,8 +337,11 @@ class Trainer(Component):
             evaluation = self.evaluate(self.test, save=False)
             self.audience.evaluated("test", now, evaluation)
             summary["test"] = dict(evaluation.values)
+            self.remarks = evaluation.remarks
         self.summary = summary
         self.audience.reporters.end(summary)
+        for remark in self.remarks:
+            LOG.info(remark)
         self.audience.tell("end", now)
 
     def use_best(self) -> int:

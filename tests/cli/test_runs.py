@@ -1,10 +1,14 @@
 """``weft runs`` without an action, and ``weft runs list``."""
 
+import json
 import os
+import shutil
 from datetime import datetime
+from pathlib import Path
 
 from tests.recipes.made_runs import aged, made_run
 from weft.cli.main import main
+from weft.recipes.run_places import remember_place, remembered_places
 
 
 def test_without_an_action_the_runs_are_listed(tmp_path, monkeypatch, capsys):
@@ -39,7 +43,7 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
     assert [line.split("  ")[0] for line in lines] == ["run", "one/a", "two/b", "two/c", "two/d"]
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
     assert cells == [
-        ["run", "recipe", "state", "steps", "last written", "MB", "best"],
+        ["run", "recipe", "state", "steps", "last written", "MB", "best", "settings"],
         ["one/a", "tiny/made", "finished", "30", "2026-03-04 05:06", "1.3", "bleu 28.50"],
         ["two/b", "tiny/made", "not finished", "2,000", "2026-03-02 05:06", "0.0"],
         ["two/c", "tiny/made", "failed", "-", "2026-03-03 05:06", "0.0"],
@@ -48,3 +52,53 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
             "two/d/run.json has format None; this weft reads format 1.",
         ],
     ]  # fmt: skip
+
+
+def test_runs_of_a_recipe_stand_together_the_best_first_with_what_differs(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name, recipe, value, better, lr in (
+        ("a", "one", 0.7, "higher", 0.1),
+        ("b", "two", 3.0, "lower", 0.1),
+        ("c", "one", 0.9, "higher", 0.2),
+        ("d", "two", 2.0, "lower", 0.1),
+        ("e", "one", float("nan"), "higher", 0.1),
+    ):
+        folder = made_run(tmp_path / "runs" / name, lr=lr)
+        info = json.loads((folder / "run.json").read_text())
+        info |= {"recipe": recipe, "selected_by": {"metric": "x", "better": better}}
+        info["result"]["best"] = {"step": 3, "x": "NaN" if value != value else value}
+        (folder / "run.json").write_text(json.dumps(info))
+    assert main(["runs"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [f"runs/{name}" for name in "caedb"]
+    assert [line.split("  ")[-1].strip() for line in lines[:3]] == [
+        "optimizer.lr=0.2", "optimizer.lr=0.1", "optimizer.lr=0.1",
+    ]  # fmt: skip
+    assert "optimizer" not in "".join(lines[3:])
+    assert main(["runs", "list", "--sort", "name"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [f"runs/{name}" for name in "abcde"]
+
+
+def test_runs_elsewhere_are_found_again_until_they_are_gone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("stars", "runs/here", "gone"):
+        made_run(tmp_path / name)
+        remember_place(Path(name))
+        remember_place(Path(name))
+    shutil.rmtree("gone")
+    assert Path(".weft/run_places.txt").read_text() == "stars\ngone\n"
+    assert main(["runs"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["runs/here", "stars"]
+    assert main(["runs", "list", "none"]) == 0
+    assert capsys.readouterr().out == "No runs in none.\n"
+
+
+def test_a_directory_that_cannot_be_written_to_keeps_no_places(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(".weft").write_text("a file")
+    remember_place(Path("stars"))
+    assert remembered_places() == {}

@@ -2,35 +2,22 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 
-from weft.cli import runs_diff, runs_prune, runs_report
+from weft.cli import runs_diff, runs_list, runs_prune, runs_report
 
 __all__ = ["add", "run"]
-
-WRITTEN = ("run.json", "metrics.jsonl")
-"""What a run at work writes again and again."""
-ROOT = "runs"
-"""Where ``weft train`` puts the folders of runs."""
 
 
 def add(subparsers: Any) -> None:
     """Adds the command."""
     parser = subparsers.add_parser("runs", help="list, verify, compare and prune runs")
-    parser.set_defaults(perform=lambda _: _list([ROOT]))
+    parser.set_defaults(perform=runs_list.run)
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION")
-    listed = actions.add_parser("list", help="list runs with their state and result (the default)")
-    listed.add_argument(
-        "roots", nargs="*", metavar="FOLDER", help=f"where runs are (default: {ROOT})"
-    )
+    runs_list.add(actions)
     verified = actions.add_parser("verify", help="verify every byte of a run's checkpoints")
     verified.add_argument("run", help="the folder of a run")
-    listed.set_defaults(perform=lambda args: _list(args.roots or [ROOT]))
     verified.set_defaults(perform=lambda args: _verify(Path(args.run)))
     for action in (runs_diff, runs_report, runs_prune):
         action.add(actions)
@@ -40,64 +27,6 @@ def run(args: argparse.Namespace) -> int:
     """Does what the action says."""
     code: int = args.perform(args)
     return code
-
-
-def _list(roots: Sequence[str]) -> int:
-    from weft.metrics.tables import text_table
-
-    found: dict[Path, list[str]] = {}
-    for root in map(Path, roots):
-        runs = [file.parent for file in sorted(root.glob("**/run.json"))]
-        found |= {run: _row(run) for run in runs if run not in found}
-        if not runs:
-            print(f"No runs in {root}.")
-    if found:
-        header = ["run", "recipe", "state", "steps", "last written", "MB", "best"]
-        print(text_table(header, list(found.values())))
-    return 0
-
-
-def _row(path: Path) -> list[str]:
-    """A run's line; a folder that another program wrote, or that is damaged, has one too."""
-    from weft.errors import WeftError
-    from weft.metrics.formats import format_value
-    from weft.recipes.record import state_of
-    from weft.recipes.run_folder import RunFolder
-
-    try:
-        info = RunFolder(path).info
-        result = info.get("result") or {}
-        best = result.get("best") or {}
-        value = ", ".join(
-            f"{k} {format_value(k, float(v))}" for k, v in best.items() if k != "step"
-        )
-        said = [info.get("recipe", "-"), state_of(info), _steps(path, result)]
-    except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:
-        said, value = ["-", "unreadable", "-"], str(error)
-    return [str(path), *said, *_on_disk(path), value]
-
-
-def _steps(path: Path, result: Mapping[str, Any]) -> str:
-    """Steps that a finished run took; of another, those that its last checkpoint has."""
-    from weft.checkpoint.pointer import Pointer
-
-    if "steps" in result:
-        return f"{result['steps']:,}"
-    last = Pointer.read(path / "checkpoints" / "last.json")
-    return "-" if last is None else f"{last.step:,}"
-
-
-def _on_disk(path: Path) -> list[str]:
-    """When a run wrote to last, local time, and its size in MB."""
-    written, size = 0.0, 0
-    for file in path.rglob("*"):
-        with suppress(OSError):  # gone meanwhile: a run may be at work
-            status = file.lstat()
-            if S_ISREG(status.st_mode):
-                size += status.st_size
-            if file.name in WRITTEN and file.parent == path:
-                written = max(written, status.st_mtime)
-    return [f"{datetime.fromtimestamp(written):%Y-%m-%d %H:%M}", f"{size / 1e6:,.1f}"]
 
 
 def _verify(run_folder: Path) -> int:

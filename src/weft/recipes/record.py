@@ -13,7 +13,7 @@ from weft.recipes.changes import flat
 from weft.recipes.run_folder import RunFolder, is_run_folder
 from weft.runtime.files import sha256
 
-__all__ = ["Record", "read_lines", "state_of"]
+__all__ = ["Record", "numbers", "read_lines", "saved_settings", "state_of"]
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line of JSON that is read; a longer one is left out, as no run writes such."""
@@ -46,13 +46,11 @@ class Record:
                 f"{path} is not a run folder (no run.json and config.yaml in it). "
                 "'weft runs list' shows the runs there are."
             )
-        settings = read_yaml(path / "config.yaml").entries.get("settings")
-        plain = untyped(settings) if settings is not None else {}
         sources = sorted(p for p in path.rglob("*.py") if p.is_file() and not p.is_symlink())
         return cls(
             path=path,
             info=RunFolder(path).info,
-            settings=plain if isinstance(plain, dict) else {},
+            settings=_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
             values=tuple(read_lines(path / "metrics.jsonl")),
         )
@@ -84,6 +82,22 @@ class Record:
         if isinstance(best, Mapping):
             found |= {f"best.{name}": value for name, value in numbers(best, ()).items()}
         return found
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The resolved settings of a run, nested."""
+    settings = read_yaml(path / "config.yaml").entries.get("settings")
+    plain = untyped(settings) if settings is not None else {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def saved_settings(path: Path) -> dict[str, Any]:
+    """The resolved settings of a run by their dotted names.
+
+    Raises:
+        UserError: Its ``config.yaml`` cannot be read.
+    """
+    return flat(_settings(path))
 
 
 def state_of(info: Mapping[str, Any]) -> str:

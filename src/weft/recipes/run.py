@@ -36,6 +36,7 @@ from weft.recipes.run_folder import (
     refuse_collision,
     versions,
 )
+from weft.recipes.run_places import remember_place
 from weft.recipes.same_data import compare_data, fingerprints, run_of_data
 from weft.recipes.same_run import (
     compare_built,
@@ -175,6 +176,7 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
         need = _need(trainer, folder)
         facts = {**found, "data_summary": summary, "need": need and need.record}
+        facts["selected_by"] = _selected_by(trainer)
         exports = exports_of(plan)
         if exports:  # else nothing of it is imported
             from weft.recipes.export import refuse_exports
@@ -182,6 +184,7 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
             refuse_exports(exports, session)
         record_changes(folder, changes)  # not before all that can refuse to go on
         write(folder, planned, built, facts)
+        remember_place(folder.path)
         if (folder.path / "export").is_dir():
             from weft.recipes.export import tell_older_exports
 
@@ -257,6 +260,15 @@ def _need(trainer: object, folder: RunFolder) -> Need | None:
         return None
     known = recorded_need(folder.info.get("need"), trainer.task.device)
     return known or measure_need(trainer)
+
+
+def _selected_by(trainer: object) -> dict[str, str] | None:
+    """The value by which the best checkpoint is chosen, and which way is better."""
+    selection = trainer.selection if isinstance(trainer, Trainer) else None
+    if selection is None:
+        return None
+    better = "higher" if selection.sign > 0 else "lower"
+    return {"metric": selection.config.metric, "better": better}
 
 
 def _tell_first_look(session: Session, plan: Plan) -> None:

@@ -1,0 +1,185 @@
+"""``weft runs list``: runs with their state, result, and the settings that tell them apart."""
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+__all__ = ["add", "run"]
+
+WRITTEN = ("run.json", "metrics.jsonl")
+"""What a run at work writes again and again."""
+HEADER = ("run", "recipe", "state", "steps", "last written", "MB", "best", "settings")
+SORTED = ("best", "name", "written")
+
+
+def add(actions: Any) -> None:
+    """Adds the action."""
+    parser = actions.add_parser(
+        "list",
+        help="list runs with their state, result and settings (the default)",
+        description="Lists the runs in a folder, those of a recipe together, the best first, with "
+        "the settings in which they differ. Without a folder: those in runs, and those that "
+        "--run-dir put elsewhere from this working directory.",
+    )
+    parser.add_argument("roots", nargs="*", metavar="FOLDER", help="where runs are (default: runs)")
+    parser.add_argument(
+        "--sort", choices=SORTED, default="best", help="what comes first (default: best)"
+    )
+    parser.set_defaults(perform=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the table."""
+    from weft.metrics.tables import text_table
+
+    runs = [Listed.read(path) for path in _found(getattr(args, "roots", []))]
+    if runs:
+        runs.sort(key=_ORDERS[getattr(args, "sort", "best")])
+        differing = _differing(runs)
+        print(text_table(HEADER, [one.cells(differing.get(one.recipe, ())) for one in runs]))
+    return 0
+
+
+def _found(roots: Sequence[str]) -> list[Path]:
+    """The run folders to list, each once."""
+    from weft.recipes.run_places import ROOT, remembered_places
+
+    elsewhere = {} if roots else remembered_places()
+    found: dict[Path, Path] = {}
+    for root in map(Path, roots or [ROOT]):
+        here = [file.parent for file in sorted(root.glob("**/run.json"))]
+        found |= {path.absolute(): path for path in here if path.absolute() not in found}
+        if not (here or elsewhere):
+            print(f"No runs in {root}.")
+    return list({**found, **elsewhere}.values())
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run in the list; a folder that another program wrote, or that is damaged, is one too."""
+
+    path: Path
+    recipe: str = "-"
+    state: str = "unreadable"
+    steps: str = "-"
+    best: str = ""
+    """The selected value as it is shown; of a folder that cannot be read, why."""
+    loss: float = math.nan
+    """The selected value where lower is better, else negated; NaN where that is not known."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """By their dotted names."""
+
+    @classmethod
+    def read(cls, path: Path) -> "Listed":
+        """Reads a run folder, whatever is wrong with it."""
+        from weft.errors import WeftError
+        from weft.metrics.formats import format_value
+        from weft.recipes.record import numbers, state_of
+        from weft.recipes.run_folder import RunFolder
+
+        try:
+            info = RunFolder(path).info
+            result = info.get("result") or {}
+            best = numbers(result.get("best") or {}, ("step",))
+            return cls(
+                path,
+                recipe=str(info.get("recipe", "-")),
+                state=state_of(info),
+                steps=_steps(path, result),
+                best=", ".join(f"{name} {format_value(name, v)}" for name, v in best.items()),
+                loss=_as_loss(best, info.get("selected_by")),
+                settings=_settings(path),
+            )
+        except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:
+            return cls(path, best=str(error))
+
+    def cells(self, differing: Sequence[str]) -> list[str]:
+        """The run's line, with those of its settings that differ among runs of its recipe."""
+        from weft.config.help import written
+
+        set_here = {n: self.settings[n] for n in differing if self.settings.get(n) is not None}
+        shown = [f"{name}={written(value)}" for name, value in set_here.items()]
+        said = [str(self.path), self.recipe, self.state, self.steps]
+        return [*said, _time(self.written), f"{self.size / 1e6:,.1f}", self.best, " ".join(shown)]
+
+    @property
+    def written(self) -> float:
+        """When it wrote to last, in seconds since 1970; 0 where it cannot be told."""
+        times = [file.lstat().st_mtime for n in WRITTEN if (file := self.path / n).is_file()]
+        return max(times, default=0.0)
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        size = 0
+        for file in self.path.rglob("*"):
+            with suppress(OSError):  # gone meanwhile: a run may be at work
+                status = file.lstat()
+                size += status.st_size if S_ISREG(status.st_mode) else 0
+        return size
+
+
+_ORDERS: dict[str, Any] = {
+    "best": lambda run: (
+        run.recipe == "-",
+        run.recipe,
+        math.isnan(run.loss),
+        run.loss,
+        str(run.path),
+    ),
+    "name": lambda run: str(run.path),
+    "written": lambda run: (-run.written, str(run.path)),
+}
+
+
+def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
+    """The settings in which the runs of a recipe differ, by the recipe."""
+    by_recipe: dict[str, list[Mapping[str, Any]]] = {}
+    for one in runs:
+        if one.settings:
+            by_recipe.setdefault(one.recipe, []).append(one.settings)
+    return {recipe: list(_unequal(settings)) for recipe, settings in by_recipe.items()}
+
+
+def _unequal(settings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for name in dict.fromkeys(name for of_one in settings for name in of_one):
+        if any(of_one.get(name) != settings[0].get(name) for of_one in settings):
+            yield name
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings of a run; none where its file of settings cannot be read."""
+    from weft.errors import WeftError
+    from weft.recipes.record import saved_settings
+
+    try:
+        return saved_settings(path)
+    except (WeftError, OSError):
+        return {}
+
+
+def _as_loss(best: Mapping[str, float], selected: object) -> float:
+    """The selected value, so that lower is better; NaN of a run that does not say which way is."""
+    better = selected.get("better") if isinstance(selected, Mapping) else None
+    value = next(iter(best.values()), math.nan)
+    return {"higher": -value, "lower": value}.get(str(better), math.nan)
+
+
+def _steps(path: Path, result: Mapping[str, Any]) -> str:
+    """Steps that a finished run took; of another, those that its last checkpoint has."""
+    from weft.checkpoint.pointer import Pointer
+
+    if "steps" in result:
+        return f"{result['steps']:,}"
+    last = Pointer.read(path / "checkpoints" / "last.json")
+    return "-" if last is None else f"{last.step:,}"
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"

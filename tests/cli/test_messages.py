@@ -200,7 +200,7 @@ def test_yaml_names_a_recipe_and_runs_are_listed(use):
     code, out, _ = use("runs", "list", ".")
     assert code == 0
     assert out.splitlines()[0].split() == [
-        *("run", "recipe", "state", "steps", "last", "written", "MB", "best"),
+        *("run", "recipe", "state", "steps", "last", "written", "MB", "best", "settings"),
     ]
     assert any(line.startswith("run ") and "finished" in line for line in out.splitlines())
     assert use("runs", "list", "empty") == (0, "No runs in empty.\n", "")

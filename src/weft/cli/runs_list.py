@@ -52,7 +52,7 @@ def _found(roots: Sequence[str]) -> list[Path]:
 
     elsewhere = {} if roots else remembered_places()
     found: dict[Path, Path] = {}
-    for root in map(Path, roots or [ROOT]):
+    for root in [Path(root) for root in roots] or [ROOT]:
         here = [file.parent for file in sorted(root.glob("**/run.json"))]
         found |= {path.absolute(): path for path in here if path.absolute() not in found}
         if not (here or elsewhere):
@@ -80,13 +80,14 @@ class Listed:
         """Reads a run folder, whatever is wrong with it."""
         from weft.errors import WeftError
         from weft.metrics.formats import format_value
-        from weft.recipes.record import numbers, state_of
+        from weft.recipes.record import state_of
         from weft.recipes.run_folder import RunFolder
 
         try:
             info = RunFolder(path).info
             result = info.get("result") or {}
-            best = numbers(result.get("best") or {}, ("step",))
+            chosen = (result.get("best") or {}).items()
+            best = {name: float(value) for name, value in chosen if name != "step"}
             return cls(
                 path,
                 recipe=str(info.get("recipe", "-")),
@@ -126,16 +127,15 @@ class Listed:
 
 
 _ORDERS: dict[str, Any] = {
-    "best": lambda run: (
-        run.recipe == "-",
-        run.recipe,
-        math.isnan(run.loss),
-        run.loss,
-        str(run.path),
-    ),
+    "best": lambda run: (run.recipe == "-", run.recipe, *_rank(run.loss), str(run.path)),
     "name": lambda run: str(run.path),
     "written": lambda run: (-run.written, str(run.path)),
 }
+
+
+def _rank(loss: float) -> tuple[bool, float]:
+    """What is not known comes last; NaN itself has no order."""
+    return (True, 0.0) if math.isnan(loss) else (False, loss)
 
 
 def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from weft.recipes.changes import flat
 from weft.recipes.run_folder import RunFolder, is_run_folder
 from weft.runtime.files import sha256
 
-__all__ = ["Record", "numbers", "read_lines", "saved_settings", "state_of"]
+__all__ = ["Record", "read_lines", "saved_settings", "state_of"]
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line of JSON that is read; a longer one is left out, as no run writes such."""

@@ -1,4 +1,4 @@
-"""What counts say of labels: those without an example, not trained, one for all, never predicted."""
+"""What counts say of labels: without an example, not trained, one for all, never predicted."""
 
 import json
 from collections import Counter

@@ -264,7 +264,7 @@ def test_predict_keeps_lines_and_names_the_bad_ones(use):
     code, out, err = use("predict", "run", "lines.txt")
     assert code == 1
     assert len(out.splitlines()) == 4
-    assert err.startswith("line 2: not UTF-8 (byte 1 of the line)\nline 3: ")
+    assert err.startswith("line 2: bad UTF-8: 0xff at byte 1 of the line (invalid start byte)\n")
     assert err.endswith("2 of 4 rows could not be answered.\n")
 
 

@@ -1,7 +1,9 @@
 """``weft predict``: files read by columns or by lines, and what a model of several asks for."""
 
+import io
 import json
 import os
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -148,10 +150,67 @@ def test_an_error_of_a_row_is_not_that_of_row_0(answered):
     }
 
 
-def test_settings_without_a_file_are_refused(capsys):
+@pytest.fixture
+def piped(capsys, monkeypatch):
+    """What the command says to what comes through a pipe."""
+
+    def use(content, *words):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        code = main(["predict", str(library_run()), *words, "--device", "cpu"])
+        out, err = capsys.readouterr()
+        return code, out.splitlines(), err
+
+    return use
+
+
+def test_a_pipe_is_read_as_the_runs_data_is(piped, expected):
+    lines, pairs = f"{GO}\n{CAT}\n".encode(), f"{GO}\tVa !\n{CAT}\tLe chat dort.\n".encode()
+    for content, *words in [
+        (lines,),
+        (lines, "--lines"),
+        (b"\xef\xbb\xbf" + lines,),
+        (pairs,),
+        (pairs, "format=tsv"),
+        (f'{GO},Va !\n"{CAT}",\n'.encode(), "-", "format=csv"),
+    ]:
+        assert piped(content, *words) == (0, expected, "")
+
+
+def test_a_line_that_training_would_refuse_is_refused(piped):
+    content = f"{GO}\n\n \na\0b\n\xff\n".encode("latin-1")
+    code, out, err = piped(content)
+    assert (code, len(out), out[1:]) == (1, 5, [""] * 4)
+    assert err == (
+        "line 2: the line is empty\n"
+        "line 3: the line is empty\n"
+        "line 4: NUL at byte 1 of the line\n"
+        "line 5: bad UTF-8: 0xff at byte 0 of the line (invalid start byte)\n"
+        "4 of 5 rows could not be answered.\n"
+    )
+    _, out, _ = piped(b'{"source": "a\\u0000"}\n{"source": "a", "source": "b"}\n', "--json")
+    assert [json.loads(line)["error"] for line in out] == [
+        "line 1: 'source': NUL at character 1",
+        "line 2: the key 'source' is there twice",
+    ]
+
+
+def test_what_is_no_text_is_refused(piped, answered):
+    wanted = "wanted text, found a PDF: make text of it first, as `pdftotext FILE.pdf` does.\n"
+    assert piped(b"%PDF-1.7\n...") == (2, [], f"error: standard input: {wanted}")
+    for name in ("a.pdf", "a.tsv"):
+        assert answered(name, b"%PDF-1.7\n...") == (2, [], f"error: {name}: {wanted}")
+
+
+def test_settings_without_rows_and_lines_with_them_are_refused(piped, capsys, monkeypatch):
+    assert piped(b"a\n", "header=true", "--lines") == (
+        *(2, []),
+        "error: --lines reads a line as the text of a row; leave it out, or header=true.\n",
+    )
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     assert main(["predict", str(library_run()), "header=true"]) == 2
     assert capsys.readouterr().err == (
-        "error: header=true: says how a file of columns is read; name the file before it.\n"
+        "error: header=true: says how columns are read; name a file before it.\n"
     )
 
 

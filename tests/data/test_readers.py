@@ -8,11 +8,15 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import weft.data
 from weft.data.bad_rows import BadRow
+from weft.data.binary_files import BEGINNINGS
+from weft.data.formats.comma_separated import csv_format
+from weft.data.formats.conll import conll_format
+from weft.data.formats.json_lines import json_lines_format
 from weft.data.line_blocks import FileNotes, LineBlocks, LongLine
 from weft.data.readers import read_rows, read_table, text_format, tsv_format
 from weft.errors import DataError, UserError
@@ -112,6 +116,32 @@ def test_utf16_is_recognized():
         "bad UTF-8: 0xff at byte 0 of the line (invalid start byte; so begins a file in UTF-16)"
     )
     assert table.count.good == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"%PDF-1.7\n%\xe2\xe3", "a PDF: make text of it first, as `pdftotext FILE.pdf` does"),
+        (b"PK\x03\x04\x14", "a zip archive, as .docx, .xlsx and .odt files are: save it as text"),
+        (b"\x1f\x8b\x08\0", "a gzip file: unpack it first"),
+        (b"PAR1\x15\x04", "a Parquet file: name the file, or its format by format=parquet"),
+        (
+            b"a\0\t\0b\0\n\0" * 512,
+            "NUL in each line of the first 4,096 bytes: if it is text in UTF-16 or UTF-32, save it "
+            "as UTF-8",
+        ),
+        (
+            b"\0\n" * 2_500_000,
+            "NUL in each line of the first 1,048,576 bytes: if it is text in UTF-16 or UTF-32, "
+            "save it as UTF-8",
+        ),
+    ],
+)
+@pytest.mark.parametrize("layout", [PAIRS, csv_format(), json_lines_format(), conll_format()])
+def test_what_is_no_text_is_refused_before_a_row_is_read(data, what, layout):
+    with pytest.raises(DataError) as error:
+        read_table(io.BytesIO(data), layout)
+    assert str(error.value) == f"<stream>: wanted text, found {what}."
 
 
 def test_unicode_line_separators_do_not_end_a_line():
@@ -314,6 +344,7 @@ def test_fast_slow_streamed_and_dripping_reading_agree(data, layout, size):
 @given(bytes_of_all_kinds, st.booleans())
 def test_rows_are_those_of_a_plain_reader(data, fast):
     """The oracle: the rules of the module's docstring in the shortest Python there is."""
+    assume(not data.startswith(tuple(BEGINNINGS)))
     limit, body, good, bad = 25, data.removeprefix(b"\xef\xbb\xbf"), [], []
     offset = len(data) - len(body)
     for number, ended in enumerate(_split(body), 1):
@@ -342,7 +373,7 @@ def _split(data):
 @settings(max_examples=200, deadline=None)
 @given(bytes_of_all_kinds, st.integers(1, 40), st.integers(1, 40))
 def test_blocks_hold_every_byte_once(data, size, limit):
-    blocks = LineBlocks(Dripping(data, size), limit)
+    blocks = LineBlocks(Dripping(data, size), "a.tsv", limit)
     offset, lines = 3 * data.startswith(b"\xef\xbb\xbf"), 0
     for block in blocks:
         assert (block.offset, block.line) == (offset, lines + 1)

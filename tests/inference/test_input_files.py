@@ -121,7 +121,7 @@ def test_rows_of_two_kinds_are_refused(read, content, tmp_path):
     assert str(caught.value) == (
         f"{tmp_path / 'a.tsv'}:4: wanted rows that are alike, found 2 as line 2 is and {other} as "
         "this one: some have the columns of the run's data, some text alone. Say which all are to "
-        "have, as columns={text: 1} or columns={text: 0}"
+        "have, as 'columns={text: 1}' or 'columns={text: 0}'"
     )
 
 

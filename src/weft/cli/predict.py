@@ -6,11 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 from weft.cli.arguments import add_run
-from weft.cli.asked import Asked, answers, column_rows, line_rows
+from weft.cli.asked import Asked, Peeked, answers, column_rows, line_rows
 from weft.errors import UserError
 from weft.runtime.terminal import printable
 from weft.text.list_cell import unlisted
@@ -25,9 +26,10 @@ def add(subparsers: Any) -> None:
         help="answer rows with a trained run (also: inference)",
         description="Answers rows in their order: those of a file of columns (.tsv, .csv, .jsonl, "
         ".conll, .parquet, .arrow, .json of SQuAD, or named as the run's own are), read as the "
-        "run's data is, with its targets or without; else the lines of a text file or of stdin; on "
-        "a terminal each line as it is typed. A row that cannot be read or answered leaves an "
-        "empty line in its place and a message that names its line; the exit code is then 1.",
+        "run's data is, with its targets or without; of stdin and of other files too, where a "
+        "header or labels show that they have the columns, else their lines; on a terminal each "
+        "line as it is typed. A row that cannot be read or answered leaves an empty line in its "
+        "place and a message that names its line; the exit code is then 1.",
     )
     add_run(parser)
     parser.add_argument("file", nargs="?", default="-", help="a file of rows; - is stdin")
@@ -37,7 +39,12 @@ def add(subparsers: Any) -> None:
         default=[],  # with it argparse does not ask for the list
         type=_setting,
         metavar="setting=value",
-        help="how a file of columns is read, as header=true or columns={text: 2}",
+        help="how columns are read, as header=true, format=csv or columns={text: 2}",
+    )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="each line is the text of a row, whatever it looks like",
     )
     parser.add_argument(
         "--json",
@@ -57,20 +64,41 @@ def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
-    if _in_columns(args):
+    if args.lines and (args.words or args.json):
+        other = args.words[0] if args.words else "--json"
+        raise UserError(f"--lines reads a line as the text of a row; leave it out, or {other}.")
+    if args.file != "-" and _in_columns(args):
         _check_file(args.file)  # a wrong name is said before a model is loaded
-        predictor, rows = _columns_of(args)
-        return _write_all(predictor, rows, json_lines=args.json)
+        return _write_columns(args)
     typed = args.file == "-" and sys.stdin.isatty()
+    if typed and args.words:
+        raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
     source = None if typed else _opened(args.file)
     with source or contextlib.nullcontext():
         predictor = _loaded(args)
-        if not args.json and len(predictor.columns) > 1:
-            raise UserError(_one_column(predictor.columns))
-        if source is None:
-            return _interactive(predictor, json_lines=args.json)
-        rows = line_rows(source, json_lines=args.json)
-        return _write_all(predictor, rows, json_lines=args.json)
+        if source is not None:
+            rows = _rows(predictor, args, source)
+            return _write_all(predictor, rows, json_lines=args.json)
+        _check_one_column(predictor, args)
+        return _interactive(predictor, json_lines=args.json)
+
+
+def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Iterator[Asked]:
+    """The rows of a stream: those of columns where it has them, else its lines."""
+    from weft.exported.manifest import is_export
+
+    name = "standard input" if args.file == "-" else args.file
+    head = Peeked(source)
+    if is_export(Path(args.run)) and args.words:
+        raise _no_columns(args)
+    if not (is_export(Path(args.run)) or args.lines or (args.json and not args.words)):
+        from weft.recipes.asked_rows import asked_pipe
+
+        layout = asked_pipe(predictor, args.run, head.lines, args.words, name=name)
+        if layout is not None:
+            return column_rows(head, name, layout)
+    _check_one_column(predictor, args)
+    return line_rows(head, name, json_lines=args.json)
 
 
 def _in_columns(args: argparse.Namespace) -> bool:
@@ -78,15 +106,13 @@ def _in_columns(args: argparse.Namespace) -> bool:
     from weft.data.formats.by_suffix import SUFFIXES
     from weft.exported.manifest import is_export
 
-    if args.words and args.file == "-":
-        raise UserError(
-            f"{args.words[0]}: says how a file of columns is read; name the file before it."
-        )
+    if args.lines:
+        return False
     known = SUFFIXES.get(Path(args.file).suffix.lower())
     export = is_export(Path(args.run))
     if args.words or known is not None:
         return bool(args.words) or not (args.json and known == "jsonl" and export)
-    if args.file == "-" or export:
+    if export:
         return False
     from weft.recipes.asked_rows import table_format
 
@@ -108,25 +134,37 @@ def _check_file(file: str) -> None:
     raise UserError(f"{file} cannot be read: {why}.")
 
 
-def _columns_of(args: argparse.Namespace) -> tuple[Any, Iterator[Asked]]:
-    """The predictor of a run, and the rows of a file by the run's settings of its data."""
+def _no_columns(args: argparse.Namespace) -> UserError:
+    """What is wrong with columns of a file where an export is asked."""
+    what = "Standard input" if args.file == "-" else args.file
+    return UserError(
+        f"{what} is read by the columns of a run's data, but {args.run} is an export, which has "
+        "none. Name the run; or give lines of text, or JSON lines with --json."
+    )
+
+
+def _write_columns(args: argparse.Namespace) -> int:
+    """Answers the rows of a file by the run's settings of its data; the exit code."""
     from weft.exported.manifest import is_export
 
     if is_export(Path(args.run)):
-        raise UserError(
-            f"{args.file} is read by the columns of a run's data, but {args.run} is an export, "
-            "which has none. Name the run; or give lines of text, or JSON lines with --json."
-        )
+        raise _no_columns(args)
     from weft.recipes.asked_rows import asked_layout
 
     predictor = _loaded(args)
     layout = asked_layout(predictor, args.run, args.file, args.words)
-    return predictor, column_rows(Path(args.file), layout, all_keys=args.json)
+    with _opened(args.file) as stream, _opened(args.file) as again:
+        rows = column_rows(stream, args.file, layout, again if args.json else None)
+        return _write_all(predictor, rows, json_lines=args.json)
 
 
-def _one_column(columns: tuple[str, ...]) -> str:
+def _check_one_column(predictor: Any, args: argparse.Namespace) -> None:
+    """Refuses lines of text where the model reads several columns."""
+    columns = predictor.columns
+    if args.json or len(columns) == 1:
+        return
     row = json.dumps(dict.fromkeys(columns, "..."), ensure_ascii=False)
-    return (
+    raise UserError(
         f"This model reads the columns {', '.join(columns)}; a line of text fills only one. Give "
         f"JSON lines with --json, each such as {row}; or a file of columns, as rows.tsv."
     )
@@ -200,6 +238,7 @@ def _interactive(predictor: Any, *, json_lines: bool) -> int:
             return 0
         if not line.strip():
             return 0
-        rows = line_rows([line.encode("utf-8", errors="surrogateescape")], json_lines=json_lines)
+        raw = BytesIO(line.encode("utf-8", errors="surrogateescape"))
+        rows = line_rows(raw, "standard input", json_lines=json_lines)
         for result in answers(predictor, rows):
             _write(result, json_lines=json_lines)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from weft.data.binary_files import BEGINNINGS, refuse_binary
+
 __all__ = ["MAX_LINE_BYTES", "Block", "FileNotes", "LineBlocks", "LongLine", "excerpt"]
 
 MAX_LINE_BYTES = 1_000_000  # some thirty times the longest paragraph of Wikipedia
@@ -95,12 +97,16 @@ def excerpt(raw: bytes) -> str:
 class LineBlocks:
     """Iterates over the blocks of a stream once; ``notes`` and ``sha256`` fill meanwhile.
 
+    What is no text is refused with a DataError before the first block.
+
     Args:
         stream: Open for reading bytes. Pipes are read as they deliver: a line typed is given.
+        name: What errors call the file.
         max_line_bytes: The longest line that is held in memory.
     """
 
     stream: BinaryIO
+    name: str
     max_line_bytes: int = MAX_LINE_BYTES
     block_bytes: int = BLOCK_BYTES
     notes: FileNotes = field(default_factory=FileNotes)
@@ -138,9 +144,12 @@ class LineBlocks:
         return chunk
 
     def _start(self) -> bytes:
-        head = b""
-        while BOM.startswith(head) and len(head) < len(BOM) and (more := self._read()):
+        head = self._read()
+        while any(mark.startswith(head) and mark != head for mark in (BOM, *BEGINNINGS)) and (
+            more := self._read()
+        ):
             head += more
+        refuse_binary(head, self.name)
         if not head.startswith(BOM):
             return head
         self.notes.bom = True

@@ -14,12 +14,12 @@ from typing import Any
 from weft.data.bad_rows import BadRow
 from weft.data.first_row import first_cells
 from weft.data.formats.by_suffix import HAVING, FileFormat, column_format, format_name
-from weft.data.formats.header import plain_name
+from weft.data.formats.header import columns_setting, plain_name
 from weft.data.formats.row_format import Row, RowFormat, numbered
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, UserError
 
-__all__ = ["input_layout"]
+__all__ = ["CLEARLY", "InputFile", "input_layout"]
 
 POSITIONS: tuple[FileFormat, ...] = ("tsv", "csv", "conll")
 """Formats whose columns have positions; those of the others have names."""
@@ -65,11 +65,13 @@ def input_layout(
         >>> [row for _, row in layout.scan(io.BytesIO(path.read_bytes()), "new.tsv")]
         [('Ok, see you.',), ('You won!',)]
     """
-    return _InputFile(path, config, tuple(inputs), frozenset(said)).layout()
+    return InputFile(path, config, tuple(inputs), frozenset(said)).layout()
 
 
 @dataclass(frozen=True)
-class _InputFile:
+class InputFile:
+    """A file to predict, and what is known of it; as `input_layout` has them."""
+
     path: Path
     config: TextPairs.Config
     inputs: tuple[str, ...]
@@ -83,19 +85,19 @@ class _InputFile:
             places, named = {name: at for at, name in enumerate(self.inputs)}, False
         placed = "columns" in self.said and isinstance(self.config.columns, Mapping)
         if self.kind in TABLES and not named:
-            cells = first_cells(self.path, self._read(places, header=False)) or ()
+            cells = first_cells(self.path, self.read(places, header=False)) or ()
             if self._has_header(cells, placed=placed) and not placed:
-                return self._read(_by_name(places, cells), header=True)
-            if self.config.header and self._is_header_of_data(cells):
-                return self._read(places, header=True)
+                return self.read(_by_name(places, cells), header=True)
+            if self.config.header and self.is_header_of_data(cells):
+                return self.read(places, header=True)
         header = self.config.header
         if self.kind in TABLES and named and "header" not in self.said:
             header = True  # names are found in a header only
-        trained = self._read(places, header=header, strict=alone)
+        trained = self.read(places, header=header, strict=alone)
         if alone or self.kind not in POSITIONS or named or "columns" in self.said:
             return trained
         order = sorted(self.inputs, key=lambda name: places[name])
-        fewer = self._read({name: at for at, name in enumerate(order)}, header=header, strict=True)
+        fewer = self.read({name: at for at, name in enumerate(order)}, header=header, strict=True)
         return self._fitting(trained, fewer)
 
     @cached_property
@@ -142,7 +144,7 @@ class _InputFile:
             return has and self.config.header
         shown = ", ".join(map(repr, cells))[:300]
         wanted = ", ".join(map(repr, self.inputs))
-        if self.config.header and not (has or placed or self._is_header_of_data(cells)):
+        if self.config.header and not (has or placed or self.is_header_of_data(cells)):
             raise DataError(
                 f"{self.path}:1: wanted a header with {wanted}, as the run's data has a header; "
                 f"found {shown}. If that is a row: header=false. If it is a header of other names: "
@@ -155,7 +157,7 @@ class _InputFile:
             )
         return has and self.config.header
 
-    def _is_header_of_data(self, cells: Row) -> bool:
+    def is_header_of_data(self, cells: Row) -> bool:
         """Whether the run's data is at hand and has that header: its columns are in its places."""
         data = Path(self.config.path)
         kind = format_name(data, "auto" if "format" in self.said else self.config.format)
@@ -165,7 +167,7 @@ class _InputFile:
         header = first_cells(data, layout) or ()
         return [*map(plain_name, header)] == [*map(plain_name, cells)]
 
-    def _read(self, places: Places, *, header: bool, strict: bool = False) -> RowFormat:
+    def read(self, places: Places, *, header: bool, strict: bool = False) -> RowFormat:
         """The layout, by those settings that go with the format."""
         defaults = {field.name: field.default for field in fields(TextPairs.Config)}
         settings: dict[str, Any] = {}
@@ -202,7 +204,7 @@ class _InputFile:
             f"{self.path}:{kinds[1][0]}: wanted rows that are alike, found {len(kinds[0])} as line "
             f"{kinds[0][0]} is and {len(kinds[1])} as this one: some have the columns of the run's "
             f"data, some {' and '.join(self.inputs)} alone. Say which all are to have, as "
-            f"columns={_setting(trained)} or columns={_setting(fewer)}"
+            f"{columns_setting(trained.columns)} or {columns_setting(fewer.columns)}"
         )
 
     def _good(self, layout: RowFormat) -> set[int]:
@@ -210,10 +212,6 @@ class _InputFile:
         with self.path.open("rb") as stream:
             rows = islice(layout.scan(stream, str(self.path)), LOOKED_AT)
             return {line for line, row in rows if not isinstance(row, BadRow)}
-
-
-def _setting(layout: RowFormat) -> str:
-    return f"{{{', '.join(f'{name}: {at}' for name, at in layout.columns.items())}}}"
 
 
 def _by_name(places: Places, cells: Row) -> dict[str, int | str]:

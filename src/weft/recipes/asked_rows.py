@@ -1,6 +1,6 @@
 """A file of rows for a run to answer: read by the run's own settings of data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
@@ -14,11 +14,13 @@ from weft.data.text_rows import TextRows
 from weft.errors import UserError
 from weft.inference.input_files import input_layout
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
+from weft.inference.piped_rows import piped_layout
 from weft.inference.predictor import Predictor
 from weft.recipes.reload import file_plan
 from weft.runtime.devices import Env
+from weft.text.labels import Labels
 
-__all__ = ["asked_layout", "table_format"]
+__all__ = ["asked_layout", "asked_pipe", "table_format"]
 
 FIRST = ("valid_data", "test_data", "train_data")
 """Whose settings say how a file is read, where the words do not."""
@@ -38,19 +40,23 @@ def table_format(run: Path, file: Path) -> FileFormat | None:
     Returns:
         The format of the run's file of columns with the same suffix; None where it has no such one.
     """
+    for path, named in _of_files(run):
+        if path.suffix.lower() == file.suffix.lower():
+            known = cast("FileFormat", named if named in get_args(FileFormat) else "auto")
+            return format_name(file, known)
+    return None
+
+
+def _of_files(run: Path) -> Iterator[tuple[Path, str]]:
+    """The files of columns that a run's data is read from, each with its format as it is set."""
     if not (run / "config.yaml").is_file():
-        return None
+        return
     saved = saved_nodes(run, "settings").entries
     for node in (saved.get(name) for name in FIRST):
         said = node.entries if isinstance(node, Entries) else {}
         path, kind, form = (said.get(key) for key in ("path", "type", "format"))
-        if not isinstance(path, Scalar) or not isinstance(kind, Scalar) or not _of_columns(kind):
-            continue
-        if Path(path.text).suffix.lower() == file.suffix.lower():
-            named = form.text if isinstance(form, Scalar) else "auto"
-            known = cast("FileFormat", named if named in get_args(FileFormat) else "auto")
-            return format_name(file, known)
-    return None
+        if isinstance(path, Scalar) and isinstance(kind, Scalar) and _of_columns(kind):
+            yield Path(path.text), form.text if isinstance(form, Scalar) else "auto"
 
 
 def _of_columns(kind: Scalar) -> bool:
@@ -78,6 +84,38 @@ def asked_layout(
             nothing of how a file is read.
         DataError: The file's first line is not what the settings say, or its rows are of two kinds.
     """
+    config, said = _settings(predictor, run, words)
+    return input_layout(Path(file), config, predictor.columns, said=said)
+
+
+def asked_pipe(
+    predictor: Predictor, run: str | Path, head: bytes, words: Sequence[str] = (), *, name: str
+) -> RowFormat | None:
+    """How what comes through a pipe becomes rows for a run to answer; None: line by line.
+
+    Args:
+        predictor: The run's.
+        run: The run folder.
+        head: The first lines.
+        words: As for `asked_layout`; with them it is rows.
+        name: What errors call it.
+
+    Raises:
+        UserError: It may be rows or lines; or as for `asked_layout`.
+        DataError: As for `asked_layout`.
+    """
+    if not words and not [*_of_files(Path(run))]:
+        return None
+    config, said = _settings(predictor, run, words)
+    found = predictor.task.text.ingredients.values()
+    labels = {one.column: one for one in found if isinstance(one, Labels)}
+    return piped_layout(head, config, predictor.columns, labels, name=name, said=said)
+
+
+def _settings(
+    predictor: Predictor, run: str | Path, words: Sequence[str]
+) -> tuple[TextPairs.Config, set[str]]:
+    """How the run's data is read, with what the words say of it; and which settings they name."""
     saved = saved_nodes(Path(run), "settings").entries
     there = [name for name in FIRST if name in saved and not is_null(saved[name])]
     named = [word.partition(".")[0] for word in words if word.startswith(PREFIXES)]
@@ -106,7 +144,7 @@ def asked_layout(
             f"{min(unread)}: says nothing of how a file is read; weft predict takes "
             f"{', '.join(READ)}."
         )
-    return input_layout(Path(file), config, predictor.columns, said=said)
+    return config, said
 
 
 def _plain_file(predictor: Predictor) -> TextPairs.Config:

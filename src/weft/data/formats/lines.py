@@ -92,7 +92,7 @@ class TableScan(Scan):
     """A pass over lines of columns: row by row, or (``parts``) whole blocks at once."""
 
     def __init__(self, stream: BinaryIO, name: str, layout: LineFormat) -> None:
-        self._blocks = LineBlocks(stream, layout.max_line_bytes)
+        self._blocks = LineBlocks(stream, name, layout.max_line_bytes)
         self._parser, self._layout = _Parser(name, layout), layout
         self._block: Block | LongLine | None = None
         self.notes = self._blocks.notes

@@ -211,7 +211,7 @@ class LineScan(Scan):
 
     def __init__(self, stream: BinaryIO, name: str, longest: int = MAX_LINE_BYTES) -> None:
         self.name, self.longest = name, longest
-        self._blocks = LineBlocks(stream, longest)
+        self._blocks = LineBlocks(stream, name, longest)
         self.notes = self._blocks.notes
 
     @property

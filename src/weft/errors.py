@@ -38,6 +38,8 @@ class WeftError(Exception):
     """Every error weft raises on purpose."""
 
     exit_code: ClassVar[int] = 1
+    typed: str | None = None
+    """The same in the words of the command line, where a call from Python has others."""
 
 
 class UserError(WeftError):

@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from typing_extensions import override
+
 from weft.errors import DataError
 
 __all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor"]
@@ -27,6 +29,10 @@ class RowPredictor(ABC):
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns: tuple[str, ...] = tuple(columns)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: answers rows of {', '.join(self.columns)}>"
 
     @abstractmethod
     def answers(self, rows: Sequence[Row]) -> list[Any]:

@@ -29,6 +29,12 @@ class Predictor(RowPredictor):
         task.module.eval()
 
     @override
+    def __repr__(self) -> str:
+        task, columns = type(self.task).__name__, ", ".join(self.columns)
+        where = f" of {self.checkpoint}" if self.checkpoint else ""
+        return f"<Predictor: {task}{where}, answers rows of {columns}, on {self.task.device}>"
+
+    @override
     def answers(self, rows: Sequence[Row]) -> list[Any]:
         return self.task.predict(rows)
 

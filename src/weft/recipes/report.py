@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.metrics.formats import format_duration, format_rate, format_value
-from weft.metrics.reporters.html_curves import Curve, figure
 from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
 from weft.metrics.tables import by_label
+from weft.recipes.curves import curves
 from weft.recipes.diff import compare, mapping, plain_text
 from weft.recipes.known_defaults import default_settings
 from weft.recipes.record import Record, numbers, read_lines
@@ -23,8 +23,6 @@ MOST_ITEMS = 4
 """Items of a list that are shown, each on a line."""
 MOST_PARTS = 12
 """Texts of one answer."""
-MOST_CURVES = 24
-"""Drawings; a run has some ten values."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def report_html(report: Report) -> str:
         str(run.info.get("recipe", run.path.name)),
         state,
         section("Result", _result(run, result)),
-        section("Curves", *_curves(run)),
+        section("Curves", curves(run.values)),
         section("Labels", _labels(run, result)),
         section("Answers", *_answers(run.path)),
         section("Settings", *_settings(run)),
@@ -103,48 +101,6 @@ def _labels(run: Record, result: Mapping[str, Any]) -> Markup:
         for label, row in list(rows.items())[:MOST_ROWS]
     ]
     return table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
-
-
-def _curves(run: Record) -> list[Markup]:
-    """A drawing per value; the splits that have it are lines of the same one."""
-    drawn: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    speed: dict[str, list[tuple[float, float]]] = {}
-    for line in run.values:
-        step, split = numbers(line, ()).get("step"), line.get("split")
-        if step is None or not isinstance(split, str):
-            continue
-        for name, value in numbers(line).items():
-            if (
-                split != "test" and "/" not in name
-            ):  # one point, and of the best weights: it is on no curve
-                drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
-        time = line.get("time")
-        for name, value in numbers(time, ()).items() if isinstance(time, Mapping) else ():
-            if name.endswith("_per_second") and split == "train":
-                speed.setdefault(name, []).append((step, value))
-    last = max(
-        (step for splits in drawn.values() for p in splits.values() for step, _ in p), default=1
-    )
-    figures = [
-        figure(
-            name,
-            [Curve(split, p, dots=split != "train") for split, p in splits.items()],
-            last_step=last,
-        )
-        for name, splits in sorted(drawn.items(), key=_first_to_see)
-    ]
-    figures += [
-        figure(name.replace("_", " "), [Curve("train", points)], last_step=last)
-        for name, points in speed.items()
-    ]
-    shown = "".join(drawing.html for drawing in figures[:MOST_CURVES])
-    return [Markup(f"<div class=curves>{shown}</div>")] if shown else []
-
-
-def _first_to_see(drawn: tuple[str, Mapping[str, Any]]) -> tuple[bool, bool]:
-    """The loss, then what evaluations measure, then what only training has."""
-    name, splits = drawn
-    return name != "loss", splits.keys() <= {"train"}
 
 
 def _answers(folder: Path) -> list[Markup]:

@@ -4,7 +4,6 @@ import logging
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
+from weft.recipes.ended_run import Run as Run
 from weft.recipes.entering import choose_folder, clean, entered, refuse_other
 from weft.recipes.first_look import first_row, many_labels, nothing_selected
 from weft.recipes.machine import machine
@@ -53,16 +53,6 @@ from weft.training.loop import Trainer
 __all__ = ["Run", "train"]
 
 LOG = logging.getLogger("weft")
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that has ended."""
-
-    folder: Path
-    """The run folder; ``weft.load`` takes it."""
-    result: dict[str, Any] = field(default_factory=dict)
-    """Steps, the best value and its step, and the values on ``test_data``."""
 
 
 def train(

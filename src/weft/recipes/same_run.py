@@ -50,34 +50,40 @@ def is_finished(folder: RunFolder, planned: Planned) -> bool:
         return False
     before, now = info.get("length", {}), length_of(planned.plan)
     if before != now and planned.run is None:
-        raise UserError(_other_length(folder, planned, before, now))
+        raise _other_length(folder, planned, before, now)
     return folder.finished and before == now
 
 
 def _other_length(
     folder: RunFolder, planned: Planned, before: Mapping[str, Any], now: Mapping[str, Any]
-) -> str:
+) -> UserError:
+    """The error that names the run that exists, and how to go on with it."""
     changed = [name for name in LENGTH if before.get(name) != now.get(name)]
     was, words = (
-        " ".join(
-            f"trainer.{name}={'null' if of.get(name) is None else of[name]}" for name in changed
-        )
+        [f"trainer.{name}={'null' if of.get(name) is None else of[name]}" for name in changed]
         for of in (before, now)
     )
-    trust = " --allow-code" if planned.script is not None else ""
-    state = "finished" if folder.finished else "not finished"
     shorter = folder.finished and all(
         before.get(name) and now.get(name) and _size(now[name]) < _size(before[name])
         for name in changed
     )
-    way = f"It is longer already. Its result: weft train {folder.path}{trust}"
-    if not shorter:
-        way = f"To go on with it: weft train {folder.path} {words}{trust}"
-    return (
-        f"this run exists with another length: {folder.path} ({was}, {state}).\n"
-        f"  {way}\n"
-        "  To train anew: the same command with --again"
-    )
+    state = "finished" if folder.finished else "not finished"
+    way = "It is longer already. Its result: " if shorter else "To go on with it: "
+    own, given = planned.script is not None, [] if shorter else words
+    typed = " ".join(["weft train", str(folder.path), *given, *(["--allow-code"] if own else [])])
+    arguments = [repr(str(folder.path)), *([repr(given)] if given else [])]
+    call = f"weft.train({', '.join([*arguments, *(['allow_code=True'] if own else [])])})"
+
+    def said(command: str, anew: str) -> str:
+        return (
+            f"this run exists with another length: {folder.path} ({' '.join(was)}, {state}).\n"
+            f"  {way}{command}\n"
+            f"  To train anew: {anew}"
+        )
+
+    error = UserError(said(call, "the same call with again=True"))
+    error.typed = said(typed, "the same command with --again")
+    return error
 
 
 def _size(limit: int | str) -> float:

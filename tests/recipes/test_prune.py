@@ -11,6 +11,7 @@ from weft.checkpoint.store import Checkpoints
 from weft.cli.main import main
 from weft.errors import InUseError, StorageError, UserError
 from weft.recipes.prune import age, plan_prune, prune
+from weft.runtime.files import new_folder
 from weft.runtime.lock import Lock
 
 
@@ -228,3 +229,44 @@ def test_a_run_with_another_in_its_folder_stays_whole(tmp_path):
     assert [(kept.run, kept.why) for kept in plan.kept] == [
         (outer, "another run lies in its folder")
     ]
+
+
+def left_over(folder, name, process=2**22 + 1):
+    """What a process that was killed left: the ids of processes end below that number."""
+    path = folder / f".{name}.tmp-{process}"
+    path.mkdir(parents=True)
+    (path / "model.safetensors").write_bytes(bytes(1000))
+    return path
+
+
+def test_what_a_killed_prune_or_export_left_goes(tmp_path, capsys):
+    run = made_run(tmp_path / "runs" / "a" / "0123456789ab", steps=(20,))
+    made = [
+        left_over(run / "checkpoints", "step-00000010"),
+        left_over(run / "export", "ctranslate2"),
+        left_over(run.parent, "0123456789cd"),
+    ]
+    whole = made_run(tmp_path / "runs" / "a" / "mine")
+    made.append(whole.rename(whole.with_name(f".mine.tmp-{2**22 + 1}")))
+    (run / "checkpoints" / "note.tmp-1").write_text("mine")
+    theirs = left_over(tmp_path / "runs", "theirs")
+    assert main(["runs", "list", str(tmp_path)]) == 0
+    assert ".mine" not in capsys.readouterr().out
+    assert main(["runs", "prune", str(tmp_path), "--dry-run"]) == 0
+    assert all(path.exists() for path in made)
+    assert main(["runs", "prune", str(tmp_path), "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"deletes  {path} (" in out for path in made)
+    assert [path for path in made if path.exists()] == []
+    assert (steps_of(run), theirs.exists()) == ([20], True)
+    assert (run / "checkpoints" / "note.tmp-1").exists()
+    assert main(["runs", "prune", str(tmp_path), "--yes"]) == 0
+    assert capsys.readouterr().out == "Nothing to delete.\n"
+
+
+def test_what_a_living_process_writes_is_left_alone(tmp_path):
+    run = made_run(tmp_path / "run", steps=(20,))
+    path = left_over(run / "checkpoints", "step-00000030", process=os.getpid())
+    with new_folder(run / "checkpoints" / "step-00000040"):
+        doomed = plan_prune(tmp_path).doomed
+    assert [item.path for item in doomed] == [path]

@@ -8,6 +8,7 @@ import pytest
 
 from weft.errors import InUseError
 from weft.runtime.files import Lock
+from weft.runtime.lock import owner_of
 
 HOLD = """
 import sys, os
@@ -75,3 +76,19 @@ def test_stale_content_of_any_kind_hinders_nobody(tmp_path):
         pass
     with Lock(tmp_path):
         pass
+
+
+def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path):
+    process = hold(tmp_path)
+    try:
+        assert owner_of(tmp_path) == f"{socket.gethostname()}:{process.pid}"
+        (tmp_path / "lock").unlink()
+        assert owner_of(tmp_path) == "another process"
+        with pytest.raises(InUseError, match="is in use by another process"), Lock(tmp_path):
+            pass
+        os.mkfifo(tmp_path / "new")
+        (tmp_path / "new").replace(tmp_path / "lock")
+        assert owner_of(tmp_path) == "another process"  # and a pipe does not hang
+    finally:
+        end(process)
+    assert owner_of(tmp_path) is None

@@ -70,6 +70,7 @@ class Checkpoints:
         self.keep = keep
         self.kept_step: int | None = None
         """The step of one more checkpoint that is not deleted; none at first."""
+        self._new = not folder.parent.is_dir()  # else it is not made again: it was renamed
         self._good: set[str] = set()
         self._bad: set[str] = set()
 
@@ -99,7 +100,7 @@ class Checkpoints:
         if step < 0:
             raise CheckpointError(f"The step must not be negative, but is {step}.")
         tensors, document = split_parts(step, parts)
-        make_folder(self.folder)
+        make_folder(self.folder, parents=self._new)
         clean_leftovers(self.folder)
         newest = next((manifest for _, manifest in self._candidates()[0]), None)
         size = sum(map(tensors_size, tensors.values())) + len(document)

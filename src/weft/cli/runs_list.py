@@ -48,12 +48,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(roots: Sequence[str]) -> list[Path]:
     """The run folders to list, each once."""
+    from weft.recipes.run_folder import runs_in
     from weft.recipes.run_places import ROOT, remembered_places
 
     elsewhere = {} if roots else remembered_places()
     found: dict[Path, Path] = {}
     for root in [Path(root) for root in roots] or [ROOT]:
-        here = [file.parent for file in sorted(root.glob("**/run.json"))]
+        here = runs_in(root)
         found |= {path.absolute(): path for path in here if path.absolute() not in found}
         if not (here or elsewhere):
             print(f"No runs in {root}.")
@@ -182,4 +183,6 @@ def _steps(path: Path, result: Mapping[str, Any]) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    with suppress(ValueError, OverflowError, OSError):  # a date that no calendar has
+        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    return "-"

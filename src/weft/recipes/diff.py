@@ -119,6 +119,6 @@ def previous_run(path: Path) -> Path | None:
     Damaged folders are passed over.
     """
     resolved = path.resolve()
-    beside = [p.parent for p in resolved.parent.glob("*/run.json") if p.parent != resolved]
+    beside = [p.parent for p in resolved.parent.glob("[!.]*/run.json") if p.parent != resolved]
     dated = sorted(((p / "run.json").stat().st_mtime, p) for p in beside)
     return path.parent / dated[-1][1].name if dated else None

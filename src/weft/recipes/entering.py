@@ -64,8 +64,7 @@ def entered(folder: Path) -> Iterator[None]:
 def clean(folder: Path) -> None:
     """Removes what a process that was killed left half-written."""
     for place in (folder, folder / "predictions", folder / "export"):
-        if place.is_dir():
-            clean_leftovers(place)
+        clean_leftovers(place)
 
 
 def _make(folder: Path) -> None:
@@ -81,7 +80,7 @@ def _make(folder: Path) -> None:
 def _unmake(folder: Path) -> None:
     """Removes a folder that holds nothing of a run: it was refused before anything was written."""
     ours = {LOG_FILE, LOCK_FILE}
-    if {path.name for path in folder.iterdir()} <= ours:
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= ours:
         with suppress(OSError):  # such as that another process has just begun in it
             for name in ours:
                 (folder / name).unlink(missing_ok=True)

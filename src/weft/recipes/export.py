@@ -17,6 +17,7 @@ from weft.recipes.export_rows import read_rows, rows_of_run, rows_of_session
 from weft.recipes.reload import load
 from weft.recipes.run_folder import RunFolder
 from weft.runtime.disk import refuse_outward_links
+from weft.runtime.files import clean_leftovers
 
 __all__ = ["Exported", "export", "export_trained", "refuse_exports", "tell_older_exports"]
 
@@ -70,6 +71,7 @@ def export(
     target = folder / "export" / name if out is None else Path(out)
     if out is None:
         refuse_outward_links(folder)
+    clean_leftovers(target.parent, of=target.name)
     if target.exists():
         raise UserError(f"{target} is there already. Delete it, or name another folder with --out.")
     given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded

@@ -1,27 +1,34 @@
 """Making room: which checkpoints and runs can go, and what that frees."""
 
-import fcntl
 import logging
-import os
 import re
+import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from weft.checkpoint.pointer import FOLDER, Pointer
 from weft.errors import CheckpointError, UserError, WeftError
-from weft.recipes.run_folder import RunFolder, is_run_folder
+from weft.recipes.run_folder import RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
-from weft.runtime.files import remove_folder, write_atomic
-from weft.runtime.lock import Lock
+from weft.runtime.files import (
+    LEFTOVER,
+    clean_leftovers,
+    leftovers,
+    remove_folder,
+    write_atomic,
+)
+from weft.runtime.lock import Lock, owner_of
 
 __all__ = ["Doomed", "Kept", "Plan", "age", "plan_prune", "prune"]
 
 LOG = logging.getLogger("weft")
 
 _AGE = re.compile(r"(\d+)\s*([dhw])")
+KEY = re.compile(r"[0-9a-f]{12}(-\d+)?")
+"""The name of a run's folder where the person gave it none."""
+OF_A_RUN = ("run.json", "config.yaml", "metrics.jsonl", "checkpoints", "log.txt")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
@@ -111,19 +118,24 @@ def plan_prune(
     kept: list[Kept] = []
     written: dict[Path, tuple[int | None, ...]] = {}
     at = now or datetime.now().astimezone()
-    for run in sorted(file.parent for file in root.glob("**/run.json")):
+    for run in runs_in(root):
         written[run] = _written(run)  # before anything is read of it
-        why = _why_not(run, older_than, at) or _in_use(run)
+        why = _why_not(run, older_than, at)
+        if why is None and (owner := owner_of(run)):
+            why = f"in use by {owner}"
         if why is None and whole_runs and _holds_another(run):
             why = "another run lies in its folder"
         try:
-            going = [] if why else [run] if whole_runs else _going(run, keep=keep)
+            going = [] if why else [run] if whole_runs else [*_left(run), *_going(run, keep=keep)]
         except CheckpointError as error:
             why, going = f"its best checkpoint cannot be told: {error}", []
         if why is not None:
             kept.append(Kept(run, why))
         doomed += [Doomed(path, run, _size(path)) for path in going]
-    return Plan(tuple(doomed), tuple(kept), {item.run: written[item.run] for item in doomed})
+    doomed += [Doomed(path, path, _size(path)) for path in _half_deleted(root)]
+    return Plan(
+        tuple(doomed), tuple(kept), {d.run: written[d.run] for d in doomed if d.run in written}
+    )
 
 
 def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | None:
@@ -152,23 +164,7 @@ def _written(run: Path) -> tuple[int | None, ...]:
 
 def _holds_another(run: Path) -> bool:
     """Whether a run lies beneath a run: it would go with it, finished or not."""
-    return any(file.parent != run for file in run.glob("**/run.json"))
-
-
-def _in_use(run: Path) -> str | None:
-    """Who works in a run, or None; its lock file is read only."""
-    try:
-        descriptor = os.open(run / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return None
-        owner = os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip()
-        return f"in use by {owner or 'another process'}"
-    finally:
-        os.close(descriptor)
+    return any(other != run for other in runs_in(run))
 
 
 def _going(run: Path, *, keep: int) -> list[Path]:
@@ -188,7 +184,27 @@ def _going(run: Path, *, keep: int) -> list[Path]:
     return [path for path in others if path.name not in newest]
 
 
+def _left(run: Path) -> list[Path]:
+    """What processes that were killed left half-written or half-deleted in a run."""
+    places = (run, *(run / name for name in ("checkpoints", "predictions", "export", "modules")))
+    found = [pair for place in places for pair in leftovers(place).items()]
+    return [path for path, final in found if ".tmp-" in path.name or final.exists()]
+
+
+def _half_deleted(root: Path) -> list[Path]:
+    """Runs that a prune was deleting when it was killed: by their key, or by what is left."""
+    found = []
+    for folder in {root, *(path.parent for path in root.glob("**/.*.tmp-*"))}:
+        for path, run in leftovers(folder).items():
+            known = KEY.fullmatch(run.name) or any((path / name).exists() for name in OF_A_RUN)
+            if path.is_dir() and not path.is_symlink() and known and ".tmp-" in path.name:
+                found.append(path)
+    return sorted(found)
+
+
 def _size(path: Path) -> int:
+    if not path.is_dir():
+        return path.lstat().st_size
     return sum(p.lstat().st_size for p in path.rglob("*") if p.is_file() and not p.is_symlink())
 
 
@@ -203,15 +219,23 @@ def prune(plan: Plan) -> int:
         StorageError: A folder cannot be deleted; it is then still whole.
     """
     freed = 0
-    for run in dict.fromkeys(item.run for item in plan.doomed):
+    for item in plan.doomed:
+        if item.path == item.run and LEFTOVER.fullmatch(item.path.name):
+            shutil.rmtree(item.path, ignore_errors=True)
+            freed += item.size
+    runs = dict.fromkeys(item.run for item in plan.doomed if not LEFTOVER.fullmatch(item.run.name))
+    for run in runs:
         with Lock(run):
             if not RunFolder(run).finished or _written(run) != plan.written.get(run):
                 LOG.warning("%s was gone on with meanwhile: it is left alone.", run)
                 continue
             for item in (item for item in plan.doomed if item.run == run):
-                if item.path != run:
-                    _point_elsewhere(run / "checkpoints", item.path)
-                remove_folder(item.path)
+                if LEFTOVER.fullmatch(item.path.name):
+                    clean_leftovers(item.path.parent)
+                else:
+                    if item.path != run:
+                        _point_elsewhere(run / "checkpoints", item.path)
+                    remove_folder(item.path)
                 freed += item.size
     return freed
 

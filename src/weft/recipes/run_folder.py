@@ -20,10 +20,18 @@ from typing import Any
 
 from weft.config.yaml_files import dump_yaml
 from weft.errors import UserError
-from weft.runtime.files import write_atomic
+from weft.runtime.files import LEFTOVER, write_atomic
 from weft.runtime.reading import parse_json, read_all
 
-__all__ = ["FORMAT", "SCRIPT", "RunFolder", "is_run_folder", "refuse_collision", "versions"]
+__all__ = [
+    "FORMAT",
+    "SCRIPT",
+    "RunFolder",
+    "is_run_folder",
+    "refuse_collision",
+    "runs_in",
+    "versions",
+]
 
 FORMAT = 1
 """Version of the run folder's layout; a newer one is refused."""
@@ -53,6 +61,12 @@ _PACKAGES = ("weft", "torch", "numpy", "sentencepiece", "safetensors", "sacreble
 def is_run_folder(path: Path) -> bool:
     """Whether a folder was written by a run."""
     return (path / "run.json").is_file() and (path / "config.yaml").is_file()
+
+
+def runs_in(root: Path) -> list[Path]:
+    """The folders of runs below one, or itself; without those that are half-deleted."""
+    found = sorted(file.parent for file in root.glob("**/run.json"))
+    return [p for p in found if not any(map(LEFTOVER.fullmatch, p.relative_to(root).parts))]
 
 
 def _not_ours(why: str) -> UserError:

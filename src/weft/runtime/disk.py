@@ -12,7 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EDQUOT, EEXIST, EFBIG, EIO, ELOOP, ENOSPC
+from errno import EDQUOT, EEXIST, EFBIG, EIO, ELOOP, ENOENT, ENOSPC
 from pathlib import Path
 from typing import IO, Any
 
@@ -110,7 +110,10 @@ def storage_error(path: Path, error: OSError, *, needed: int | None = None) -> S
         itself = [path.absolute()] if error.errno == EEXIST else []  # it was to be a folder
         places = (*itself, *path.absolute().parents)
         place = next((folder for folder in places if folder.exists()), None)
-        if place is not None and not place.is_dir():
+        if error.errno == ENOENT and place != path.absolute().parent:
+            what = f"There is no folder {path.absolute().parent}: was it renamed or deleted? "
+            advice = "Go on in the folder that it is now."
+        elif place is not None and not place.is_dir():
             what = f"{place} is no folder. "
             advice = "Move it away, or name another folder, then start again."
         elif place is not None and not os.access(place, os.W_OK | os.X_OK):

@@ -7,6 +7,7 @@ fsync the folder. What is called on the disk is in :mod:`weft.runtime.disk`.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,10 +24,12 @@ from weft.runtime.line_log import LineLog as LineLog
 from weft.runtime.lock import Lock as Lock
 
 __all__ = [
+    "LEFTOVER",
     "HashingFile",
     "LineLog",
     "Lock",
     "clean_leftovers",
+    "leftovers",
     "make_folder",
     "new_folder",
     "operations",
@@ -39,6 +42,8 @@ __all__ = [
     "write_file",
 ]
 
+LEFTOVER = re.compile(r"\.(?P<final>.+)\.(tmp|old)-(?P<owner>\d{1,10})", re.DOTALL)
+"""The name of what is half-written, half-deleted or moved aside; with the id of the process."""
 _STORAGE_ERRNOS = frozenset({EDQUOT, EFBIG, EIO, ENOSPC, EROFS})
 
 
@@ -84,13 +89,18 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, parents: bool = True) -> None:
     """Makes a folder and its missing parents, and waits until their names are on the disk.
+
+    Args:
+        folder: The folder.
+        parents: Whether missing parents are made, too; the folder of a run that was renamed while
+            the run was in it must not be made anew.
 
     Raises:
         StorageError: one of them cannot be made.
     """
-    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
+    missing = [p for p in (folder, *(folder.parents if parents else ())) if not p.is_dir()]
     for path in reversed(missing):
         with storing(path):
             try:
@@ -213,19 +223,21 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def clean_leftovers(folder: Path) -> list[Path]:
+def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
     """Removes what dead processes left half-written in a folder, and returns what it removed.
 
     A folder that had been moved aside and not yet replaced is moved back.
+
+    Args:
+        folder: A folder of weft's own; there may be none.
+        of: Only what was to be called so, in a folder that others write in, too.
     """
+    found = leftovers(folder)
     removed = []
-    for path in sorted(folder.iterdir()):
-        stem, _, owner = path.name.rpartition("-")
-        ours = stem.startswith(".") and stem.endswith((".tmp", ".old")) and owner.isdecimal()
-        if not ours or _is_alive(path, int(owner)):
+    for path, final in found.items():
+        if of not in (None, final.name):
             continue
-        final = path.with_name(stem[1:-4])
-        if stem.endswith(".old") and not os.path.lexists(final):
+        if path.name.startswith(f".{final.name}.old-") and not os.path.lexists(final):
             with storing(final):
                 operations.rename(path, final)
             continue
@@ -235,6 +247,16 @@ def clean_leftovers(folder: Path) -> list[Path]:
             path.unlink(missing_ok=True)
         removed.append(path)
     return removed
+
+
+def leftovers(folder: Path) -> dict[Path, Path]:
+    """What dead processes left half-written or half-deleted, and what each was to be or was."""
+    found = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        match = LEFTOVER.fullmatch(path.name)
+        if match and not _is_alive(path, int(match["owner"])):
+            found[path] = path.with_name(match["final"])
+    return found
 
 
 def _is_alive(path: Path, process: int) -> bool:

@@ -17,14 +17,17 @@ from weft.runtime.disk import (
     write_all,
 )
 
-__all__ = ["LOCK_FILE", "Lock"]
+__all__ = ["LOCK_FILE", "Lock", "owner_of"]
 
 LOCK_FILE = "lock"
 """Its name in the run folder."""
+_FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
+_NOBODY_NAMED = "another process"
 
 
 class Lock:
-    """Holds ``folder/lock`` while the block runs.
+    """Holds ``folder/lock``, and the folder itself, while the block runs.
 
     The system drops it when the process dies, however it dies. The file's content, ``host:pid``, is
     for people only; a stale file of a dead process hinders nobody, and a forked child (a data
@@ -45,21 +48,22 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / LOCK_FILE
-        self._descriptor = -1
+        self._descriptors: list[int] = []
 
     def __enter__(self) -> "Lock":
         refuse_outward_links(self.folder)
         descriptor = open_in_place(self.path, os.O_RDWR | os.O_CREAT)
+        self._descriptors = [descriptor]
         try:
             self._take(descriptor)
+            self._take_folder(descriptor)
             owner = f"{socket.gethostname()}:{os.getpid()}\n".encode()
             with storing(self.path, len(owner)):
                 operations.truncate(descriptor, 0)
                 write_all(descriptor, memoryview(owner), 0)
         except BaseException:
-            os.close(descriptor)
+            self._close()
             raise
-        self._descriptor = descriptor
         os.register_at_fork(after_in_child=self._close)
         return self
 
@@ -73,13 +77,22 @@ class Lock:
                     f"folder would destroy each other's files, so nothing was started; "
                     f"use a file system that has locks."
                 ) from error
-            owner = (
-                os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip() or "another process"
-            )
-            raise InUseError(
-                f"{self.folder} is in use by {owner}. Wait for it to end or stop it, "
-                f"or choose another folder with --run-dir."
-            ) from None
+            raise self._in_use(_owner(descriptor)) from None
+
+    def _take_folder(self, descriptor: int) -> None:
+        """Locks the folder, too: its file may be deleted, and another one made in its place."""
+        self._descriptors.append(os.open(self.folder, _FOLDER_FLAGS))
+        try:
+            fcntl.flock(self._descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:  # some file systems of a network have no locks of folders
+            if error.errno in (EACCES, EAGAIN):
+                raise self._in_use(_owner(descriptor)) from None
+
+    def _in_use(self, owner: str) -> InUseError:
+        return InUseError(
+            f"{self.folder} is in use by {owner}. Wait for it to end or stop it, "
+            f"or choose another folder with --run-dir."
+        )
 
     def __exit__(
         self,
@@ -90,8 +103,45 @@ class Lock:
         self._close()
 
     def _close(self) -> None:
-        """Closes our descriptor; in a forked child that does not end the parent's lock."""
-        if self._descriptor >= 0:
+        """Closes our descriptors; in a forked child that does not end the parent's lock."""
+        while self._descriptors:
             with suppress(OSError):
-                os.close(self._descriptor)
-            self._descriptor = -1
+                os.close(self._descriptors.pop())
+
+
+def owner_of(folder: Path) -> str | None:
+    """Who works in a folder, ``host:pid`` where it says so; None where nobody does.
+
+    Nothing is written, and what is no file of a lock does not hang.
+
+    Example:
+        >>> owner_of(Path("/no/such/folder")) is None
+        True
+    """
+    for path, flags in ((folder, _FOLDER_FLAGS), (folder / LOCK_FILE, _FILE_FLAGS)):
+        with suppress(OSError):
+            descriptor = os.open(path, flags)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return _owner_in(folder / LOCK_FILE)
+            finally:
+                os.close(descriptor)
+    return None
+
+
+def _owner_in(path: Path) -> str:
+    try:
+        descriptor = os.open(path, _FILE_FLAGS)
+    except OSError:
+        return _NOBODY_NAMED
+    try:
+        return _owner(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _owner(descriptor: int) -> str:
+    with suppress(OSError):  # a folder or a pipe of that name has nothing to be read
+        return os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip() or _NOBODY_NAMED
+    return _NOBODY_NAMED

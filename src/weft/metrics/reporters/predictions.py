@@ -14,7 +14,7 @@ from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from weft.runtime.disk import storing
 from weft.runtime.experiment import Experiment
-from weft.runtime.files import write_atomic
+from weft.runtime.files import make_folder, write_atomic
 
 __all__ = ["Predictions", "spread"]
 
@@ -71,7 +71,7 @@ class Predictions(Component, Reporter):
             json.dumps(json_value(row, name=f"row {i}"), ensure_ascii=False)
             for i, row in enumerate(chosen)
         ]
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder, parents=False)
         path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
         write_atomic(path, "\n".join(lines) + "\n")
         self._newest[split] = int(progress["step"])

@@ -1,0 +1,34 @@
+"""A run whose folder is renamed or deleted while it trains ends with an error, and writes no more."""
+
+import shutil
+
+import pytest
+
+import weft
+from tests.hostile.small_run import small_run, words
+from weft.errors import StorageError
+from weft.training.loop import Trainer
+
+
+@pytest.mark.parametrize("how", ["renamed", "deleted"])
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_folder_that_is_gone_while_it_trains_is_not_made_again(tmp_path, monkeypatch, how, step):
+    run, took = tmp_path / "run", Trainer.took
+
+    def gone(self, group, before, **given):
+        if before.steps == step:
+            if how == "renamed":
+                run.rename(tmp_path / "renamed")
+            else:
+                shutil.rmtree(run)
+        return took(self, group, before, **given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "took", gone)
+        with pytest.raises(StorageError) as caught:
+            weft.train("classification/averaging", words(), run_dir=run)
+    assert f" There is no folder {run}: was it renamed or deleted? " in str(caught.value)
+    assert not run.exists()
+    if how == "renamed":  # and it goes on where it is now, to the same end
+        done = weft.train(tmp_path / "renamed")
+        assert done.result == weft.train(small_run()).result

@@ -1,4 +1,4 @@
-"""A run whose folder is renamed or deleted while it trains ends with an error, and writes no more."""
+"""A run whose folder is renamed or deleted while it trains ends with an error, and is not made."""
 
 import shutil
 

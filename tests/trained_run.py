@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import weft
+from weft.checkpoint.run_seal import RunSeal, sealed_config
 
 PAIRS = [
     ("The cat sleeps.", "Le chat dort."),
@@ -67,6 +68,20 @@ def library_run() -> Path:
     shutil.move(run, kept)
     shutil.rmtree(folder / "work")
     return kept
+
+
+def edited(run: Path, old: str = "", new: str = "") -> Path:
+    """Changes a run's ``config.yaml``, and gives it the seal that the run would have written."""
+    path = run / "config.yaml"
+    lines = path.read_text(encoding="utf-8").replace(old, new).splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith("# sealed: "))
+    code = {
+        line.split()[4]: line.split()[3] for line in lines if line.startswith("# sealed: code ")
+    }
+    named = [line.split()[3].rstrip(",") for line in lines if line.startswith("# sealed: run ")]
+    name = named[-1] if named else RunSeal.read(library_run()).run
+    path.write_bytes(sealed_config(text, run=name, code=code))
+    return run
 
 
 def copy_of(run: Path, target: Path) -> Path:

@@ -89,7 +89,7 @@ def test_a_file_that_is_a_link_is_not_written_through(run, name, link):
     assert unchanged(outside.parent) == before
 
 
-@pytest.mark.parametrize("name", ["run.json", "config.yaml", "recipe.py", "report.html"])
+@pytest.mark.parametrize("name", ["run.json", "recipe.py", "report.html"])
 def test_a_file_that_is_written_whole_takes_the_place_of_a_link(run, name):
     outside = run.parent / "elsewhere" / name
     outside.parent.mkdir()

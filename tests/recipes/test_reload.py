@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.trained_run import PAIRS, copy_of, data_in, library_run, train_script
+from tests.trained_run import PAIRS, copy_of, data_in, edited, library_run, train_script
 from weft.config import Recipe, register_experiment
 from weft.errors import CheckpointError, CodeNotAllowedError, UserError
 
@@ -312,7 +312,7 @@ def test_allowed_code_is_the_runs_own_recipe_and_no_other(tmp_path):
     other = tmp_path / "work" / "other.py"
     other.write_text(CANARY.format(path=str(tmp_path / "canary")))
     config = run / "config.yaml"
-    config.write_text(config.read_text().replace("recipe: recipe.py", "recipe: ../other.py"))
+    edited(run, "recipe: recipe.py", "recipe: ../other.py")
     with pytest.raises(UserError) as caught:
         weft.load(run, allow_code=True)
     assert str(caught.value) == (
@@ -383,10 +383,10 @@ def test_a_wrong_setting_and_a_missing_file_say_so(run, tmp_path):
 
 
 def test_a_run_without_data_to_evaluate_on(run):
-    config = run / "config.yaml"
-    text = config.read_text()
-    start, end = text.index("  valid_data:"), text.index("  trainer:")
-    config.write_text(text[:start] + "  valid_data: null\n" + text[end:])
+    text = (run / "config.yaml").read_text()
+    edited(
+        run, text[text.index("  valid_data:") : text.index("  trainer:")], "  valid_data: null\n"
+    )
     with pytest.raises(UserError) as caught:
         weft.evaluate(run)
     assert str(caught.value) == (

@@ -17,6 +17,7 @@ from weft.errors import CheckpointError
 from weft.runtime import reading
 
 __all__ = [
+    "FOLDER",
     "FORMAT",
     "MANIFEST",
     "FileEntry",
@@ -33,6 +34,8 @@ __all__ = [
 
 FORMAT = 1
 """Version of the layout of a checkpoint folder."""
+FOLDER = re.compile(r"step-(\d{8,18})")
+"""The name of a checkpoint."""
 MANIFEST = "manifest.json"
 """The file that lists all others, written last."""
 
@@ -40,6 +43,7 @@ _MAX_SEALED = 16 << 20
 _MAX_FILES = 10_000
 _TAIL = re.compile(rb',\n "digest": "([0-9a-f]{64})"\n}\n\Z')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_RUN = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,8 @@ class Manifest:
     """By path relative to the folder, with ``/``."""
     versions: Mapping[str, str]
     """Of the packages that wrote it."""
+    run: str | None = None
+    """The name of the run it is of; None of one that has none."""
 
     def to_bytes(self) -> bytes:
         """The content of ``manifest.json``."""
@@ -74,9 +80,14 @@ class Manifest:
         """Reads and checks a folder's ``manifest.json``.
 
         Raises:
-            CheckpointError: it is missing, damaged or hostile.
+            CheckpointError: it is missing, damaged or hostile, or of another step than the folder's
+                name says.
         """
-        return cls.from_bytes(read_small(folder / MANIFEST))
+        manifest = cls.from_bytes(read_small(folder / MANIFEST))
+        named = FOLDER.fullmatch(folder.name)
+        if named and folder.name != f"step-{manifest.step:08d}":
+            raise CheckpointError(f"{MANIFEST}: it is of step {manifest.step}")
+        return manifest
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Manifest":
@@ -92,11 +103,15 @@ class Manifest:
             raise CheckpointError(f"{MANIFEST}: it lists no files")
         if not isinstance(versions, dict) or len(files) > _MAX_FILES:
             raise CheckpointError(f"{MANIFEST}: no versions, or more than {_MAX_FILES} files")
+        run = content.get("run")
+        if run is not None and not (isinstance(run, str) and _RUN.fullmatch(run)):
+            raise CheckpointError(f"{MANIFEST}: run is not the name of one")
         return cls(
             step=_count(content, "step"),
             serial=_count(content, "serial"),
             files={_safe_name(name): _entry(name, value) for name, value in files.items()},
             versions={str(key): str(value) for key, value in versions.items()},
+            run=run,
         )
 
 

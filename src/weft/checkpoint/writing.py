@@ -75,6 +75,7 @@ def write_checkpoint(  # what stands in a checkpoint
     tensors: Mapping[str, Mapping[str, Tensor]],
     document: bytes,
     write_text: Callable[[Path], None] | None = None,
+    run: str | None = None,
 ) -> None:
     """Writes a whole checkpoint folder, which appears under its name when it is on the disk.
 
@@ -85,12 +86,13 @@ def write_checkpoint(  # what stands in a checkpoint
         tensors: Those of each part, as :func:`split_parts` gives them.
         document: The content of ``state.json``, from there too.
         write_text: Writes the text path into the empty folder it is given.
+        run: The name of the run, if it has one.
     """
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
         if write_text is not None:
             files |= write_text_path(folder / "text", write_text)
-        manifest = Manifest(step=step, serial=serial, files=files, versions=versions())
+        manifest = Manifest(step=step, serial=serial, files=files, versions=versions(), run=run)
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
 

@@ -1,20 +1,23 @@
 """Which checkpoint of a run is used, and what is read of it: text path and weights, verified."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft.checkpoint.manifest import Manifest, damage
+from weft.checkpoint.manifest import FOLDER, Manifest, damage
 from weft.checkpoint.parts import check_fit, plain_parts, read_part, tensor_file
-from weft.checkpoint.pointer import FOLDER
-from weft.checkpoint.store import Checkpoints
+from weft.checkpoint.run_seal import RunSeal
+from weft.checkpoint.saved import SavedCheckpoints
 from weft.errors import CheckpointError, UserError
 from weft.inference.sizes import Budget
 from weft.text.description import SavedTextError
 from weft.text.paths import TextPath, load_text_path
 
 __all__ = ["Opened", "open_checkpoint", "use_checkpoint"]
+
+LOG = logging.getLogger("weft")
 
 T = TypeVar("T")
 MODEL = "model"
@@ -76,7 +79,8 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
 
     Raises:
         UserError: The folder is no run, or has no such checkpoint.
-        CheckpointError: The checkpoint is damaged, and of ``best`` and ``last`` every other one is.
+        CheckpointError: The checkpoint is damaged, and of ``best`` and ``last`` every other one is;
+            or ``config.yaml`` is not as the run wrote it.
     """
     folder = run / "checkpoints"
     if not folder.is_dir():
@@ -85,10 +89,22 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
         raise UserError(
             f"{run} {what}; wanted a folder that weft train has written, with checkpoints/ in it."
         )
+    seal = RunSeal.read(run)
+    if seal is not None and not seal.whole:
+        LOG.warning(
+            "%s was made before runs had a seal: that nobody changed its config.yaml is not known.",
+            run,
+        )
+    saved = SavedCheckpoints(folder)
     if name not in ("best", "last"):
-        return use(open_checkpoint(_named(folder, name)))
+        path = _named(folder, name)
+        try:
+            saved.manifest(path)
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        return use(open_checkpoint(path))
     refused = (CheckpointError, SavedTextError)
-    used = Checkpoints(folder).use(
+    used = saved.use(
         "best" if name == "best" else "last",
         lambda path: (use(open_checkpoint(path)),),
         refused=refused,

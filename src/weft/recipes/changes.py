@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from weft.checkpoint.store import Checkpoints
 from weft.config.key import key_settings
 from weft.errors import UserError
 from weft.recipes.planning import Planned
@@ -67,8 +66,8 @@ def record_changes(folder: RunFolder, changes: Mapping[str, Any]) -> None:
     """Says what changed, and keeps it in ``run.json`` with the step from which it holds."""
     if not changes:
         return
-    last = Checkpoints(folder.path / "checkpoints").last()
-    step = None if last is None else int(last.name.removeprefix("step-"))
+    newest = folder.newest
+    step = None if newest is None else newest.step
     for name, values in changes.items():
         LOG.info("%s: %s -> %s", name, values["before"], values["now"])
     entry = {"step": step, "command": command_line(), "settings": dict(changes)}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from weft.checkpoint.run_seal import refuse_changed
 from weft.config.ingredient import Table
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
@@ -89,6 +90,7 @@ def open_named(
     """The recipe, and the run folder where it was named by one."""
     run = run_named(recipe)
     if run is not None:
+        refuse_changed(run, code=allow_code)
         return open_recipe(run / "config.yaml", configs=configs, allow_code=allow_code), run
     if not isinstance(recipe, Recipe) and Path(recipe).is_dir():
         raise UserError(

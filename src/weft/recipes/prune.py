@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from weft.checkpoint.pointer import FOLDER, Pointer
+from weft.checkpoint.manifest import FOLDER
+from weft.checkpoint.pointer import Pointer
 from weft.errors import CheckpointError, UserError, WeftError
 from weft.recipes.run_folder import RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
@@ -244,4 +245,5 @@ def _point_elsewhere(folder: Path, going: Path) -> None:
     """Points ``last.json`` to the best where the last one goes: what it names must be there."""
     last, best = (Pointer.read(folder / name) for name in ("last.json", "best.json"))
     if last is not None and best is not None and last.folder == going.name != best.folder:
-        write_atomic(folder / "last.json", Pointer.to(folder / best.folder).to_bytes())
+        pointer = Pointer.to(folder / best.folder, "last.json")
+        write_atomic(folder / "last.json", pointer.to_bytes())

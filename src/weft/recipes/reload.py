@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.run_seal import refuse_changed
 from weft.config.nodes import Scalar, is_null
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
@@ -74,6 +75,7 @@ def load(
     except NeedsCodeError:
         if not allow_code:
             raise
+    refuse_changed(folder, code=True)
 
     def by_code(opened: Opened) -> Predictor:
         provided = opened.text.ingredients

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.checkpoint.store import Checkpoints
 from weft.config import registries
 from weft.config.key import local_modules, run_key
 from weft.config.plan import Plan
@@ -214,7 +213,7 @@ def _made(
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
     if session.has("task"):
         compare_text(folder, session.get("task").text)
-    if Checkpoints(folder.path / "checkpoints").last() is not None:
+    if folder.newest is not None:
         data |= folder.info.get("data", {})  # what its weights began with, though it is gone since
     return trainer, built, {"data": data, "max_tokens": cells}
 
@@ -327,10 +326,11 @@ def write(
     """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
     warn_of_versions(folder)
-    folder.write_sources(script, local_modules(planned.table) if script else [])
+    code = folder.write_sources(script, local_modules(planned.table) if script else [])
     named = planned.name if planned.name in registries.experiments.names() else None
     recipe = SCRIPT if script is not None else named
-    folder.write_config(recipe, plan.settings, built, swaps=plan.swaps)
+    run = folder.identity
+    folder.write_config(recipe, plan.settings, built, swaps=plan.swaps, run=run, code=code)
     home = script.resolve().parent if script else Path.cwd()
     start = {
         "command": command_line(),
@@ -341,6 +341,7 @@ def write(
     folder.write_info(
         recipe=planned.name,
         key=run_key(plan),
+        id=run,
         length=length_of(plan),
         starts=[*(folder.info.get("starts") or []), start],
         **data,

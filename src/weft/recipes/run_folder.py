@@ -10,6 +10,7 @@ import itertools
 import json
 import platform
 import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +19,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.run_seal import RunSeal, sealed_config
+from weft.checkpoint.saved import SavedCheckpoints
 from weft.config.yaml_files import dump_yaml
 from weft.errors import UserError
-from weft.runtime.files import LEFTOVER, write_atomic
+from weft.runtime.files import LEFTOVER, sha256, write_atomic
 from weft.runtime.reading import parse_json, read_all
 
 __all__ = [
@@ -45,6 +49,7 @@ LARGEST_INFO = 16 << 20
 _FACTS: dict[str, type[Any]] = {
     "recipe": str,
     "key": str,
+    "id": str,
     "length": dict,
     "data": dict,
     "starts": list,
@@ -145,36 +150,64 @@ class RunFolder:
         """The result of a finished run."""
         return dict(self.info.get("result") or {})
 
-    def write_config(
+    @property
+    def identity(self) -> str | None:
+        """The run's own name, which its checkpoints have; a new one before the first is saved.
+
+        None of a run whose first checkpoints were saved before runs had names.
+        """
+        known = self.info.get("id")
+        if known is not None or not (self.path / "checkpoints").is_dir():
+            return known or secrets.token_hex(8)
+        seal = None if self.info else RunSeal.read(self.path)  # where run.json was lost
+        return None if seal is None else seal.run
+
+    @property
+    def newest(self) -> Manifest | None:
+        """The manifest of the newest of the run's checkpoints that has a good one."""
+        saved = SavedCheckpoints(self.path / "checkpoints")
+        saved.seal = RunSeal(self.path, whole=True, run=self.identity)
+        return saved.newest()
+
+    def write_config(  # each is a part of the file
         self,
         recipe: str | None,
         settings: Mapping[str, Any],
         built: Mapping[str, Any],
         *,
         swaps: Mapping[str, str],
+        run: str | None = None,
+        code: Sequence[str] = (),
     ) -> None:
-        """Writes ``config.yaml``.
+        """Writes ``config.yaml``, with a seal.
 
         Args:
             recipe: What ``weft train RUN`` opens again; None where it was an object in Python.
             settings: The resolved settings, which a run reads back.
             built: Configs with sizes from the data: a record.
             swaps: Ingredients that the command line replaced by an import path.
+            run: The run's own name.
+            code: The files of the recipe's own that were written beside it.
         """
         named = {} if recipe is None else {"recipe": recipe}
         swapped = {"swaps": dict(swaps)} if swaps else {}
         content = {**named, "settings": dict(settings), **swapped, "built": dict(built)}
-        write_atomic(self.path / "config.yaml", dump_yaml(content))
+        digests = {name: sha256(self.path / name) for name in code}
+        text = sealed_config(dump_yaml(content), run=run, code=digests)
+        write_atomic(self.path / "config.yaml", text)
 
-    def write_sources(self, script: Path | None, modules: Sequence[Path]) -> None:
-        """Keeps the script and the local modules it imports."""
+    def write_sources(self, script: Path | None, modules: Sequence[Path]) -> list[str]:
+        """Keeps the script and the local modules it imports; gives their paths in the folder."""
         if script is None:
-            return
-        write_atomic(self.path / SCRIPT, script.read_bytes())
-        for module in modules:
-            target = self.path / module.resolve().relative_to(script.resolve().parent)
+            return []
+        names = {SCRIPT: script}
+        home = script.resolve().parent
+        names |= {module.resolve().relative_to(home).as_posix(): module for module in modules}
+        for name, source in names.items():
+            target = self.path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(target, module.read_bytes())
+            write_atomic(target, source.read_bytes())
+        return list(names)
 
     def write_info(self, **facts: Any) -> None:
         """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.checkpoint.manifest import Manifest
-from weft.checkpoint.store import Checkpoints
+from weft.checkpoint.run_seal import RunSeal
 from weft.config.durations import parse_duration
 from weft.config.nodes import untyped
 from weft.config.plan import Plan
 from weft.config.yaml_files import dump_yaml, read_yaml, yaml_nodes
-from weft.errors import UserError
+from weft.errors import CheckpointError, UserError
 from weft.recipes.changes import flat
 from weft.recipes.planning import Planned
 from weft.recipes.run_folder import RunFolder, versions
@@ -95,6 +94,11 @@ def compare_built(folder: RunFolder, built: Mapping[str, Any]) -> None:
     """Refuses to go on where sizes that came from data have become others."""
     if not folder.info or not (folder.path / "config.yaml").is_file():
         return
+    try:
+        RunSeal.read(folder.path)
+    except CheckpointError as error:
+        LOG.warning("%s It is written anew.", str(error).partition(" It says what")[0])
+        return
     saved = read_yaml(folder.path / "config.yaml").entries.get("built")
     before = flat(untyped(saved) or {}) if saved is not None else {}
     made = yaml_nodes(dump_yaml(dict(built)), source="built")
@@ -108,10 +112,10 @@ def compare_built(folder: RunFolder, built: Mapping[str, Any]) -> None:
 
 def compare_text(folder: RunFolder, text: TextPath) -> None:
     """Refuses to go on with another text path than the one that the weights were trained with."""
-    last = Checkpoints(folder.path / "checkpoints").last()
-    if last is None:
+    newest = folder.newest
+    if newest is None:
         return
-    saved = {n: e.sha256 for n, e in Manifest.read(last).files.items() if n.startswith("text/")}
+    saved = {n: e.sha256 for n, e in newest.files.items() if n.startswith("text/")}
     with tempfile.TemporaryDirectory(prefix="weft-text-") as place:
         (Path(place) / "text").mkdir()
         text.save(Path(place) / "text")
@@ -121,8 +125,8 @@ def compare_text(folder: RunFolder, text: TextPath) -> None:
     if changed:
         raise UserError(
             f"the text path is not the one {folder.path} was trained with: {', '.join(changed)} "
-            f"of {last.name} differ from what the tokenizer is now; its training text or its file "
-            f"changed. {ANEW}"
+            f"of step-{newest.step:08d} differ from what the tokenizer is now; its training text "
+            f"or its file changed. {ANEW}"
         )
 
 

@@ -390,5 +390,5 @@ def test_a_run_without_data_to_evaluate_on(run):
     with pytest.raises(UserError) as caught:
         weft.evaluate(run)
     assert str(caught.value) == (
-        f"{run} has neither valid_data nor test_data. Name a file of pairs: valid_data.path=dev.tsv"
+        f"{run} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
     )

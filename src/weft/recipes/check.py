@@ -22,6 +22,7 @@ from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.ready_batches import ReadyBatches
 from weft.tasks.task import Task
+from weft.training.own_trainer import check_takes_task
 from weft.training.progress import Every
 
 __all__ = ["Check", "check"]
@@ -71,11 +72,12 @@ def check(
         return found
     found.notes += planned.plan.notes
     found.notes += _promises(planned)
-    if planned.script is not None:
-        try:
+    try:
+        check_takes_task(planned.plan.order)
+        if planned.script is not None:
             refuse_collision(planned.script, local_modules(planned.table))
-        except UserError as error:
-            found.problems.append(str(error))
+    except UserError as error:
+        found.problems.append(str(error))
     say(f"plan: {len(planned.plan.order)} ingredients: {', '.join(planned.plan.order)}")
     with tempfile.TemporaryDirectory(prefix="weft-check-") as folder:
         _Walk(planned, Path(folder), device=device, found=found, say=say).run()
@@ -134,7 +136,7 @@ class _Walk:
         """Tries everything; data files are all read even if one is bad."""
         names = [name for name in DATA if name in self.plan.order]
         read = [self.attempt(name, lambda name=name: self.data(name)) for name in names]  # type: ignore[misc]
-        if not (all(read) and self.attempt("build", self.build)):
+        if not (all(read) and self.session.has("task") and self.attempt("build", self.build)):
             return
         if auto_data(self.session) and not self.attempt("max_tokens", self.max_tokens):
             return

@@ -29,6 +29,7 @@ from weft.tasks.task import Batches, Task, loss_of
 from weft.text.paths import Seq2SeqText
 from weft.training.loop import Trainer
 from weft.training.outset import batches_of
+from weft.training.own_trainer import check_trainer
 
 __all__ = ["CheckSteps"]
 
@@ -168,6 +169,8 @@ class CheckSteps:
 
     def optimizer(self) -> str:
         """Builds the optimizer; it must have the parameters that training is to change."""
+        if not self.session.has("optimizer"):
+            return "none; the trainer may have its own"
         optimizer = self.session.get("optimizer")
         groups = getattr(optimizer, "param_groups", [])
         held = {id(p) for group in groups for p in group["params"]}
@@ -186,8 +189,10 @@ class CheckSteps:
         put back.
         """
         store = Checkpoints(self.folder / "tried", keep=1)  # the trainer is to find a fresh run
-        parts = {"model": self.task.module, "optimizer": self.session.get("optimizer")}
-        _take_empty_step(self.task.module, parts["optimizer"])
+        parts = {"model": self.task.module}
+        if self.session.has("optimizer"):
+            parts["optimizer"] = self.session.get("optimizer")
+            _take_empty_step(self.task.module, parts["optimizer"])
         trainer = self.plan.settings.get("trainer", {})
         if trainer.get("ema") is not None:
             parts["weights"] = self.task.module
@@ -207,7 +212,9 @@ class CheckSteps:
 
     def trainer(self) -> str:
         """Builds the trainer, which checks what it selects by."""
-        return type(self.session.get("trainer")).__name__
+        trainer = self.session.get("trainer")
+        check_trainer(trainer)
+        return type(trainer).__name__
 
     def memory(self) -> str:
         """Measures what a step will hold at most; the batches of the check are gone by now."""

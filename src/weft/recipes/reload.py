@@ -176,8 +176,7 @@ def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
     named = [name for name in EVALUATED if any(word.startswith(f"{name}.") for word in words)]
     if not (named or known):
         raise UserError(
-            f"{folder} has neither valid_data nor test_data. Name a file of pairs: "
-            "valid_data.path=dev.tsv"
+            f"{folder} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
         )
     like = [*known, "train_data"][0]
     return {name: name if name in known else like for name in named or known}

@@ -48,6 +48,7 @@ from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import fold, seed_all
 from weft.training.loop import Trainer
+from weft.training.own_trainer import check_takes_task, check_trainer, fit
 
 __all__ = ["Run", "train"]
 
@@ -114,6 +115,7 @@ def _look_at(planned: Planned) -> None:
     """Says the plan's notes, and refuses before anything is made what would fail at the end."""
     for note in planned.plan.notes:
         LOG.info(note)
+    check_takes_task(planned.plan.order)
     if planned.script is not None:
         refuse_collision(planned.script, local_modules(planned.table))
     for name in exports_of(planned.plan):
@@ -181,8 +183,7 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
         if need is not None:
             need.tell(trainer)
         LOG.info("Run folder: %s", folder.path)  # not before all that can be refused was looked at
-        trainer.fit()
-        result = dict(getattr(trainer, "summary", {}))
+        result = fit(trainer, session.get("task"), folder.path)
         if exports:
             from weft.recipes.export import export_trained
 
@@ -209,6 +210,7 @@ def _made(
         trainer = session.get("trainer")
     finally:
         _tell_first_look(session, plan)
+    check_trainer(trainer)
     built = _sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
     if session.has("task"):

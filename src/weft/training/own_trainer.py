@@ -1,0 +1,88 @@
+"""A trainer of a recipe's own: anything with ``fit() -> Progress``; what weft does around it.
+
+It takes ``task``, whose module it trains. When ``fit`` returns, the weights are saved as the run's
+checkpoint, with the text path, and its Progress is the result. A trainer that has ``state_dict``
+and ``load_state_dict`` is saved beside the weights, and both are loaded before ``fit`` where a
+checkpoint is: one that the trainer saved in the middle of a run that was killed, or the last of a
+run that is given more steps.
+"""
+
+import logging
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.store import Checkpoints
+from weft.errors import RunError, UserError
+from weft.tasks.task import Task
+from weft.training.loop import Trainer
+from weft.training.progress import Progress
+
+__all__ = ["check_takes_task", "check_trainer", "fit"]
+
+LOG = logging.getLogger("weft")
+
+
+def check_takes_task(planned: Collection[str]) -> None:
+    """Refuses a recipe whose trainer takes no task, by the names of what is planned for it.
+
+    Raises:
+        UserError: There is no ``task`` among them: nobody could use what is trained.
+    """
+    if "task" not in planned:
+        raise UserError(
+            "the recipe's trainer does not take 'task', whose module's weights a run saves: "
+            "nothing could be evaluated or predicted with. Give it a parameter 'task', and train "
+            "task.module."
+        )
+
+
+def check_trainer(trainer: object) -> None:
+    """Refuses what is no trainer.
+
+    Raises:
+        UserError: It has no ``fit``.
+    """
+    if not callable(getattr(trainer, "fit", None)):
+        raise UserError(
+            f"the ingredient 'trainer' is a {type(trainer).__name__}, which has no method "
+            "fit() -> Progress."
+        )
+
+
+def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
+    """Trains with any trainer.
+
+    Args:
+        trainer: weft's, or one of the recipe's own.
+        task: What it trains.
+        folder: The run's.
+
+    Returns:
+        The result of the run: ``steps``, ``epochs``, and what weft's trainer has beside.
+
+    Raises:
+        RunError: ``fit`` returned no Progress; nothing was saved of it.
+    """
+    if isinstance(trainer, Trainer):
+        trainer.fit()
+        return dict(trainer.summary)
+    store, parts = Checkpoints(folder / "checkpoints"), {"model": task.module}
+    if all(callable(getattr(trainer, hook, None)) for hook in ("state_dict", "load_state_dict")):
+        parts["trainer"] = trainer
+        if (step := store.restore(parts)) is not None:
+            LOG.info(f"Resumed at step {step:,}.")
+    elif store.last() is not None:
+        LOG.warning(f"{type(trainer).__name__} has no state_dict: it trains anew.")
+    progress = trainer.fit()
+    if not isinstance(progress, Progress):
+        raise RunError(
+            f"{type(trainer).__name__}.fit() returned {_shown(progress)}; wanted a "
+            "weft.training.Progress(steps=..., epochs=..., examples=...)."
+        )
+    store.save(progress.steps, parts, write_text=task.text.save)
+    return {"steps": progress.steps, "epochs": progress.epochs}
+
+
+def _shown(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -223,3 +223,20 @@ def test_type_names():
     assert type_name(Literal["a", 2]) == "'a' | 2"
     assert type_name(timedelta) == "datetime.timedelta"
     assert type_name("torch.dtype") == "torch.dtype"
+
+
+COLUMNS = tuple[str, ...] | dict[str, int | str]
+
+
+@pytest.mark.parametrize("text", ["{label:stars,text:review}", "{label: stars, text: review}"])
+def test_braces_need_no_spaces_on_a_command_line(text):
+    assert read(text, COLUMNS) == {"label": "stars", "text": "review"}
+    assert read('{"a:b": ""}', COLUMNS) == {"a:b": ""}
+
+
+def test_a_mapping_without_its_braces_says_what_a_shell_does():
+    (problem,) = read("label:stars", COLUMNS, "columns")
+    assert problem.endswith(
+        "columns: wanted a mapping, found 'label:stars'. A shell takes braces away where the word "
+        "is not quoted, as 'columns={a: b}'."
+    )

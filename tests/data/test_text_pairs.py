@@ -116,7 +116,8 @@ def test_the_text_shows_twenty_bad_rows(file):
     assert lines[20:] == [
         f"  {path}:21 (byte 80): wanted 2 columns, found 1",
         "  ... and 13 more",
-        "Correct the file, or leave such rows out with train_data.max_bad_rows=33.",
+        "Most rows are bad: the file is likely another than it is read as. How it is read, "
+        "train_data.columns, train_data.header and train_data.format say.",
     ]
 
 
@@ -411,6 +412,46 @@ def test_a_header_with_a_column_twice_is_refused(tmp_path):
         assert str(caught.value) == problem
     told = TextRows.Config(path=path, header=True, columns={"label": 0, "text": 1}).build()
     assert list(told) == [{"label": "ham", "text": "Hi."}]
+
+
+def test_rows_that_are_left_out_are_told_once(file, caplog):
+    path = file(b"Hi.\tSalut.\nno second column\nRun!\tCours !\n")
+    data = TextPairs.Config(path=path, max_bad_rows=2).build()
+    assert len(data.read(ingredient="valid_data").rows()) == 2
+    data.read(ingredient="valid_data")
+    assert caplog.messages == [
+        f"1 of the 3 rows of {path} are bad and left out, as valid_data.max_bad_rows allows; the "
+        f"first: {path}:2 (byte 11): wanted 2 columns, found 1"
+    ]
+
+
+def test_where_most_rows_are_bad_it_is_not_proposed_to_leave_them_out(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"stars": 1, "review": "x"}\n{"stars": 5, "review": "y"}\n')
+    with pytest.raises(DataError) as caught:
+        TextRows.Config(path=path).build().read()
+    assert str(caught.value).splitlines()[3:] == [
+        "Most rows are bad: the file is likely another than it is read as. How it is read, "
+        "train_data.columns, train_data.header and train_data.format say.",
+        "If they have them by other keys: 'train_data.columns={label: stars, text: review}'",
+    ]
+    assert "max_bad_rows" not in str(caught.value)
+    columns = {"label": "stars", "text": "review"}
+    assert len(TextRows.Config(path=path, columns=columns).build()) == 2
+
+
+def test_a_conll_file_of_another_suffix_is_named(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a B\n")
+    columns = {"words": 0, "tags": -1}
+    with pytest.raises(UserError) as caught:
+        TextRows.Config(path=path, columns=columns).build()
+    assert str(caught.value) == (
+        "columns: wanted a position from 0 for 'tags', found -1. Positions from the end are those "
+        "of CoNLL files, a token in a line: if it is one, say so by train_data.format=conll, which "
+        "valid_data follows."
+    )
+    assert len(TextRows.Config(path=path, columns=columns, format="conll").build()) == 1
 
 
 def test_bad_rows_of_another_format_than_the_files_name_say_so(tmp_path):

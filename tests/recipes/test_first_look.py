@@ -9,7 +9,7 @@ from weft.cli.main import main
 from weft.data import BatchedRows
 from weft.errors import DataError
 from weft.recipes.check import check
-from weft.recipes.first_look import first_row, many_labels, shortened
+from weft.recipes.first_look import first_row, odd_labels, shortened
 from weft.text.classification import ClassificationText
 from weft.text.labels import Labels
 from weft.text.symbols import CharacterTokenizer
@@ -81,7 +81,7 @@ def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words,
 def test_of_data_without_rows_at_hand_nothing_is_said(data):
     text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), Labels(["b"]))
     assert first_row(text, data) == ""
-    assert many_labels(text, data, {}) == []
+    assert odd_labels(text, data, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,38 @@ def test_many_is_more_than_half_of_fifty_rows_and_not_declared(count, own, decla
     labels = Labels(dict.fromkeys(row["label"] for row in rows))
     text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), labels)
     for data in (rows, BatchedRows(rows)):
-        found = many_labels(text, data, {"labels": {"names": declared}})
+        found = odd_labels(text, data, {"labels": {"names": declared}})
         assert [line.split(":")[0] for line in found] == ["labels"] * warned
+
+
+def test_labels_that_differ_by_case_or_spaces_are_said_with_their_counts():
+    names = ["ham"] * 30 + ["Spam"] * 3 + ["spam"] * 20 + ["very good", "Very  good "]
+    rows = [{"text": "a", "label": name} for name in names]
+    labels = Labels(dict.fromkeys(names))
+    text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), labels)
+    ending = (
+        " If they are one, write it in one way in all data; if not, labels.names may declare them, "
+        "and this is not said."
+    )
+    said = "labels: labels of the column 'label' that differ by case or spaces alone are different "
+    assert odd_labels(text, rows, {}) == [
+        f"{said}labels: 'Spam' (3), 'spam' (20).{ending}",
+        f"{said}labels: 'very good' (1), 'Very  good ' (1).{ending}",
+    ]
+    assert odd_labels(text, rows, {"labels": {"names": ("x",)}}) == []
+
+
+@pytest.mark.parametrize(("rest", "said"), [(["a", "b"] * 25, True), (["a", "b"] * 24, False)])
+def test_a_first_label_that_no_other_row_has_may_be_a_header(rest, said):
+    rows = [{"text": "a", "label": name} for name in ["Art", *rest]]
+    text = ClassificationText(
+        CharacterTokenizer.Config(characters="a").build(), Labels(["Art", "a", "b"])
+    )
+    assert odd_labels(text, rows, {}) == said * [
+        "labels: 'Art', which train_data begins with, is the label of no other row. If its first "
+        "row is a header: train_data.header=true"
+    ]
+    assert odd_labels(text, rows[1:], {}) == []
 
 
 def test_what_is_shown_of_a_value_fits_on_a_line():

@@ -145,7 +145,7 @@ class Values:
         if len(attempts) == 1:
             self.problems += attempts[0]
             return INVALID
-        raise _WrongTypeError
+        raise _WrongTypeError(_unquoted(node, kinds, name))
 
     def fresh(self) -> "Values":
         """A reader of the same kind for an attempt that may fail."""
@@ -281,6 +281,17 @@ def _enum(node: Node, kind: type[Any]) -> Any:
     by_value = {member.value: member for member in kind}
     return _one_of(
         node, {**by_value, **{member.name: member for member in kind}}, names=list(kind.__members__)
+    )
+
+
+def _unquoted(node: Node, kinds: Sequence[Any], name: str) -> str | None:
+    """For ``label:stars``, of which a shell has taken the braces: the error that shows the word."""
+    origins = [typing.get_origin(kind) for kind in kinds]
+    if dict not in origins or not isinstance(node, Scalar) or ":" not in node.text:
+        return None
+    return (
+        f"wanted a mapping, found {shown(node)}. A shell takes braces away where the word is not "
+        f"quoted, as '{name}={{a: b}}'."
     )
 
 

@@ -144,6 +144,8 @@ def parse_word(word: str) -> Word:
     ('optimizer', 'lr')
     >>> parse_word("a.b=[1, 2]").node.items[1].text
     '2'
+    >>> parse_word("a.b={label:stars}").node.entries["label"].text
+    'stars'
     >>> parse_word("a.b=it's: #fine").node.text
     "it's: #fine"
     """
@@ -178,9 +180,18 @@ def _at(node: Node | None, place: Place, *, raw: str | None = None) -> Node:
     if isinstance(node, Items):
         return Items(tuple(_at(item, place) for item in node.items), place, raw)
     if isinstance(node, Entries):
-        return Entries({key: _at(item, place) for key, item in node.entries.items()}, place, raw)
+        items = (_spaced(key, item) for key, item in node.entries.items())
+        return Entries({key: _at(item, place) for key, item in items}, place, raw)
     assert isinstance(node, Scalar)
     return Scalar(node.text, place, node.quoted)
+
+
+def _spaced(key: str, item: Node) -> tuple[str, Node]:
+    """An entry of a command-line word, where ``{a:b}`` means ``{a: b}``; YAML has it a key."""
+    name, colon, text = key.partition(":")
+    if name and colon and text and isinstance(item, Scalar) and item.text == "" and not item.quoted:
+        return name, Scalar(text, item.place)
+    return key, item
 
 
 class _Dumper(yaml.SafeDumper):

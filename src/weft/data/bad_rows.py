@@ -6,6 +6,7 @@ any training.
 """
 
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -22,8 +23,11 @@ __all__ = [
     "BadRowsError",
     "RowCount",
     "check_bad_rows",
+    "tell_left_out",
     "write_bad_rows",
 ]
+
+LOG = logging.getLogger("weft")
 
 SHOWN = 20  # rows in an error's text: a screenful; a run keeps all of them in its bad_rows.jsonl
 
@@ -120,6 +124,21 @@ def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
     write_atomic(path, "".join(lines))
 
 
+def tell_left_out(bad_rows: Sequence[BadRow], total: int, *, setting: str) -> None:
+    """Says which rows are left out, where some are.
+
+    Args:
+        bad_rows: All of one full pass, no more than are allowed.
+        total: Rows read, good and bad.
+        setting: The dotted name of what allows them.
+    """
+    if bad_rows:
+        LOG.warning(
+            "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",
+            *(len(bad_rows), total, bad_rows[0].file, setting, bad_rows[0]),
+        )
+
+
 def check_bad_rows(
     bad_rows: Sequence[BadRow],
     total: int,
@@ -138,7 +157,8 @@ def check_bad_rows(
         hint: What else may be wrong; the error ends with it.
 
     Raises:
-        BadRowsError: There are more. It lists the first 20 with place and reason.
+        BadRowsError: There are more. It lists the first 20 with place and reason; to leave them out
+            is not proposed where they are most rows.
 
     Example:
         >>> row = BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello")
@@ -155,6 +175,13 @@ def check_bad_rows(
     lines += [f"  {row}" for row in bad_rows[:SHOWN]]
     if bad > SHOWN:
         lines.append(f"  ... and {bad - SHOWN} more")
-    lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
+    if 2 * bad > total:
+        name = setting.rpartition(".")[0]
+        lines.append(
+            "Most rows are bad: the file is likely another than it is read as. How it is read, "
+            f"{name}.columns, {name}.header and {name}.format say."
+        )
+    else:
+        lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
     lines += [hint] if hint else []
     raise BadRowsError("\n".join(lines), bad_rows)

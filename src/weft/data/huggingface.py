@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.config import Config as BaseConfig
-from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
+from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
 from weft.data.formats.answers import ANSWERS
 from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
@@ -149,6 +149,9 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
             allowed=self.config.max_bad_rows,
             setting=f"{ingredient}.max_bad_rows",
         )
+        if self._rows is None:
+            setting = f"{ingredient}.max_bad_rows"
+            tell_left_out(self._bad, len(self._dataset), setting=setting)
         if not len(rows):
             raise DataError(f"{self._name}: wanted rows, found {len(self._bad)} bad ones only.")
         self._rows = rows

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.config import Config as BaseConfig
-from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows
+from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.first_row import first_cells, has_names
@@ -24,6 +24,7 @@ from weft.data.formats.by_suffix import (
     column_format,
     format_name,
 )
+from weft.data.formats.cells import json_of
 from weft.data.formats.columnar import ColumnarFormat
 from weft.data.formats.conll import ConllFormat
 from weft.data.formats.header import (
@@ -34,6 +35,7 @@ from weft.data.formats.header import (
     proposed,
     refuse_twice,
 )
+from weft.data.formats.json_lines import JsonLinesFormat
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
@@ -156,6 +158,9 @@ class TextPairs(Component, Batched, AccountedRows):
             found = f"{bad} bad row{'s' * (bad > 1)} and no other" if bad else "an empty file"
             wanted = ", ".join(self._layout.columns)
             raise DataError(f"{path}: wanted rows of {wanted}, found {found}.")
+        if self._table is None:
+            setting = f"{ingredient}.max_bad_rows"
+            tell_left_out(table.bad_rows, table.count.total, setting=setting)
         if self._table is None and table.notes.left_out:
             LOG.info("%s: %d lines are no tokens: left out.", path, table.notes.left_out)
         if self._table is None and table.notes.same_ids:
@@ -277,7 +282,12 @@ class TextPairs(Component, Batched, AccountedRows):
         return f"If that is a header: {header}. If it is a row, let another one be the first."
 
     def _other_format(self, path: Path, ingredient: str) -> str:
-        """What may be wrong with bad rows: a format that the file's name does not have."""
+        """What may be wrong with bad rows: other keys, or a format that its name does not have."""
+        if isinstance(self._layout, JsonLinesFormat) and (keys := _keys(path)):
+            names = proposed(self._layout.columns, keys)
+            if not {*self._layout.columns.values()} <= {*keys} and "..." not in names.values():
+                setting = columns_setting(names, f"{ingredient}.columns")
+                return f"If they have them by other keys: {setting}"
         said, named = self.config.format, SUFFIXES.get(path.suffix.lower())
         if said == "auto" or named in (None, said):
             return ""
@@ -299,6 +309,16 @@ class TextPairs(Component, Batched, AccountedRows):
             self.read()
         assert self._table is not None
         return self._table
+
+
+def _keys(path: Path) -> list[str]:
+    """The keys of the first line of JSON; none where it is no object."""
+    with path.open("rb") as stream:
+        try:
+            found = json_of(stream.readline(MAX_LINE_BYTES).decode("utf-8-sig"))
+        except ValueError:
+            return []
+    return [*found] if isinstance(found, dict) else []
 
 
 def _shown(cells: Row) -> str:

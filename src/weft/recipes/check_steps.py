@@ -18,7 +18,7 @@ from weft.errors import WeftError
 from weft.inference.predictor import Predictor
 from weft.metrics.formats import format_value
 from weft.metrics.tables import is_of_label
-from weft.recipes.first_look import first_row, many_labels, nothing_selected, shortened
+from weft.recipes.first_look import first_row, nothing_selected, odd_labels, shortened
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.reading import DATA
 from weft.recipes.run import seed_of
@@ -96,7 +96,7 @@ class CheckSteps:
     def first_look(self) -> str:
         """What a reader sees of the training data; empty where it has no rows at hand."""
         text, data = self.task.text, self.session.get("train_data")
-        self.notes += many_labels(text, data, self.plan.settings)
+        self.notes += odd_labels(text, data, self.plan.settings)
         self.notes += [note] if (note := nothing_selected(self.plan)) else []
         return first_row(text, data)
 

@@ -4,15 +4,16 @@ Columns in the wrong order train as well as the right ones: a text can be a labe
 text. A person sees it in one row.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.config.plan import Plan
 from weft.tasks.row_batches import RowSource, is_row
-from weft.text.labels import Labels
+from weft.text.labels import Labels, split_labels
 from weft.text.paths import TextPath
 
-__all__ = ["first_row", "many_labels", "nothing_selected", "shortened"]
+__all__ = ["first_row", "nothing_selected", "odd_labels", "shortened"]
 
 SHOWN_CHARACTERS = 60
 """Of a value; a whole row then fits on a line or two."""
@@ -41,28 +42,74 @@ def first_row(text: TextPath, data: object) -> str:
     return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
 
 
-def many_labels(
+def odd_labels(
     text: TextPath, data: object, settings: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """A warning for each set of labels, taken from ``train_data``, that most rows add to.
+    """Warnings of labels, taken from ``train_data``, that are likely none.
 
     Args:
         text: The task's text path, which holds the labels.
         data: ``train_data``.
         settings: Those of the plan; declared labels are as they were meant.
     """
-    count = len(_rows(text, data))
-    return [
+    rows, found = _rows(text, data), list[str]()
+    for name, labels in text.ingredients.items():
+        if not isinstance(labels, Labels) or settings.get(name, {}).get("names") or not rows:
+            continue
+        if len(rows) >= LEAST_ROWS and 2 * len(labels) > len(rows):
+            found.append(_many_labels(name, labels, len(rows)))
+            continue
+        alike = _alike(labels)
+        if not alike and not labels.has(rows[0][labels.column]):
+            continue  # of several labels a row the first is no word over a column
+        counts = _counts(labels, rows)
+        found += [_one_label(name, labels, group, counts) for group in alike]
+        once = [label for label in labels if counts[label] == 1]
+        if len(rows) >= LEAST_ROWS and once == [rows[0][labels.column]]:
+            found.append(
+                f"{name}: {once[0]!r}, which train_data begins with, is the label of no other row. "
+                "If its first row is a header: train_data.header=true"
+            )
+    return found
+
+
+def _many_labels(name: str, labels: Labels, count: int) -> str:
+    return (
         f"{name}: {count:,} rows of train_data have {len(labels):,} different labels in their "
         f"column '{labels.column}', such as {shortened(labels[0])}. If another column has the "
         f"labels, correct the order in train_data.columns, or name it by {name}.column; if these "
         f"are the labels, {name}.names may declare them, and this is not said."
-        for name, labels in text.ingredients.items()
-        if isinstance(labels, Labels)
-        and not settings.get(name, {}).get("names")
-        and count >= LEAST_ROWS
-        and 2 * len(labels) > count
-    ]
+    )
+
+
+def _alike(labels: Labels) -> list[list[str]]:
+    """Labels that differ by case or spaces alone."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault("".join(label.casefold().split()), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """How many rows each label has; of several in a row each counts."""
+    counts = Counter[str]()
+    for row in rows:
+        value = row[labels.column]
+        if labels.has(value):
+            counts[value] += 1
+        elif isinstance(value, str | list):
+            counts.update(split_labels(value, labels.separator, column=labels.column, row=0))
+    return counts
+
+
+def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:
+    rows = {label: f" ({counts[label]:,})" if counts[label] else "" for label in group}
+    listed = ", ".join(f"{shortened(label)}{count}" for label, count in rows.items())
+    return (
+        f"{name}: labels of the column '{labels.column}' that differ by case or spaces alone are "
+        f"different labels: {listed}. If they are one, write it in one way in all data; if not, "
+        f"{name}.names may declare them, and this is not said."
+    )
 
 
 def nothing_selected(plan: Plan) -> str:

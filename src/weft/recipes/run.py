@@ -21,7 +21,7 @@ from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
 from weft.recipes.ended_run import Run as Run
 from weft.recipes.entering import choose_folder, clean, entered, refuse_other
-from weft.recipes.first_look import first_row, many_labels, nothing_selected
+from weft.recipes.first_look import first_row, nothing_selected, odd_labels
 from weft.recipes.machine import machine
 from weft.recipes.max_tokens import settle_max_tokens
 from weft.recipes.need import Need, measure_need, recorded_need
@@ -271,7 +271,7 @@ def _tell_first_look(session: Session, plan: Plan) -> None:
         LOG.info(line)
     if line := nothing_selected(plan):
         LOG.info(line)
-    for warning in many_labels(text, data, plan.settings):
+    for warning in odd_labels(text, data, plan.settings):
         LOG.warning(warning)
 
 

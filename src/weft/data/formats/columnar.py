@@ -12,6 +12,7 @@ from weft.data.bad_rows import BadRow
 from weft.data.formats.answers import ANSWERS, json_answers
 from weft.data.formats.arrow_types import is_list, is_readable, is_text, plain
 from weft.data.formats.cells import CellError, as_list, cell_of
+from weft.data.formats.header import columns_setting, proposed
 from weft.data.formats.json_lines import named_places
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.errors import DataError
@@ -185,7 +186,11 @@ class _ColumnarScan(CountingScan):
             if wanted.isdisjoint(names):
                 return [None] * int(batch.num_rows)
             known = ", ".join(map(repr, batch.schema.names)) or "none"
-            raise DataError(f"{self.name}: wanted the column {key!r}, found {known}.")
+            setting = columns_setting(proposed(self._layout.columns, batch.schema.names))
+            raise DataError(
+                f"{self.name}: wanted the column {key!r}, found {known}. If it has it by another "
+                f"name: {setting}"
+            )
         found = plain(found)
         if is_text(found.type):
             return _texts(found)

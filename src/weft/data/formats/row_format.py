@@ -108,7 +108,11 @@ class RowFormat(ABC):
         """Refuses a position below 0, and a name where no header has it."""
         for name, at in self.columns.items():
             if isinstance(at, int) and at < 0:
-                raise UserError(f"columns: wanted a position from 0 for {name!r}, found {at}.")
+                raise UserError(
+                    f"columns: wanted a position from 0 for {name!r}, found {at}. Positions from "
+                    "the end are those of CoNLL files, a token in a line: if it is one, say so by "
+                    "train_data.format=conll, which valid_data follows."
+                )
             if isinstance(at, str) and not header:
                 raise UserError(
                     f"columns: {name!r} is to be found by the name {at!r}, which needs header=true."

@@ -1,5 +1,7 @@
 """Files of word vectors: with a header or without, other forms of words, bad lines."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -80,9 +82,32 @@ def test_a_bad_file_is_refused(file, text, error):
         read_word_vectors(file(text), WORDS, 2)
 
 
-def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"The word vectors .*none.vec cannot be read: No such"):
-        read_word_vectors(tmp_path / "none.vec", WORDS, 2)
+@pytest.mark.parametrize("kind", ["missing", "pipe", "device", "folder"])
+def test_what_is_no_file_is_refused_and_does_not_hang(tmp_path, kind):
+    path = tmp_path / "none.vec"
+    if kind == "pipe":
+        os.mkfifo(path)
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    if kind == "folder":
+        path.mkdir()
+    with pytest.raises(UserError) as caught:
+        read_word_vectors(path, WORDS, 2)
+    why = "missing" if kind == "missing" else "not a regular file"
+    assert str(caught.value) == f"The word vectors cannot be read. {path}: {why}."
+
+
+def test_a_line_that_never_ends_is_not_read_whole(tmp_path):
+    path = tmp_path / "zeros.vec"
+    with path.open("wb") as file:
+        file.write(b"the 1 2\n")
+        file.truncate(10 << 30)
+    with pytest.raises(DataError) as caught:
+        read_word_vectors(path, WORDS, 2)
+    assert str(caught.value) == (
+        f"{path}, line 2: wanted a word and its vector, found more than 65,664 bytes without an "
+        "end of line."
+    )
 
 
 def test_pytexts_own_files_are_read(shared_data):

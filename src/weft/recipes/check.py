@@ -10,6 +10,7 @@ from weft.config.key import local_modules
 from weft.config.recipe import Recipe
 from weft.config.session import Session
 from weft.errors import PlanError, SeveralError, UserError, WeftError, raised_at
+from weft.recipes.build_memory import within_memory
 from weft.recipes.check_steps import CheckSteps
 from weft.recipes.export import refuse_exports
 from weft.recipes.max_tokens import auto_data, settle_max_tokens
@@ -176,7 +177,8 @@ class _Walk:
     def build(self) -> str:
         """Builds module and task."""
         seed_all(seed_of(self.plan), 0)
-        task: Task = self.session.get("task")
+        with within_memory():
+            task: Task = self.session.get("task")
         task.module.to(self.session.get("env").device)
         size = sum(p.numel() for p in task.module.parameters())
         return f"{type(task.module).__name__}, {size:,} parameters"

@@ -17,6 +17,7 @@ from weft.config.recipe import Recipe
 from weft.config.session import Session
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
+from weft.recipes.build_memory import within_memory
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
 from weft.recipes.ended_run import Run as Run
@@ -205,11 +206,12 @@ def _made(
     data = fingerprints(session, plan)
     compare_data(folder, data)
     seed_everything(fold(seed_of(plan), "weights"))
-    cells = _settle(session, plan, folder)
-    try:
-        trainer = session.get("trainer")
-    finally:
-        _tell_first_look(session, plan)
+    with within_memory():
+        cells = _settle(session, plan, folder)
+        try:
+            trainer = session.get("trainer")
+        finally:
+            _tell_first_look(session, plan)
     check_trainer(trainer)
     built = _sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built})

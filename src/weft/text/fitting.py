@@ -15,7 +15,7 @@ from weft.text.alphabet import covering
 from weft.text.one_thread import tokenizers
 from weft.text.sentencepiece import sentencepiece_model
 from weft.text.tokenizer import not_text
-from weft.text.vocabulary_size import TooLargeVocabularyError
+from weft.text.vocabulary_size import TooLargeVocabularyError, refuse_huge
 
 __all__ = ["JsonKind", "fit_tokenizer_json"]
 
@@ -90,6 +90,7 @@ def fit_tokenizer_json(
 
 def _check_size(kind: JsonKind, vocab_size: int) -> None:
     least = len(SPECIAL) + (256 if kind == "byte_bpe" else 1)
+    refuse_huge(vocab_size)
     if vocab_size < least:
         raise UserError(
             f"vocab_size={vocab_size} is too small: the special pieces take {len(SPECIAL)}"

@@ -17,7 +17,7 @@ from weft.runtime.files import make_folder, write_atomic
 from weft.text.description import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import not_text
-from weft.text.vocabulary_size import TooLargeVocabularyError
+from weft.text.vocabulary_size import TooLargeVocabularyError, refuse_huge
 
 __all__ = [
     "DEFAULT_VOCAB_SIZE",
@@ -107,6 +107,7 @@ def sentencepiece_model(
     Raises:
         UserError: As there.
     """
+    refuse_huge(vocab_size)
     least = 5 + len(pieces) + 256 * byte_fallback
     if vocab_size < least:
         raise UserError(

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 from weft.errors import UserError
 
-__all__ = ["TooLargeVocabularyError", "fit_at_most"]
+__all__ = ["TooLargeVocabularyError", "fit_at_most", "refuse_huge"]
 
+MOST = 1 << 22
+"""Pieces; the largest multilingual vocabularies have a million."""
 _log = logging.getLogger(__name__)
 
 
@@ -28,6 +30,18 @@ class TooLargeVocabularyError(UserError):
             f"{largest} pieces. Set vocab_size to {largest} or less, or train on more text."
         )
         self.largest = largest
+
+
+def refuse_huge(vocab_size: int) -> None:
+    """Refuses more pieces than any vocabulary has: their memory is taken before a text is read.
+
+    Example:
+        >>> refuse_huge(10**10)
+        Traceback (most recent call last):
+        weft.errors.UserError: vocab_size must be at most 4,194,304, but is 10,000,000,000.
+    """
+    if vocab_size > MOST:
+        raise UserError(f"vocab_size must be at most {MOST:,}, but is {vocab_size:,}.")
 
 
 def fit_at_most(fit: Callable[[int], None], vocab_size: int) -> None:

@@ -1,5 +1,6 @@
 """Vectors of words from a text file, as GloVe, word2vec and fastText publish them."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.errors import DataError, UserError
+from weft.runtime.reading import opened
 
 __all__ = ["WordVectors", "read_word_vectors"]
+
+LONGEST_WORD, LONGEST_NUMBER = 1 << 16, 64
+"""Bytes of a word and of one of its numbers, with what is between them; many times the usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +73,7 @@ def read_word_vectors(
     exact: dict[int, NDArray[np.float32]] = {}
     other: dict[int, NDArray[np.float32]] = {}
     count, announced = 0, None
-    for number, line in _lines(path):
+    for number, line in _lines(path, longest=LONGEST_WORD + LONGEST_NUMBER * dim):
         parts = line.split()
         if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
             announced = int(parts[0])
@@ -96,21 +101,30 @@ def read_word_vectors(
     return WordVectors(ids, np.stack([vectors[i] for i in ids.tolist()]), len(words), count)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, with their numbers."""
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                try:
-                    line = raw.decode().strip("\r\n \t")
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{path}, line {number}: is no UTF-8 (byte {error.start} of the line)."
-                    ) from None
-                if line:
-                    yield number, line
-    except OSError as error:
-        raise UserError(f"The word vectors {path} cannot be read: {error.strerror}.") from None
+def _lines(path: Path, *, longest: int) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty, with their numbers; none of more than ``longest`` bytes is read."""
+    with opened(path, _unreadable, name=str(path), links=True) as (file, _):
+        for number in itertools.count(1):
+            raw = file.readline(longest + 1)
+            if not raw:
+                return
+            if len(raw) > longest:
+                raise DataError(
+                    f"{path}, line {number}: wanted a word and its vector, found more than "
+                    f"{longest:,} bytes without an end of line."
+                )
+            try:
+                line = raw.decode().strip("\r\n \t")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}, line {number}: is no UTF-8 (byte {error.start} of the line)."
+                ) from None
+            if line:
+                yield number, line
+
+
+def _unreadable(why: str) -> UserError:
+    return UserError(f"The word vectors cannot be read. {why}.")
 
 
 def _divided(path: Path, number: int, line: str, dim: int) -> tuple[str, list[str]]:

@@ -46,7 +46,7 @@ def test_a_fresh_run_begins_with_the_vectors_of_the_file(vectors):
 
 def test_no_file_is_read_before(tmp_path):
     made = task(vectors=tmp_path / "gone.txt")  # as when a run is loaded
-    with pytest.raises(UserError, match=r"gone.txt cannot be read: No such file"):
+    with pytest.raises(UserError, match=r"^The word vectors cannot be read. .*gone.txt: missing.$"):
         made.initialize()
     assert task().initialize() == []
 

@@ -161,6 +161,29 @@ def test_a_task_as_training_starts_with_it(recipe):
         assert torch.equal(one, other)  # no rate: what training starts with
 
 
+def test_a_task_takes_the_weights_it_is_given(recipe, caplog):
+    run = weft.train(recipe, {"trainer": {"max_steps": 3}, "lr": 0.1}, run_dir="run")
+    assert run.result["steps"] == 3
+    trained = weft.load(run.folder).task.module.state_dict()
+    for state in (trained, run.folder, str(run.folder / "checkpoints" / "step-00000003")):
+        task = weft.create_task(recipe, model_state=state)
+        for name, tensor in task.module.state_dict().items():
+            assert torch.equal(tensor, trained[name])
+    head = next(name for name in trained if name.endswith("bias"))
+    del trained[head]
+    with pytest.raises(UserError) as caught:
+        weft.create_task(recipe, model_state={**trained, "scale": torch.zeros(1)})
+    assert str(caught.value) == (
+        "model_state is not the state of this module:\n"
+        f"  missing key '{head}'\n"
+        "  unexpected key 'scale'"
+    )
+    with pytest.raises(UserError, match="is 'none', where no checkpoint is"):
+        weft.create_task(recipe, model_state="none")
+    found = weft.evaluate(run.folder, {"valid_data": {"batch_size": 1}})
+    assert list(found) == ["valid_data"]
+
+
 def test_a_task_begins_with_the_vectors_of_the_file(recipe, caplog):
     Path("vectors.txt").write_text("cash 1 2 3 4 5 6 7 8\n")
     with caplog.at_level("INFO", logger="weft"):

@@ -1,18 +1,46 @@
 """The names of a recipe and the words of a command line: settings, bare names, swaps."""
 
 import importlib
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from weft.config.foreign_names import setting_here
 from weft.config.ingredient import BuiltFrom, Ingredient, Table, is_ingredient
 from weft.config.nodes import Entries, Scalar, is_null, merged
 from weft.config.tree import near
+from weft.config.values import plain
 from weft.config.yaml_files import Word, parse_word
 from weft.errors import Place, Problem, UserError
 
-__all__ = ["Names"]
+__all__ = ["Names", "Overrides", "words_of"]
+
+Overrides: TypeAlias = Sequence[str] | Mapping[str, Any]
+"""Settings that go over a recipe's: words of a command line, or values by their dotted names."""
+
+
+def words_of(overrides: Overrides) -> list[str]:
+    """Settings as words of a command line, the values in JSON, which YAML reads.
+
+    Example:
+        >>> words_of({"lr": 1e-3, "trainer": {"max_time": "15m", "selection": {"patience": 3}}})
+        ['lr=0.001', 'trainer.max_time="15m"', 'trainer.selection={"patience": 3}']
+        >>> words_of(["lr=1e-3"]), words_of("lr=1e-3")
+        (['lr=1e-3'], ['lr=1e-3'])
+    """
+    if isinstance(overrides, str):
+        return [overrides]
+    if not isinstance(overrides, Mapping):
+        return list(overrides)
+    words = []
+    for name, value in overrides.items():
+        if isinstance(value, Mapping) and value and "." not in name:  # an ingredient's settings
+            words += words_of({f"{name}.{key}": inner for key, inner in value.items()})
+        else:
+            words.append(f"{name}={json.dumps(plain(value), ensure_ascii=False)}")
+    return words
 
 
 class Names:

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from torch import Tensor
+
+from weft.checkpoint.parts import check_fit
 from weft.config.recipe import Recipe
 from weft.config.session import Session
+from weft.config.words import Overrides
 from weft.errors import UserError
 from weft.inference.checkpoints import use_checkpoint
 from weft.inference.load import NeedsCodeError, load_run, predictor_of
@@ -25,6 +29,7 @@ from weft.runtime.seeds import fold
 from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
 from weft.tasks.task import Task
+from weft.training.initial import Initial
 
 __all__ = ["ExperimentRun", "Mode", "create_task", "run_experiment", "train_model"]
 
@@ -45,7 +50,7 @@ def run_experiment(
     recipe: str | Path | Recipe,
     mode: Mode = "train_and_evaluate",
     run_dir: str | Path | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,
@@ -60,7 +65,8 @@ def run_experiment(
         recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
         mode: ``train``, ``evaluate`` or ``train_and_evaluate``.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
-        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``.
+        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
+            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
         configs: YAML files of settings, later ones win.
         allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
@@ -102,7 +108,7 @@ def run_experiment(
 
 def train_model(
     recipe: str | Path | Recipe,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     run_dir: str | Path | None = None,
@@ -113,7 +119,7 @@ def train_model(
 
     Args:
         recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
-        overrides: Settings as on the command line.
+        overrides: Settings as on the command line, or a dictionary of them.
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
         allow_code: Whether code that a run folder brings may be executed.
@@ -137,8 +143,9 @@ def train_model(
 
 def create_task(
     recipe: str | Path | Recipe,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     *,
+    model_state: Mapping[str, Tensor] | str | Path | None = None,
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,
     device: str = "auto",
@@ -147,15 +154,22 @@ def create_task(
 
     Args:
         recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
-        overrides: Settings as on the command line.
+        overrides: Settings as on the command line, or a dictionary of them.
+        model_state: Weights to take: those of a ``state_dict``, which must be the module's; or of a
+            run, a checkpoint or a run's ``modules``, whatever of them matches.
         configs: YAML files of settings, later ones win.
         allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
 
     Returns:
         The task; its ``module`` has the weights of the run's seed, and what the task reads at a
-        fresh start, such as ``embedding.vectors``; ``trainer.initialize_from`` is not applied. Its
-        ``text`` encodes and decodes. Nothing is kept on the disk.
+        fresh start, such as ``embedding.vectors``, and over these ``model_state``;
+        ``trainer.initialize_from`` is not applied. Its ``text`` encodes and decodes. Nothing is
+        kept on the disk.
+
+    Raises:
+        PlanError: Something is wrong with the recipe.
+        UserError: ``model_state`` is not of this module; its tensors are listed.
 
     Example:
         >>> task = create_task("classification/docnn/local")  # doctest: +SKIP
@@ -174,12 +188,23 @@ def create_task(
         task.module.to(session.get("env").device)
         for line in task.initialize():
             LOG.info(line)
+    if model_state is not None:
+        _take_weights(task, model_state)
     return task
 
 
-def _evaluation_words(
-    run: Path, words: Sequence[str], configs: Sequence[str | Path]
-) -> Sequence[str]:
+def _take_weights(task: Task, state: Mapping[str, Tensor] | str | Path) -> None:
+    if isinstance(state, str | Path):
+        for line in Initial(str(state), {}, task=task).load():
+            LOG.info(line)
+    elif problems := check_fit(task.module, dict(state)):
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        raise UserError(f"model_state is not the state of this module:{lines}")
+    else:
+        task.module.load_state_dict(state)
+
+
+def _evaluation_words(run: Path, words: Overrides, configs: Sequence[str | Path]) -> Overrides:
     """The words; files of settings cannot be, as a run has its own."""
     if configs:
         listed = ", ".join(map(str, configs))

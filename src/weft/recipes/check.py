@@ -9,6 +9,7 @@ from pathlib import Path
 from weft.config.key import local_modules
 from weft.config.recipe import Recipe
 from weft.config.session import Session
+from weft.config.words import Overrides
 from weft.errors import PlanError, SeveralError, UserError, WeftError, raised_at
 from weft.recipes.build_memory import within_memory
 from weft.recipes.check_steps import CheckSteps
@@ -43,7 +44,7 @@ class Check:
 
 def check(
     recipe: str | Path | Recipe,
-    words: Sequence[str] = (),
+    words: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,

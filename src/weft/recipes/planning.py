@@ -10,6 +10,7 @@ from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.script import table_of_module
 from weft.config.source import Source, open_recipe
+from weft.config.words import Overrides, words_of
 from weft.errors import UserError
 from weft.recipes import defaults
 from weft.recipes.run_folder import RunFolder, is_run_folder
@@ -52,7 +53,7 @@ def library_defaults() -> Table:
 
 def plan_recipe(
     recipe: str | Path | Recipe,
-    words: Sequence[str] = (),
+    words: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     targets: Sequence[str],
@@ -63,7 +64,7 @@ def plan_recipe(
 
     Args:
         recipe: A script, an experiment, a YAML file, a Recipe, or the folder of a run.
-        words: Settings as on the command line.
+        words: Settings as on the command line, or values by their dotted names.
         configs: Further YAML files of settings.
         targets: The ingredients that are asked for.
         allow_code: Whether code that a run folder names may be executed.
@@ -77,7 +78,7 @@ def plan_recipe(
         source.table,
         defaults=library_defaults(),
         layers=source.layers,
-        words=words,
+        words=words_of(words),
         targets=targets,
         draft=draft,
     )

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from weft.config.words import Overrides
 from weft.data.bad_rows import AccountedRows
 from weft.data.store import tokens
 from weft.data.store.tokens import TokenStore, characters_of, kept_fingerprint
@@ -24,7 +25,7 @@ __all__ = ["prepare"]
 
 def prepare(
     recipe: str | Path,
-    words: Sequence[str] = (),
+    words: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,

@@ -10,6 +10,7 @@ from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.script import table_of_recipe
 from weft.config.session import Session
+from weft.config.words import Overrides, words_of
 from weft.config.yaml_files import read_yaml
 from weft.data.text_pairs import TextPairs
 from weft.errors import UserError
@@ -89,7 +90,7 @@ def load(
 
 def evaluate(
     run: str | Path,
-    words: Sequence[str] = (),
+    words: Overrides = (),
     *,
     checkpoint: str = "best",
     device: str = "auto",
@@ -99,7 +100,7 @@ def evaluate(
 
     Args:
         run: The run folder.
-        words: Other settings of the data, as ``"valid_data.path=dev.tsv"``.
+        words: Other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary.
         checkpoint: As for :func:`load`.
         device: As for :func:`load`.
         allow_code: As for :func:`load`.
@@ -107,6 +108,7 @@ def evaluate(
     Returns:
         An evaluation by the name of its data.
     """
+    words = words_of(words)
     predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
     task, folder = predictor.task, Path(run)
     provided = {"env": Env.detect(device), **task.text.ingredients}

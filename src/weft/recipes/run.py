@@ -15,6 +15,7 @@ from weft.config.key import local_modules, run_key
 from weft.config.plan import Plan
 from weft.config.recipe import Recipe
 from weft.config.session import Session
+from weft.config.words import Overrides, words_of
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
 from weft.recipes.build_memory import within_memory
@@ -58,7 +59,7 @@ LOG = logging.getLogger("weft")
 
 def train(
     recipe: str | Path | Recipe,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     run_dir: str | Path | None = None,
@@ -70,7 +71,8 @@ def train(
 
     Args:
         recipe: A script, an experiment's name, a YAML file, a Recipe, or a run to go on with.
-        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``.
+        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
+            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
         again: Trains anew although the run exists, in the next free folder.
@@ -100,7 +102,7 @@ def train(
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     goes_on = planned.run is not None and not again
     changes = allowed_changes(planned, plan(recipe)) if goes_on else {}
-    start = partial(_started, planned, device=device, overrides=tuple(overrides))
+    start = partial(_started, planned, device=device, overrides=tuple(words_of(overrides)))
     named = goes_on or run_dir is not None
     folder = run_of_data(folder, planned, named=named, read=lambda: _read(start(folder), planned))
     if is_finished(folder, planned):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.recipe import Recipe
+from weft.config.words import Overrides
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.recipes.first_batch import describe_batch
@@ -35,7 +36,7 @@ SHOWN_CELLS = 2048
 def try_ingredient(
     recipe: str | Path | Recipe,
     name: str,
-    words: Sequence[str] = (),
+    words: Overrides = (),
     *,
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-__all__ = ["add_recipe", "add_run", "add_words", "log_lines"]
+__all__ = ["add_include", "add_recipe", "add_run", "add_words", "log_lines"]
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +18,7 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         help="a YAML file of settings; several may follow, the later ones win",
     )
     _add_device(parser)
+    add_include(parser)
     _add_allow_code(parser)
 
 
@@ -37,12 +38,24 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         help="best (the default), last, or a name such as step-00001000",
     )
     _add_device(parser)
+    add_include(parser)
     _add_allow_code(parser)
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
+    )
+
+
+def add_include(parser: argparse.ArgumentParser) -> None:
+    """Modules that register what the command is to know."""
+    parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module of yours first, for what it registers; several may follow",
     )
 
 

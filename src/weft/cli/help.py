@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
         layers=source.layers,
         words=args.words,
         usage={name: COMMANDS[name][1] for name in shown},
+        closed=source.closed,
     )
     print(text, end="")
     return 2 if problems else 0

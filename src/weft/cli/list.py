@@ -4,6 +4,7 @@ import argparse
 import difflib
 from typing import Any
 
+from weft.cli.arguments import add_include
 from weft.config import registries
 from weft.config.first_lines import first_lines
 from weft.errors import UserError
@@ -17,6 +18,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "concept", nargs="?", help="optimizers, models, experiments, ...; all when left out"
     )
+    add_include(parser)
 
 
 def run(args: argparse.Namespace) -> int:

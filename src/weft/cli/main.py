@@ -114,8 +114,19 @@ def _run(words: list[str]) -> int:
     args = _parser(name, module).parse_args(words)
     if module is None:
         return 0
+    _include(getattr(args, "include", []))
     code: int = module.run(args)
     return code
+
+
+def _include(names: Sequence[str]) -> None:
+    """Imports the modules of ``--include``, whatever the command is."""
+    if names:
+        from weft.config.include import include
+        from weft.errors import Place
+
+        for name in names:
+            include(name, Place(f"command line: --include {name}"))
 
 
 def _command(words: list[str]) -> str | None:

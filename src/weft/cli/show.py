@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from weft.cli.arguments import add_include
 from weft.config.component_help import describe
 
 __all__ = ["add", "run"]
@@ -14,6 +15,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "name", help="a registered name, as 'weft list' prints it: adamw, optimizer/adamw"
     )
+    add_include(parser)
 
 
 def run(args: argparse.Namespace) -> int:

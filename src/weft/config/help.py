@@ -1,6 +1,6 @@
 """The help of a recipe: its docstring, how it is used, and every ingredient with its settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.config.docs import first_line
@@ -39,6 +39,7 @@ def recipe_help(
     words: Sequence[str] = (),
     usage: Mapping[str, str] = USAGE,
     targets: Iterable[str] = TARGETS,
+    closed: Collection[str] = (),
 ) -> tuple[str, list[Problem]]:
     """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
 
@@ -50,6 +51,7 @@ def recipe_help(
         words: Settings of the command line.
         usage: Command to one line on it.
         targets: Ingredients shown where the recipe or the library defines them.
+        closed: The files among those of the layers for which nothing is imported.
 
     Returns:
         The text, and the problems in it but for ingredients that are not there yet.
@@ -57,7 +59,13 @@ def recipe_help(
     known = {**defaults.ingredients, **table.ingredients}
     reached = [name for name in targets if name in known or name in WANTED]
     plan = make_plan(
-        table, defaults=defaults, layers=layers, words=words, targets=reached, draft=True
+        table,
+        defaults=defaults,
+        layers=layers,
+        words=words,
+        targets=reached,
+        draft=True,
+        closed=closed,
     )
     name = recipe or (str(table.path) if table.path else table.name)
     lines = [table.doc.strip() or table.name, ""]

@@ -2,15 +2,25 @@
 
 import ast
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from weft.errors import Place, UserError
 
-__all__ = ["file_of", "is_local", "local_files"]
+__all__ = [
+    "file_of",
+    "imported_names",
+    "is_local",
+    "is_own_file",
+    "local_files",
+    "own_files",
+    "parsed",
+]
 
 _WEFT = Path(__file__).resolve().parents[1]
+_STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 _INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -32,23 +42,51 @@ def local_files(tree: ast.Module, folder: Path) -> list[Path]:
     waiting = [(tree, "")]
     while waiting:
         module, package = waiting.pop()
-        for name in _imported(module, package):
+        for name in imported_names(module, package):
             for file, inside in _files(name, folder):
                 if file not in found:
                     found[file] = None
-                    waiting.append((_parsed(file), inside))
+                    waiting.append((parsed(file), inside))
     return sorted(found)
+
+
+def own_files(name: str, folder: Path) -> Iterator[tuple[str, Path, str]]:
+    """The files of a person's own that importing a dotted name executes, wherever they lie.
+
+    Args:
+        name: What is imported; of what this process has not imported, only the folder is searched.
+        folder: The folder of the importing module's outermost package.
+
+    Returns:
+        For each its dotted name, its file, and the package it is in.
+    """
+    parts = name.split(".")
+    below = dict(_files(name, folder))
+    for count in range(1, len(parts) + 1):
+        dotted = ".".join(parts[:count])
+        module = sys.modules.get(dotted)
+        file = None if module is None else file_of(module)
+        if file is not None and is_own_file(file):
+            below.pop(file, None)
+            yield dotted, file, str(getattr(module, "__package__", "") or "")
+    for file, inside in below.items():
+        place = file.parent if file.name == "__init__.py" else file.with_suffix("")
+        yield ".".join(place.relative_to(folder).parts), file, inside
+
+
+def is_own_file(file: Path) -> bool:
+    """Whether a Python file belongs to nothing that is installed."""
+    resolved = file.resolve()
+    return (
+        resolved.suffix == ".py"
+        and not any(resolved.is_relative_to(place) for place in (_WEFT, _STANDARD))
+        and not any(part in _INSTALLED for part in resolved.parts)
+    )
 
 
 def is_local(file: Path, folder: Path) -> bool:
     """Whether a Python file lies below the folder and belongs to nothing that is installed."""
-    resolved = file.resolve()
-    return (
-        resolved.suffix == ".py"
-        and resolved.is_relative_to(folder)
-        and not resolved.is_relative_to(_WEFT)
-        and not any(part in _INSTALLED for part in resolved.parts)
-    )
+    return file.resolve().is_relative_to(folder) and is_own_file(file)
 
 
 def file_of(module: ModuleType) -> Path | None:
@@ -57,7 +95,7 @@ def file_of(module: ModuleType) -> Path | None:
     return Path(file).resolve() if isinstance(file, str) else None
 
 
-def _imported(tree: ast.Module, package: str) -> Iterator[str]:
+def imported_names(tree: ast.AST, package: str) -> Iterator[str]:
     """The dotted names that a module imports; of ``from a import b`` also ``a.b``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -106,7 +144,12 @@ def _is_elsewhere(name: str, folder: Path) -> bool:
     return file is not None and not file.is_relative_to(folder)
 
 
-def _parsed(file: Path) -> ast.Module:
+def parsed(file: Path) -> ast.Module:
+    """The file's syntax tree.
+
+    Raises:
+        UserError: It is not Python.
+    """
     try:
         return ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError) as error:

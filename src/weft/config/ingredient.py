@@ -15,8 +15,8 @@ from weft.config.parameters import MISSING, Parameter
 from weft.errors import Place
 
 __all__ = [
-    "REPLACEABLE", "STANDARD", "WITH_DEFAULT", "BuiltFrom", "Ingredient", "Like", "Table",
-    "as_config", "dependencies_of", "is_ingredient", "parameters_of",
+    "EVALUATION_DATA", "REPLACEABLE", "STANDARD", "WITH_DEFAULT", "BuiltFrom", "Ingredient", "Like",
+    "Table", "as_config", "dependencies_of", "is_ingredient", "parameters_of",
 ]  # fmt: skip
 
 STANDARD = (
@@ -31,12 +31,18 @@ WITH_DEFAULT = frozenset({"module", "task", "optimizer", "lr_scheduler", "traine
 """Those that are something where a recipe says nothing; ``None`` for another is what it is then."""
 
 
+EVALUATION_DATA = ("valid_data", "test_data")
+"""None where a recipe has none; a setting of one makes it as the training data are."""
+
+
 @dataclass(frozen=True)
 class Like:
     """An ingredient that follows another, setting by setting: :func:`weft.config.recipe.like`."""
 
     name: str
     settings: Mapping[str, Any]
+    of_other_rows: bool = False
+    """Data that no recipe names: in order, and of a path of its own."""
 
 
 @dataclass(frozen=True)

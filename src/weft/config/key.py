@@ -7,22 +7,23 @@ ask to stop: that is length, as ``max_steps`` is, and no key tells two lengths a
 """
 
 import ast
-import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from weft.config.code_names import SCRIPT_MODULE, is_code
 from weft.config.deciding import deciding
 from weft.config.graph import Node
+from weft.config.imports import parsed
 from weft.config.ingredient import Table, documented
+from weft.config.own_code import code_in, names_in, normalized, own_code, top_level
 from weft.config.parameters import MISSING, Parameter
 from weft.config.plan import Plan
-from weft.config.script import SCRIPT_MODULE
 from weft.config.values import INVALID
 
-__all__ = ["OBSERVERS", "key_settings", "local_modules", "reached_code", "run_key"]
+__all__ = ["OBSERVERS", "key_settings", "local_modules", "plan_parts", "reached_code", "run_key"]
 
 OBSERVERS = ("reporters", "callbacks")
 """Ingredients that see a run and do not decide what it computes."""
@@ -102,94 +103,54 @@ def reached_code(plan: Plan) -> dict[str, str]:
 
     Of an ingredient that is a Config its settings say all: only its class is code, not the line
     ``trainer = Trainer.Config(max_steps=100)``, which may hold what is not in the key.
+
+    Raises:
+        UserError: The source of a part cannot be read.
     """
-    table = plan.table
+    table, nodes = plan.table, [plan.nodes[name] for name in _deciding(plan)]
+    parts = [part for node in nodes for part in _parts(node)]
     if not table.source:
-        return {}
-    tree = ast.parse(table.source)
-    bound = _top_level(tree)
-    own = [n for n in _deciding(plan) if n in table.ingredients and n not in plan.swaps]
-    configs = [plan.nodes[n] for n in own if plan.nodes[n].is_config]
-    reached = [n for n in own if not plan.nodes[n].is_config]
-    reached += [name for node in configs for name in _own_classes(node.config)]
+        return own_code(parts)
+    bound = top_level(ast.parse(table.source))
+    own = [n for n in nodes if n.name in table.ingredients and n.name not in plan.swaps]
     found = {
         node.name: f"{node.config.owner.__module__}.{node.config.owner.__qualname__}"
-        for node in configs
-        if node.type_name is None and not _is_own(node.config.owner)
+        for node in own
+        if node.is_config and node.type_name is None
     }
+    reached = [node.name for node in own if not node.is_config]
+    reached += [part.__qualname__.partition(".")[0] for part in parts if _is_of_script(part)]
+    statements: list[ast.stmt] = []
     while reached:
         name = reached.pop()
         if name in found or name not in bound:
             continue
-        found[name] = "\n".join(_normalized(node) for node in bound[name])
-        for node in bound[name]:
-            reached += sorted({leaf.id for leaf in ast.walk(node) if isinstance(leaf, ast.Name)})
-            reached += sorted(_names_in_text(node))
+        found[name] = normalized(bound[name])
+        statements += bound[name]
+        reached += names_in(bound[name])
     folder = table.path.resolve().parent if table.path else Path()
+    trees: list[ast.AST] = [ast.Module(statements, [])]
     for path in table.local_modules:
-        source = path.read_text(encoding="utf-8")
-        found[f"module {path.relative_to(folder).as_posix()}"] = _normalized(ast.parse(source))
-    return found
+        trees.append(module := parsed(path))
+        found[f"module {path.relative_to(folder).as_posix()}"] = normalized([module])
+    known = {*table.local_modules, *([table.path.resolve()] if table.path else [])}
+    return found | own_code(parts, known=known, imported_by=trees, folder=folder)
 
 
-def _is_own(kind: type[Any]) -> bool:
-    return kind.__module__.startswith(SCRIPT_MODULE)
+def plan_parts(plan: Plan) -> Iterator[Any]:
+    """The classes and functions that the planned ingredients are made of, observers included."""
+    for node in plan.nodes.values():
+        yield from _parts(node)
 
 
-def _own_classes(config: Any) -> list[str]:
-    """The script's top-level names that make a Config's class and those nested in it."""
-    if isinstance(config, Mapping | list | tuple):
-        items = config.values() if isinstance(config, Mapping) else config
-        return [name for item in items for name in _own_classes(item)]
-    if not dataclasses.is_dataclass(config) or isinstance(config, type):
-        return []
-    kinds = [type(config), getattr(config, "owner", type(config))]
-    found = [kind.__qualname__.partition(".")[0] for kind in kinds if _is_own(kind)]
-    for entry in dataclasses.fields(config):
-        found += _own_classes(getattr(config, entry.name))
-    return list(dict.fromkeys(found))
+def _parts(node: Node) -> Iterator[Any]:
+    """The classes and functions that an ingredient is made of."""
+    yield from code_in(node.value) if is_code(node.value) else ()
+    if node.is_config:
+        yield from (node.kind, getattr(node.kind, "owner", node.kind))
+    settings = {p.name: node.settings.get(p.name) for p in node.wiring.settings if p.in_key}
+    yield from code_in(settings)
 
 
-def _top_level(tree: ast.Module) -> dict[str, list[ast.stmt]]:
-    """The statements that bind each top-level name, imports included; a name may be bound twice."""
-    found: dict[str, list[ast.stmt]] = {}
-    for statement in tree.body:
-        for name in _binds(statement):
-            found.setdefault(name, []).append(statement)
-    return found
-
-
-def _binds(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
-    stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
-    return sorted({name.id for name in stored if isinstance(name.ctx, ast.Store)})
-
-
-def _names_in_text(statement: ast.stmt) -> set[str]:
-    """Names inside annotations that are written as text."""
-    noted = (
-        getattr(n, part, None) for n in ast.walk(statement) for part in ("annotation", "returns")
-    )
-    leaves = (leaf for note in noted if note is not None for leaf in ast.walk(note))
-    texts = (leaf.value for leaf in leaves if isinstance(leaf, ast.Constant))
-    return {text.partition(".")[0] for text in texts if isinstance(text, str)}
-
-
-def _normalized(node: ast.AST) -> str:
-    """The tree without docstrings, comments and positions."""
-    copied = ast.parse(ast.unparse(node))
-    for inner in ast.walk(copied):
-        body = getattr(inner, "body", None)
-        if isinstance(body, list):
-            kept = [s for s in body if not _is_text(s)]
-            inner.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.unparse(copied)
-
-
-def _is_text(statement: Any) -> bool:
-    """A statement that is nothing but text: a docstring, or the line under a field."""
-    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return constant and isinstance(statement.value.value, str)
+def _is_of_script(part: Any) -> bool:
+    return str(part.__module__).startswith(SCRIPT_MODULE)

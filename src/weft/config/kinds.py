@@ -16,6 +16,7 @@ __all__ = [
     "PLAIN",
     "fits",
     "hints",
+    "is_code_type",
     "is_of",
     "is_settable",
     "is_value_type",
@@ -84,6 +85,15 @@ def torch_kind(annotation: Any) -> str | None:
 def has_word(annotation: Any) -> bool:
     """Whether the class has a one-word form: ``parse(text)``, and ``str`` that reads back."""
     return isinstance(annotation, type) and callable(getattr(annotation, "parse", None))
+
+
+def is_code_type(annotation: Any) -> bool:
+    """Whether values of the type are classes or functions.
+
+    >>> is_code_type(type[int]), is_code_type(Callable[[int], int]), is_code_type(int)
+    (True, True, False)
+    """
+    return (typing.get_origin(annotation) or annotation) in (type, Callable)
 
 
 def is_value_type(annotation: Any) -> bool:

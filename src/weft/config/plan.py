@@ -1,6 +1,6 @@
 """The plan: what will be built, from what, with which settings; every problem beforehand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     swaps: dict[str, str] = field(default_factory=dict)
+    unknown: list[tuple[str, str]] = field(default_factory=list)
+    """Settings of a run's file that name code which is not here, each with the name."""
 
     @property
     def ingredients(self) -> dict[str, Ingredient]:
@@ -56,6 +58,7 @@ def make_plan(
     targets: Sequence[str] = (),
     always: Iterable[str] = ALWAYS,
     draft: bool = False,
+    closed: Collection[str] = (),
 ) -> Plan:
     """Plans what the targets reach.
 
@@ -67,6 +70,7 @@ def make_plan(
         targets: The ingredients an entry point asks for.
         always: Names that the run provides.
         draft: The plan keeps its problems: help shows incomplete recipes too.
+        closed: The files among those of the layers for which nothing is imported.
 
     Raises:
         PlanError: With every problem found; not of a draft.
@@ -74,12 +78,12 @@ def make_plan(
     names = Names(table, defaults, layers, tuple(always))
     bare = names.read_words(words)
     if bare:
-        first = _Planner(names)
+        first = _Planner(names, closed)
         first.walk(targets)
-        whole = _Planner(names)  # a word may mean what these targets do not reach
+        whole = _Planner(names, closed)  # a word may mean what these targets do not reach
         whole.walk([name for name in STANDARD if name in names.known and names.defined(name)])
         names.place_bare_words(bare, first.dotted_settings(), whole.dotted_settings())
-    planner = _Planner(names)
+    planner = _Planner(names, closed)
     planner.walk(targets)
     plan = planner.finished(targets)
     if plan.problems and not draft:
@@ -90,9 +94,9 @@ def make_plan(
 class _Planner:
     """Walks from the targets to everything they need, and notes what is wrong on the way."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, closed: Collection[str]) -> None:
         self.names = names
-        self.resolver = Resolver(names)
+        self.resolver = Resolver(names, closed)
         self.problems = self.resolver.problems
         self.notes = self.resolver.notes
         self.nodes: dict[str, Node] = {}
@@ -256,6 +260,7 @@ class _Planner:
             problems=list(dict.fromkeys(problems)),
             missing=list(self.missing),
             swaps=swaps,
+            unknown=self.resolver.settings.unknown,
         )
 
 

@@ -1,16 +1,19 @@
 """One ingredient with all that the layers say of it: followed, typed, and its settings filled."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.config import registries
+from weft.config.code_names import CodeNames, UnknownCodeError, type_word
 from weft.config.component import Given
 from weft.config.graph import Node, Wiring, add_dependencies, wire
 from weft.config.ingredient import BuiltFrom, Ingredient, Like, as_config, dependencies_of
 from weft.config.kinds import hints
 from weft.config.nodes import Entries, Scalar, Value, is_null, shown
 from weft.config.nodes import Node as Written
-from weft.config.parameters import MISSING, Parameter
+from weft.config.parameters import MISSING, Parameter, settings_of
+from weft.config.read_back import lost
 from weft.config.registry import Registry
 from weft.config.tree import Settings, leaves, near, without_type
 from weft.config.values import INVALID
@@ -23,9 +26,9 @@ __all__ = ["Resolver"]
 class Resolver:
     """Resolves ingredients by name, each once."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, closed: Collection[str] = ()) -> None:
         self.names = names
-        self.settings = Settings()
+        self.settings = Settings(CodeNames(names.table.module, closed))
         self.problems: list[Problem] = self.settings.problems
         self.notes: list[str] = self.settings.notes
         self.resolved: dict[str, Node] = {}
@@ -49,6 +52,9 @@ class Resolver:
             if model is None:
                 return Node(ingredient, MISSING)
             base = model.settings
+            if value.of_other_rows:
+                base = base | {"path": MISSING} if "path" in base else base
+                value = replace(value, settings={"shuffle": False} if "shuffle" in base else {})
             own = self.own_settings(name, value, model, ingredient.place)
             if value.name in self.changed:
                 self.changed.add(name)
@@ -158,21 +164,27 @@ class Resolver:
         """The registered object that ``type`` names, or None with the problem noted."""
         registry = _registry(name, value)
         word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
-        if registry is None:
-            text = f"{name}.type: nothing is registered that could be '{name}'; remove the type."
-            self.problems.append(Problem(text, node.place))
-            return None
-        if word.startswith("@"):
-            text = (
-                f"{name}.type: wanted a registered {registry.concept}. Import paths: {name}={word}"
-            )
-            self.problems.append(Problem(text, node.place))
-            return None
+        if word == type_word(_owner(value)):
+            return value
         try:
-            return registry.get(word)
+            if word.startswith("@"):
+                return self.component(word, node.place)
+            if registry is not None:
+                return registry.get(word)
+            text = f"nothing is registered that could be '{name}'; remove the type."
         except UserError as error:
-            self.problems.append(Problem(f"{name}.type: {error}", node.place))
-            return None
+            text = str(error)
+            if self.settings.names.is_closed(node.place):
+                self.settings.unknown.append((name, word))
+        self.problems.append(Problem(f"{name}.type: {text}", node.place))
+        return None
+
+    def component(self, word: str, place: Place | None) -> Any:
+        """The component that ``@module.name`` names."""
+        found = self.settings.names.find(word, place)
+        if isinstance(found, type) and as_config(found) is not None:
+            return found
+        raise UnknownCodeError(f"'{word}' is no component; wanted a class with a Config.")
 
     def built_from(self, name: str, value: BuiltFrom) -> Wiring:
         """The wiring of an ingredient that another ingredient's Config builds."""
@@ -209,13 +221,21 @@ class Resolver:
                 self.settings.required(f"{node.name}.{name}", parameters, name, place)
         node.settings = found
         config = as_config(node.value)
+        self.refuse_lost(node, settings_of(config) if config is not None else parameters)
         if config is None:
             return
         node.kind = config if isinstance(config, type) else type(config)
-        filed = registries.find_name(node.kind.owner)
-        node.type_name = filed[1] if filed else None
+        node.type_name = type_word(node.kind.owner)
         if not any(value is MISSING or value is INVALID for value in found.values()):
             node.config = self.config(node, found, place)
+
+    def refuse_lost(self, node: Node, parameters: Sequence[Parameter]) -> None:
+        """Notes parts of a person's own that a run's file could not give back."""
+        for parameter in parameters:
+            value = node.settings.get(parameter.name, MISSING)
+            text = lost(value, parameter, f"{node.name}.{parameter.name}", self.settings.names)
+            if text is not None:
+                self.problems.append(Problem(text, node.ingredient.place))
 
     def config(self, node: Node, found: Mapping[str, Any], place: Place | None) -> Any:
         """The Config with all its settings, which may refuse them."""
@@ -253,10 +273,14 @@ def _setting_names(name: str, value: Any) -> list[str]:
     )
 
 
-def _registry(name: str, value: Any) -> Registry[Any] | None:
+def _owner(value: Any) -> Any:
+    """The component that an ingredient's value stands for, else the value."""
     config = as_config(value)
-    owner = getattr(config, "owner", None) if config is not None else value
-    filed = registries.find_name(owner)
+    return getattr(config, "owner", None) if config is not None else value
+
+
+def _registry(name: str, value: Any) -> Registry[Any] | None:
+    filed = registries.find_name(_owner(value))
     return registries.for_ingredient(name) or (filed[0] if filed else None)
 
 

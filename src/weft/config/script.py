@@ -12,15 +12,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
+from weft.config.code_names import SCRIPT_MODULE
 from weft.config.foreign_names import attribute_here
 from weft.config.imports import file_of, is_local, local_files
-from weft.config.ingredient import REPLACEABLE, WITH_DEFAULT, Ingredient, Table, is_ingredient
+from weft.config.ingredient import (
+    REPLACEABLE,
+    STANDARD,
+    WITH_DEFAULT,
+    Ingredient,
+    Table,
+    is_ingredient,
+)
 from weft.config.recipe import Recipe
+from weft.config.registries import experiments
 from weft.errors import Place, SeveralError, UserError
 
 __all__ = ["load_script", "table_of_module", "table_of_recipe"]
-
-SCRIPT_MODULE = "weft_recipe_"
 
 
 def load_script(path: Path) -> Table:
@@ -45,12 +52,15 @@ def load_script(path: Path) -> Table:
         except (Exception, SystemExit) as error:
             raise UserError(_failure(error, path)) from error
     objects = _objects(tree, vars(module), str(path))
+    ingredients = _ingredients(tree, vars(module), str(path))
+    if not any(name in STANDARD for name in ingredients):
+        _refuse_experiments(path, module)
     refused = [text for name, text in objects.items() if name in REPLACEABLE]
     if refused:  # the default would be used in its place, and not said
         raise UserError("\n".join(refused))
     return Table(
         path.stem,
-        _ingredients(tree, vars(module), str(path)),
+        ingredients,
         ast.get_docstring(tree) or "",
         path,
         source,
@@ -59,6 +69,19 @@ def load_script(path: Path) -> Table:
         objects=objects,
         mentioned=frozenset(_mentioned(tree)),
     )
+
+
+def _refuse_experiments(path: Path, module: ModuleType) -> None:
+    """Refuses a script that is no recipe, and registers some."""
+    known = ((name, experiments.loaded(name)) for name in experiments.names())
+    found = [n for n, each in known if getattr(each, "__module__", None) == module.__name__]
+    if found:
+        parts = path.with_suffix("").parts
+        dotted = ".".join(parts) if all(p.isidentifier() for p in parts) else path.stem
+        raise UserError(
+            f"{path} is no recipe: it registers {', '.join(found)}, and has no ingredients of its "
+            f"own. Name what it registers: {found[0]} --include {dotted}"
+        )
 
 
 def table_of_module(module: ModuleType) -> Table:

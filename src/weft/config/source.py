@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config import registries
+from weft.config.include import include_of_file
 from weft.config.ingredient import Table
 from weft.config.nodes import Entries, Scalar, untyped
 from weft.config.recipe import Recipe
@@ -18,7 +19,7 @@ from weft.errors import CodeNotAllowedError, Place, UserError
 __all__ = ["Source", "open_recipe", "read_settings"]
 
 _SUFFIXES = (".yaml", ".yml")
-_OUTER = ("recipe", "settings", "built")
+_OUTER = ("recipe", "include", "settings", "built")
 _SHOWN = 12
 """Experiments that an error lists; more are for ``weft list experiments``."""
 _SAVED_OUTER = (*_OUTER, "swaps")
@@ -37,6 +38,7 @@ class Source:
         yaml: The YAML file that named the recipe, or None.
         swaps: Ingredients that a run's file says were replaced by an import path; the table has
             them too, so that a plan of it swaps again.
+        closed: Files of runs among those of the layers, for which nothing is imported.
     """
 
     table: Table
@@ -45,6 +47,7 @@ class Source:
     path: Path | None = None
     yaml: Path | None = None
     swaps: Mapping[str, str] = field(default_factory=dict)
+    closed: tuple[str, ...] = ()
 
 
 def open_recipe(
@@ -62,24 +65,29 @@ def open_recipe(
         UserError: No such recipe, or a file that cannot be read.
         CodeNotAllowedError: A run folder's file names code, and ``allow_code`` is not given.
     """
-    further = tuple(read_settings(Path(path)) for path in configs)
+    read = [(Path(path), read_yaml(Path(path))) for path in configs]
+    closed = tuple(str(path) for path, node in read if _is_saved(path, node) and not allow_code)
+    further = tuple(read_settings(path, node, closed=str(path) in closed) for path, node in read)
     if isinstance(recipe, Recipe):
-        return Source(table_of_recipe(recipe), further, "recipe")
+        return Source(table_of_recipe(recipe), further, "recipe", closed=closed)
     if Path(recipe).suffix not in _SUFFIXES:
         table = _table(str(recipe))
-        return Source(table, further, table.name, table.path)
+        return Source(table, further, table.name, table.path, closed=closed)
     path = Path(recipe)
     node = read_yaml(path)
     named = node.entries.get("recipe")
     saved = _is_saved(path, node)
     if not isinstance(named, Scalar):
         raise UserError(_unnamed(path, saved=saved))
+    include_of_file(node, saved=saved, allow_code=allow_code)
     table = _named_table(path, named, saved=saved, allow_code=allow_code)
     layers = (_settings(node, path, _SAVED_OUTER if saved else _OUTER), *further)
     swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
     if swaps:
         table = replace(table, swaps={**table.swaps, **swaps})
-    return Source(table, layers, table.name, table.path, path, swaps)
+    if saved and not allow_code:
+        closed = (str(path), *closed)
+    return Source(table, layers, table.name, table.path, path, swaps, closed)
 
 
 def _unnamed(path: Path, *, saved: bool) -> str:
@@ -93,15 +101,15 @@ def _unnamed(path: Path, *, saved: bool) -> str:
     )
 
 
-def read_settings(path: Path) -> Entries:
+def read_settings(path: Path, node: Entries, *, closed: bool = False) -> Entries:
     """The settings of a ``--config`` file, which may not name a recipe."""
-    node = read_yaml(path)
     if "recipe" in node.entries:
         place = node.place_of("recipe")
         raise UserError(
             f"{place}: only the first file may name a recipe; remove this line, or run the file "
             f"itself."
         )
+    include_of_file(node, saved=closed, allow_code=False)
     return _settings(node, path)
 
 

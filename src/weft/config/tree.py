@@ -14,6 +14,7 @@ from typing import Any
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
 from weft.config.foreign_names import setting_here
 from weft.config.kinds import PLAIN, has_word, members, torch_kind, type_name, unwrapped
 from weft.config.nodes import (
@@ -57,8 +58,8 @@ def without_type(node: Entries) -> Entries:
 class Settings(Values):
     """Resolves layers of nodes into values; notes tell what a change of type discarded."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, names: CodeNames | None = None) -> None:
+        super().__init__(names)
         self.notes: list[str] = []
         self.code: Place | None = None  # where the ingredient at hand was written
 
@@ -184,6 +185,19 @@ class Settings(Values):
             structure_of(annotation, MISSING), Parameter(name, annotation), [node], name
         )
 
+    @override
+    def component(self, node: Entries, name: str) -> Any:
+        kind = node.entries["type"]
+        assert isinstance(kind, Scalar)
+        try:
+            found = self.names.find(kind.text, kind.place)
+        except UnknownCodeError as error:
+            self.unknown += [(name, kind.text)] if self.names.is_closed(kind.place) else []
+            return self.problem(f"{name}.type: {error}", kind.place)
+        if not is_component(found):
+            return self.problem(f"{name}.type: '{kind.text}' is no component.", kind.place)
+        return self.structure(node, found.Config, name)
+
     def _replaced(self, node: Node, kind: Any, annotation: Any, name: str) -> Any:
         if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
             # One of the recipe's own may only look like what is wanted; a file could not name it.
@@ -209,17 +223,24 @@ class Settings(Values):
         if node is None or own or not hasattr(kind, "owner"):
             return None
         word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
-        bases = _bases(annotation) or (kind,)
-        owners = tuple(base.owner for base in bases if hasattr(base, "owner"))
-        found = dict(_named_subclasses(owners, kind.owner))
-        if word not in found:
-            listed = f"Known: {', '.join(sorted(found)) or 'none'}."
-            said = concept_of(owners) or type_name(annotation)
-            text = f"{name}.type: no {said} is named '{word}'. "
-            text += f"{near(word, found)}{listed}"
-            self.problem(text, node.place)
+        if word == type_word(kind.owner):
             return kind
-        return found[word].Config
+        owners = _owners(annotation) or (kind.owner,)
+        found = dict(_named_subclasses(owners, kind.owner))
+        said = concept_of(owners) or type_name(annotation)
+        try:
+            named = self.names.find(word, node.place) if word.startswith("@") else found[word]
+        except (KeyError, UnknownCodeError) as error:
+            if self.names.is_closed(node.place):
+                self.unknown.append((name, word))
+            listed = f"Known: {', '.join(sorted(found)) or 'none'}."
+            text = f"no {said} is named '{word}'. {near(word, found)}{listed}"
+            self.problem(f"{name}.type: {error if word.startswith('@') else text}", node.place)
+            return kind
+        if not is_component(named) or not (annotation is Any or issubclass(named, owners)):
+            self.problem(f"{name}.type: '{word}' is no {said}.", node.place)
+            return kind
+        return named.Config
 
     def _discard(self, collected: Sequence[Entries], name: str, by: Entries) -> None:
         node = by.entries["type"]

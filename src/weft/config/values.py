@@ -17,9 +17,18 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import override
 
-from weft.config import registries
+from weft.config.code_names import CodeNames, UnknownCodeError, code_name, is_code, type_word
 from weft.config.durations import format_duration, parse_duration
-from weft.config.kinds import DEVICE, has_word, is_of, members, torch_kind, type_name, unwrapped
+from weft.config.kinds import (
+    DEVICE,
+    has_word,
+    is_code_type,
+    is_of,
+    members,
+    torch_kind,
+    type_name,
+    unwrapped,
+)
 from weft.config.nodes import (
     Entries,
     Items,
@@ -68,10 +77,17 @@ class _WrongTypeError(Exception):
 
 
 class Values:
-    """Reads nodes into typed values; what is wrong is collected in ``problems``, all of it."""
+    """Reads nodes into typed values; what is wrong is collected in ``problems``, all of it.
 
-    def __init__(self) -> None:
+    Args:
+        names: What ``@module.name`` leads to.
+    """
+
+    def __init__(self, names: CodeNames | None = None) -> None:
+        self.names = names or CodeNames()
         self.problems: list[Problem] = []
+        self.unknown: list[tuple[str, str]] = []
+        """Settings that name code which a file may not have imported, each with the name."""
 
     def problem(self, message: str, place: Place | None) -> _Invalid:
         """Notes something wrong and returns the stand-in."""
@@ -81,6 +97,10 @@ class Values:
     def structure(self, node: Node, annotation: Any, name: str) -> Any:
         """Reads a dataclass; the tree of settings knows how."""
         return self.problem(f"{name}: {type_name(annotation)} cannot be read here.", node.place)
+
+    def component(self, node: Entries, name: str) -> Any:
+        """Reads what only its ``type`` says what it is; the tree of settings knows how."""
+        return self.problem(f"{name}: a component cannot be read here.", node.place)
 
     def read(self, node: Node, annotation: Any, name: str) -> Any:
         """The node as a value of the type, or INVALID with the problem noted under ``name``."""
@@ -96,7 +116,7 @@ class Values:
         if union is not None:
             return self._union(node, union, name)
         if annotation in (Any, inspect.Parameter.empty):
-            return untyped(node)
+            return self._anything(node, name)
         if annotation in (None, type(None)):
             return _expect(None, is_null(node))
         origin = typing.get_origin(annotation) or annotation
@@ -115,6 +135,8 @@ class Values:
         for kinds, read in _SCALARS:
             if issubclass(origin, kinds):
                 return read(node, origin)
+        if is_code_type(annotation) and isinstance(node, Scalar):
+            return self._code(node, name)
         if origin is not str and issubclass(origin, Mapping):
             return self._mapping(node, annotation, name)
         if issubclass(origin, Sequence | Set):
@@ -127,6 +149,29 @@ class Values:
             return self.structure(node, annotation, name)
         return untyped(node) if origin is object else _expect(None, False)
 
+    def _anything(self, node: Node, name: str) -> Any:
+        """Plain data where no type is asked for; what is of ``type: @module.name`` is made."""
+        if isinstance(node, Items):
+            pairs = enumerate(node.items)
+            return [self._anything(item, f"{name}[{index}]") for index, item in pairs]
+        if isinstance(node, Entries):
+            kind = node.entries.get("type")
+            if isinstance(kind, Scalar) and kind.text.startswith("@"):
+                return self.component(node, name)
+            return {k: self._anything(item, f"{name}.{k}") for k, item in node.entries.items()}
+        return untyped(node)
+
+    def _code(self, node: Scalar, name: str) -> Any:
+        """The class or function that ``@module.name`` names; never one that a run's file names."""
+        _expect(None, node.text.startswith("@"))
+        try:
+            if self.names.is_closed(node.place):
+                raise UnknownCodeError(f"'{node.text}' is code, which no run folder may name.")
+            return self.names.find(node.text, node.place)
+        except UnknownCodeError as error:
+            self.unknown.append((name, node.text))
+            raise _WrongTypeError(str(error)) from error
+
     def _union(self, node: Node, union: tuple[Any, ...], name: str) -> Any:
         if is_null(node) and type(None) in union:
             return None
@@ -134,7 +179,8 @@ class Values:
         if isinstance(node, Value):
             exact = [kind for kind in kinds if isinstance(kind, type) and type(node.value) is kind]
             kinds = exact + kinds
-        text_last = sorted(kinds, key=lambda kind: (kind is str) != (_quoted(node)))
+        named = isinstance(node, Scalar) and node.text.startswith("@")
+        text_last = sorted(kinds, key=lambda kind: (kind is str) != (_quoted(node) and not named))
         attempts: list[list[Problem]] = []
         for kind in text_last:
             child = self.fresh()
@@ -149,7 +195,9 @@ class Values:
 
     def fresh(self) -> "Values":
         """A reader of the same kind for an attempt that may fail."""
-        return type(self)()
+        child = type(self)(self.names)
+        child.unknown = self.unknown
+        return child
 
     def _sequence(self, node: Node, origin: type[Any], annotation: Any, name: str) -> Any:
         if (
@@ -358,8 +406,8 @@ def plain(value: Any) -> Any:
     if has_word(type(value)):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        filed = registries.find_name(getattr(value, "owner", None))
-        head = {"type": filed[1]} if filed else {}
+        word = type_word(getattr(value, "owner", None))
+        head = {"type": word} if word else {}
         fields = [f.name for f in dataclasses.fields(value) if f.init]
         return {**head, **{name: plain(getattr(value, name)) for name in fields}}
     if isinstance(value, Mapping):
@@ -370,7 +418,7 @@ def plain(value: Any) -> Any:
         )
     if isinstance(value, Sequence):
         return [plain(item) for item in value]
-    return str(value).removeprefix("torch.")
+    return code_name(value) if is_code(value) else str(value).removeprefix("torch.")
 
 
 def torch_value(name: str, annotation: Any) -> Any:

@@ -1,14 +1,19 @@
 """The names of a recipe and the words of a command line: settings, bare names, swaps."""
 
-import importlib
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
+from weft.config.code_names import UnknownCodeError, import_named
 from weft.config.foreign_names import setting_here
-from weft.config.ingredient import BuiltFrom, Ingredient, Table, is_ingredient
+from weft.config.ingredient import (
+    EVALUATION_DATA,
+    BuiltFrom,
+    Ingredient,
+    Like,
+    Table,
+    is_ingredient,
+)
 from weft.config.nodes import Entries, Scalar, is_null, merged
 from weft.config.tree import near
 from weft.config.values import plain
@@ -94,12 +99,25 @@ class Names:
                 self.type_word(word.tree())
             else:
                 bare.append(word)
+        self.offer_data()
         self.switch_off()
         return bare
 
+    def offer_data(self) -> None:
+        """``test_data.path=…`` of a recipe that has none: rows that are read as those it has."""
+        for name in EVALUATION_DATA:
+            spoken = [n.entries[name] for n in (*self.layers, self.typed) if name in n.entries]
+            if name in self.known or not spoken or is_null(spoken[-1]):
+                continue
+            models = [n for n in ("valid_data", "train_data") if n in self.known and n != name]
+            if models:
+                value = Like(models[0], {}, of_other_rows=True)
+                self.known[name] = Ingredient(name, value, spoken[-1].place)
+
     def named(self, name: str) -> bool:
         """Whether the name is one an ingredient has, or would have if it were defined."""
-        return name in self.known or name in self.always or name in self.swaps
+        offered = name in EVALUATION_DATA and "train_data" in self.known
+        return name in self.known or name in self.always or name in self.swaps or offered
 
     def type_word(self, tree: Entries) -> None:
         """Adds a word to the command line's layer."""
@@ -117,16 +135,11 @@ class Names:
 
     def swap(self, name: str, path: str, place: Place) -> None:
         """``module=@my_package.models.deep``: the ingredient is what the import path names."""
-        module_name, _, attribute = path.removeprefix("@").rpartition(".")
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it; the person here typed the path
         try:
-            value = getattr(importlib.import_module(module_name), attribute)
-        except Exception as error:
-            text = f"{name}: '{path}' cannot be imported: {type(error).__name__}: {error}."
-            self.problems.append(Problem(text, place))
+            value = import_named(path)
+        except UnknownCodeError as error:
+            self.problems.append(Problem(f"{name}: {error}", place))
             return
-        finally:
-            sys.path.remove(str(Path.cwd()))
         if not is_ingredient(value):
             wanted = "wanted a function, a class, a component or a Config"
             self.problems.append(

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from weft.config import registries
+from weft.config.code_names import CodeNames, UnknownCodeError
+from weft.config.ingredient import as_config
 from weft.config.nodes import Entries, Scalar
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.registry import UnknownNameError
 from weft.config.script import table_of_recipe
 from weft.config.yaml_files import read_yaml
-from weft.errors import CheckpointError, CodeNotAllowedError, UserError
+from weft.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
 from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.predictor import Predictor
 from weft.inference.sizes import shape_of
@@ -28,43 +30,66 @@ __all__ = ["NeedsCodeError", "load_run", "predictor_of", "saved_nodes", "saved_p
 class NeedsCodeError(CodeNotAllowedError):
     """A part of the predictor's path is the recipe's own code."""
 
-    def __init__(
-        self, run: Path, part: str, kind: str | None = None, swap: str | None = None
-    ) -> None:
-        recipe: object = run / "recipe.py" if swap is None else f"swapped by {part}={swap}"
-        allow = "allow it: --allow-code on the command line, allow_code=True in Python."
-        if kind is None:
-            super().__init__(
-                f"The {part} of {run} is made by code of the recipe's own ({recipe}), which is not "
-                f"run unasked. If you trust it, {allow}"
+
+def _needs_code(
+    run: Path, part: str, kind: str | None = None, swap: str | None = None
+) -> NeedsCodeError:
+    """What part is not the library's, and what to do.
+
+    Args:
+        run: The run folder.
+        part: The ingredient, or the dotted name of a setting.
+        kind: Its ``type`` there; None where it has none.
+        swap: The import path that the command line swapped in for it.
+    """
+    script, recipe = run / "recipe.py", read_yaml(run / "config.yaml").entries.get("recipe")
+    allow = "allow it: --allow-code on the command line, allow_code=True in Python."
+    own = "the recipe's own"
+    where: object = script if swap is None else f"swapped by {part}={swap}"
+    if swap is None and not script.is_file():
+        own = f"the experiment '{recipe.text:.80}'" if isinstance(recipe, Scalar) else "a Recipe"
+        where = "made in Python" if recipe is None else "registered in Python"
+    if kind is None or (kind.startswith("@") and "." not in kind):
+        text = f"The {part} of {run} is made by code of {own} ({where}), which is not run unasked. "
+        if recipe is None and swap is None and not script.is_file():
+            return NeedsCodeError(
+                f"{text}No file names it: run the program that made the run, which has the Recipe, "
+                f"with weft.run_experiment(recipe, 'evaluate', run_dir='{run}')."
             )
-        else:
-            super().__init__(
-                f"The {part} of {run} is of type '{kind:.80}', which nothing imported here has "
-                f"registered. Import the module that registers it; or, if it is the recipe's own "
-                f"({recipe}) and you trust that, {allow}"
-            )
+        return NeedsCodeError(f"{text}If you trust it, {allow}")
+    known = (
+        "is not imported here" if kind.startswith("@") else "nothing imported here has registered"
+    )
+    text = f"The {part} of {run} is of type '{kind:.80}', which {known}. Import the module that "
+    text += "has it" if kind.startswith("@") else "registers it"
+    return NeedsCodeError(
+        f"{text} (--include MODULE); or, if it is {own} ({where}) and you trust that, {allow}"
+    )
 
 
-def load_run(run: Path, *, checkpoint: str = "best", device: str = "auto") -> Predictor:
-    """Loads a run whose task and module are components that are registered here.
+def load_run(
+    run: Path, *, checkpoint: str = "best", device: str = "auto", allow_code: bool = False
+) -> Predictor:
+    """Loads a run whose task and module are components that are registered or imported here.
 
     Args:
         run: The run folder.
         checkpoint: ``best`` (else last), ``last``, or a checkpoint's name.
         device: ``auto`` or a device as torch names it.
+        allow_code: Whether the modules that its ``config.yaml`` names may be imported.
 
     Raises:
-        NeedsCodeError: The task or the module is the recipe's own.
+        NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
     """
     env = Env.detect(device)
-    return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env))
+    return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env, allow_code))
 
 
-def _loaded(run: Path, opened: Opened, env: Env) -> Predictor:
+def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
     """The predictor of one checkpoint, by data alone; sizes are compared before memory is taken."""
     provided = {"env": env, **opened.text.ingredients}
-    plan = saved_plan(run, "built", ("module", "task"), provided=tuple(provided))
+    parts = ("module", "task")
+    plan = saved_plan(run, "built", parts, provided=tuple(provided), allow_code=allow_code)
     budget = opened.budget
     try:
         shape = shape_of(lambda: plan.start(provided).get("module"), budget)
@@ -125,6 +150,7 @@ def saved_plan(
     provided: Sequence[str],
     words: Sequence[str] = (),
     instead: Mapping[str, str] | None = None,
+    allow_code: bool = False,
 ) -> Plan:
     """Plans ingredients of a run from data alone: each must be a component known by its ``type``.
 
@@ -135,23 +161,36 @@ def saved_plan(
         provided: The names that objects will be given for.
         words: Settings as on the command line, stronger than the saved ones.
         instead: For an ingredient, the one whose saved settings are taken.
+        allow_code: Whether the modules that the file names may be imported.
 
     Raises:
-        NeedsCodeError: One of them is the recipe's own.
+        NeedsCodeError: One of them, or a part of one at any depth, is the recipe's own.
     """
     saved = saved_nodes(run, section)
     taken = {name: (instead or {}).get(name, name) for name in names}
     kept = {name: saved.entries[key] for name, key in taken.items() if key in saved.entries}
     swaps = _swaps(run)
-    table = {name: _component(run, name, kept.get(name), swaps.get(taken[name])) for name in names}
-    return make_plan(
+    closed = () if allow_code else (str(run / "config.yaml"),)
+    code = CodeNames(closed=closed)
+    table = {
+        name: _component(run, name, kept.get(name), swap=swaps.get(taken[name]), code=code)
+        for name in names
+    }
+    plan = make_plan(
         table_of_recipe(Recipe(**table), name=str(run / "config.yaml")),
         defaults=table_of_recipe(Recipe(), name="nothing"),
         layers=[Entries(kept, saved.place)],
         words=words,
         targets=names,
         always=provided,
+        draft=True,
+        closed=closed,
     )
+    for part, kind in plan.unknown:
+        raise _needs_code(run, part, kind)
+    if plan.problems:
+        raise PlanError(plan.problems)
+    return plan
 
 
 def _swaps(run: Path) -> dict[str, str]:
@@ -161,16 +200,22 @@ def _swaps(run: Path) -> dict[str, str]:
     return {name: item.text for name, item in items.items() if isinstance(item, Scalar)}
 
 
-def _component(run: Path, name: str, node: Any, swap: str | None) -> Any:
-    """The component that an ingredient of a run was, by its registered name.
+def _component(run: Path, name: str, node: Any, *, swap: str | None, code: CodeNames) -> Any:
+    """The component that an ingredient of a run was, by its type.
 
-    What an import path was swapped in for is the recipe's own, unless it is registered here.
+    What an import path was swapped in for is the recipe's own, unless it is known here.
     """
     kind = node.entries.get("type") if isinstance(node, Entries) else None
     registry = registries.models if name == "module" else registries.for_ingredient(name)
-    if not isinstance(kind, Scalar) or registry is None:
-        raise NeedsCodeError(run, name, swap=swap)
+    if not isinstance(kind, Scalar):
+        raise _needs_code(run, name, swap=swap)
     try:
-        return registry.get(kind.text)
-    except UnknownNameError:
-        raise NeedsCodeError(run, name, kind.text, swap=swap) from None
+        if kind.text.startswith("@"):
+            found = code.find(kind.text, kind.place)
+            if as_config(found) is not None:
+                return found
+        elif registry is not None:
+            return registry.get(kind.text)
+    except (UnknownNameError, UnknownCodeError):
+        pass
+    raise _needs_code(run, name, kind.text, swap=swap)

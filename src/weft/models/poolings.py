@@ -1,7 +1,7 @@
 """Poolings: from the vectors of a text's tokens to one vector of the text."""
 
 from abc import abstractmethod
-from typing import Any, final
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +23,18 @@ class Pooling(Component, nn.Module):
         """Settings of a pooling."""
 
     config: Any
+    out_dim: int
 
-    def __init__(self, config: Config, *, dim: int) -> None:
+    @override
+    def __new__(cls, config: Config | None = None, *, dim: int = 0) -> Self:
+        """What every pooling has is there before its constructor, however that calls this one."""
+        made = super().__new__(cls)
+        made.config, made.out_dim = config, dim
+        return made
+
+    def __init__(self, config: Config | None = None, *, dim: int = 0) -> None:
+        """Makes the pooling of vectors of ``dim`` features; also called ``super().__init__()``."""
         nn.Module.__init__(self)
-        self.config, self.out_dim = config, dim
 
     @abstractmethod
     @override

@@ -1,11 +1,15 @@
 """Planning a recipe with the library's defaults: what every command starts from."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from weft.checkpoint.run_seal import refuse_changed
+from weft.config import registries
+from weft.config.include import included, is_includable
 from weft.config.ingredient import Table
+from weft.config.key import plan_parts
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.script import table_of_module
@@ -45,6 +49,19 @@ class Planned:
             run = self.source.yaml.parent  # weft train RUN/config.yaml repeats that run
         return str(RunFolder(run).info["recipe"]) if run else self.source.name
 
+    @property
+    def include(self) -> list[str]:
+        """The modules without which the recipe's names mean nothing: ``--include`` brings them."""
+        found = dict.fromkeys(included())
+        experiment = registries.experiments.loaded(self.name) if self.script is None else None
+        parts = [*plan_parts(self.plan), *([] if experiment is None else [experiment])]
+        local = self.table.local_modules
+        for part in parts:
+            module = sys.modules.get(str(part.__module__))
+            if module is not None and registries.find_name(part) and is_includable(module, local):
+                found[module.__name__] = None
+        return list(found)
+
 
 def library_defaults() -> Table:
     """The ingredients a recipe need not name."""
@@ -81,6 +98,7 @@ def plan_recipe(
         words=words_of(words),
         targets=targets,
         draft=draft,
+        closed=source.closed,
     )
     return Planned(source, plan, run)
 

@@ -77,6 +77,8 @@ def load(
         if not allow_code:
             raise
     refuse_changed(folder, code=True)
+    if not _names_recipe(folder):
+        return load_run(folder, checkpoint=checkpoint, device=device, allow_code=True)
 
     def by_code(opened: Opened) -> Predictor:
         provided = opened.text.ingredients
@@ -123,13 +125,14 @@ def evaluate(
                 provided=tuple(provided),
                 words=mine,
                 instead={name: model},
+                allow_code=allow_code and not _names_recipe(folder),
             )
             session = plan.start(provided)
         except NeedsCodeError:
             if name != model:  # the run has no such data to follow: the words name a file of pairs
                 pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
                 session = file_plan(name, pairs, mine, tuple(provided)).start(provided)
-            elif allow_code:
+            elif allow_code and _names_recipe(folder):
                 info = RunFolder(folder).info
                 session = _session(
                     folder, info, [name], device=device, provided=provided, words=mine
@@ -182,6 +185,11 @@ def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
         )
     like = [*known, "train_data"][0]
     return {name: name if name in known else like for name in named or known}
+
+
+def _names_recipe(folder: Path) -> bool:
+    """Whether a run keeps its recipe, or names it; one that was made of a Recipe does not."""
+    return "recipe" in read_yaml(folder / "config.yaml").entries
 
 
 def _session(

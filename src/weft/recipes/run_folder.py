@@ -178,6 +178,7 @@ class RunFolder:
         swaps: Mapping[str, str],
         run: str | None = None,
         code: Sequence[str] = (),
+        include: Sequence[str] = (),
     ) -> None:
         """Writes ``config.yaml``, with a seal.
 
@@ -188,8 +189,10 @@ class RunFolder:
             swaps: Ingredients that the command line replaced by an import path.
             run: The run's own name.
             code: The files of the recipe's own that were written beside it.
+            include: Modules that register what the settings name.
         """
-        named = {} if recipe is None else {"recipe": recipe}
+        named: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
+        named |= {"include": list(include)} if include else {}
         swapped = {"swaps": dict(swaps)} if swaps else {}
         content = {**named, "settings": dict(settings), **swapped, "built": dict(built)}
         digests = {name: sha256(self.path / name) for name in code}

@@ -69,7 +69,8 @@ def _other_length(
     state = "finished" if folder.finished else "not finished"
     way = "It is longer already. Its result: " if shorter else "To go on with it: "
     own, given = planned.script is not None, [] if shorter else words
-    typed = " ".join(["weft train", str(folder.path), *given, *(["--allow-code"] if own else [])])
+    trust = ["--allow-code"] if own else [f"--include {name}" for name in planned.include]
+    typed = " ".join(["weft train", str(folder.path), *given, *trust])
     arguments = [repr(str(folder.path)), *([repr(given)] if given else [])]
     call = f"weft.train({', '.join([*arguments, *(['allow_code=True'] if own else [])])})"
 

@@ -1,7 +1,7 @@
 """What encoders of a text have in common: vectors of tokens in, vectors of tokens out."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,9 @@ class SequenceEncoder(Component, nn.Module):
     What stands at padding has no effect on any real position.
 
     Attributes:
-        out_dim: Features of a token's vector, as it comes out.
+        config: The settings.
+        out_dim: Features of a token's vector, as it comes out; as many as come in, unless the
+            constructor says otherwise.
         max_length: Most tokens of a text; None: any number.
     """
 
@@ -35,9 +37,16 @@ class SequenceEncoder(Component, nn.Module):
     out_dim: int
     max_length: int | None = None
 
-    @abstractmethod
-    def __init__(self, config: Config, *, dim: int) -> None:
-        """Makes the encoder of vectors of ``dim`` features."""
+    @override
+    def __new__(cls, config: Config | None = None, *, dim: int = 0) -> Self:
+        """What every encoder has is there before its constructor, however that calls this one."""
+        made = super().__new__(cls)
+        made.config, made.out_dim = config, dim
+        return made
+
+    def __init__(self, config: Config | None = None, *, dim: int = 0) -> None:
+        """Makes the encoder of vectors of ``dim`` features; also called ``super().__init__()``."""
+        nn.Module.__init__(self)
 
     @abstractmethod
     @override

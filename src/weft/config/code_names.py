@@ -1,0 +1,201 @@
+"""Names of code in files: what is registered by its name, anything else as ``@module.name``.
+
+A class or function of the recipe's own script is ``@name``. A file that a person names, and a word
+of the command line, may have modules imported; a file of a run folder finds components in what is
+imported already, and nothing else.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weft.config import registries
+from weft.errors import Place, UserError
+
+__all__ = [
+    "MAIN",
+    "SCRIPT_MODULE",
+    "CodeNames",
+    "UnknownCodeError",
+    "code_name",
+    "import_module",
+    "import_named",
+    "is_code",
+    "is_component",
+    "type_word",
+]
+
+SCRIPT_MODULE = "weft_recipe_"
+"""What the name of a script's module begins with."""
+
+MAIN = "__main__"
+"""The module of a program that was started, which nothing can import."""
+
+
+class UnknownCodeError(UserError):
+    """A name of code that leads to nothing here."""
+
+
+def is_code(value: object) -> bool:
+    """Whether a value is a class or a function, which files have by its name."""
+    return isinstance(value, type) or inspect.isroutine(value)
+
+
+def code_name(value: Any) -> str:
+    """How a file names a class or function.
+
+    Example:
+        >>> from pathlib import Path
+        >>> code_name(Path)
+        '@pathlib.Path'
+    """
+    module, name = getattr(value, "__module__", None), value.__qualname__
+    if str(module).startswith(SCRIPT_MODULE):
+        return f"@{name}"
+    if module is None or not hasattr(sys.modules.get(module), name.partition(".")[0]):
+        # Of a function that is not written in Python: where it is public.
+        homes = sorted(sys.modules, key=lambda home: (home.count("."), len(home)))
+        name = value.__name__
+        spaces = ((home, getattr(sys.modules[home], "__dict__", {})) for home in homes)
+        module = next((home for home, space in spaces if space.get(name) is value), module)
+    return f"@{module}.{name}"
+
+
+def type_word(owner: Any) -> str | None:
+    """How a file names the component: as registered, or ``@module.name``.
+
+    None for what the library has under no name: the place where it stands says what it is.
+    """
+    filed = registries.find_name(owner)
+    if filed is not None:
+        return filed[1]
+    own = isinstance(owner, type) and owner.__module__.partition(".")[0] != "weft"
+    return code_name(owner) if own else None
+
+
+def is_component(value: object) -> bool:
+    """Whether a value is the class of a component.
+
+    Example:
+        >>> from weft.training.optimizers import AdamW
+        >>> is_component(AdamW), is_component(AdamW.Config), is_component(int)
+        (True, False, False)
+    """
+    return isinstance(value, type) and getattr(getattr(value, "Config", None), "owner", 0) is value
+
+
+class CodeNames:
+    """Finds what ``@module.name`` names.
+
+    Args:
+        script: The recipe's script as it was executed, for ``@name``.
+        closed: The files which may name only components that are imported already.
+    """
+
+    def __init__(self, script: ModuleType | None = None, closed: Collection[str] = ()) -> None:
+        self.script, self.closed = script, closed
+
+    def is_closed(self, place: Place | None) -> bool:
+        """Whether what stands there may have nothing imported."""
+        return place is not None and place.source in self.closed
+
+    def find(self, word: str, place: Place | None) -> Any:
+        """The class or function of that name.
+
+        Raises:
+            UnknownCodeError: Nothing has it, or what it names needs to be imported and may not be.
+        """
+        first, *rest = word.removeprefix("@").split(".")
+        if self.script is not None and first in vars(self.script):
+            return _walked(word, vars(self.script)[first], rest)
+        if not rest:
+            raise UnknownCodeError(
+                f"'{word}' is nothing in the recipe's own script; wanted @module.name."
+            )
+        if self.is_closed(place):
+            return _imported_already(word)
+        return import_named(word)
+
+
+def import_named(word: str) -> Any:
+    """Imports what ``@module.name`` names, also from the folder where the command was typed.
+
+    Raises:
+        UnknownCodeError: It cannot be imported.
+    """
+    parts = word.removeprefix("@").split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        name = ".".join(parts[:count])
+        try:
+            module = import_module(name)
+        except ModuleNotFoundError as error:
+            if count > 1 and name.startswith(str(error.name)):
+                continue  # a class in a class
+            raise _cannot(word, error) from error
+        except Exception as error:
+            raise _cannot(word, error) from error
+        return _walked(word, module, parts[count:])
+    raise UnknownCodeError(f"'{word}' names no module; wanted @module.name.")
+
+
+def import_module(name: str) -> ModuleType:
+    """Imports a module, also from the folder where the command was typed."""
+    with _folder_of_the_command():
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _folder_of_the_command() -> Iterator[None]:
+    """The working folder first on ``sys.path``, as ``python -m`` has it, and last from then on."""
+    here = str(Path.cwd())
+    known = here in sys.path
+    sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+        if not known:
+            sys.path.append(here)  # functions may import their neighbours when they are called
+
+
+def _cannot(word: str, error: Exception) -> UnknownCodeError:
+    return UnknownCodeError(f"'{word}' cannot be imported: {type(error).__name__}: {error}.")
+
+
+def _walked(word: str, value: Any, names: list[str]) -> Any:
+    for name in names:
+        if not hasattr(value, name):
+            raise UnknownCodeError(f"'{word}' cannot be imported: {_described(value)} no '{name}'.")
+        value = getattr(value, name)
+    return value
+
+
+def _described(value: Any) -> str:
+    if value is sys.modules.get(MAIN):
+        return (
+            "it was defined in the program that was started, which alone can find it again. Put it "
+            "into a module that can be imported; here the program has"
+        )
+    return f"{getattr(value, '__name__', type(value).__name__)} has"
+
+
+def _imported_already(word: str) -> Any:
+    """The component of that name in the modules there are; nothing is executed to look for it."""
+    parts = word.removeprefix("@").split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        value: Any = sys.modules.get(".".join(parts[:count]))
+        for name in parts[count:]:
+            value = vars(value).get(name) if isinstance(value, type | ModuleType) else None
+        if is_component(value):
+            return value
+    raise UnknownCodeError(
+        f"'{word}' is not imported here, and what a run folder names is not imported unasked: add "
+        f"--include {'.'.join(parts[:-1])}, or --allow-code if you trust it (in Python: import it, "
+        "or allow_code=True)."
+    )

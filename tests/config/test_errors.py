@@ -138,7 +138,7 @@ def test_a_script_with_one_mistake(kitchen, script, message):
         ("optimizer.betas=[1]", "optimizer.betas: wanted tuple[float, float], found [1]."),
         (
             "optimizer.type=@os.system",
-            "optimizer.type: wanted a registered optimizer. Import paths: optimizer=@os.system",
+            "optimizer.type: '@os.system' is no component; wanted a class with a Config.",
         ),
         (
             "module=@no_such_package.x",

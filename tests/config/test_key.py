@@ -105,10 +105,10 @@ def test_a_config_whose_class_comes_from_a_module_is_named_by_it(kitchen):
     kitchen.file(CONFIGS, "machines.py")
     script = "from machines import {0}\nloop = {0}.Config()\n"
     found = [
-        reached_code(kitchen.plan(script=script.format(name), targets=["loop"]))["loop"]
+        key_settings(kitchen.plan(script=script.format(name), targets=["loop"]))["loop"]["type"]
         for name in ("Loop", "Part")
     ]
-    assert found == ["machines.Loop", "machines.Part"]
+    assert found == ["@machines.Loop", "@machines.Part"]
 
 
 REBOUND = """

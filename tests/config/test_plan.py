@@ -35,7 +35,8 @@ def test_building_gives_each_ingredient_once_and_records_filled_configs(kitchen)
     assert not session.has("labels")
     assert session.built["module"] == {"type": "tiny_model", "dim": 4, "size": 3}
     assert session.built["optimizer"] == {"type": "tiny_adam", "lr": 1e-3, "betas": [0.9, 0.98]}
-    assert session.built["trainer"] == {"steps": 10, "selection": {"metric": "loss"}}
+    selection = {"type": "@Selection", "metric": "loss"}
+    assert session.built["trainer"] == {"type": "@Trainer", "steps": 10, "selection": selection}
 
 
 def test_what_is_provided_stands_for_an_ingredient(kitchen):
@@ -75,7 +76,8 @@ def test_naming_the_type_that_it_is_discards_nothing(kitchen):
 
 def test_a_nested_config_is_set_field_by_field(kitchen):
     plan = kitchen.plan("trainer.selection.metric=bleu", "trainer.steps=3")
-    assert plan.settings["trainer"] == {"steps": 3, "selection": {"metric": "bleu"}}
+    trainer, selection = plan.settings["trainer"], {"type": "@Selection", "metric": "bleu"}
+    assert trainer == {"type": "@Trainer", "steps": 3, "selection": selection}
 
 
 def test_a_nested_config_changes_its_type_among_the_subclasses_of_its_field(kitchen):
@@ -105,7 +107,8 @@ class Net(Component):
 net = Net.Config()
 """
     plan = kitchen.plan("net.encoder.type=tiny_rnn", "cell=gru", script=script, targets=["net"])
-    assert plan.settings == {"net": {"encoder": {"type": "tiny_rnn", "cell": "gru"}}}
+    encoder = {"type": "tiny_rnn", "cell": "gru"}
+    assert plan.settings == {"net": {"type": "@Net", "encoder": encoder}}
     again = kitchen.plan(script=script, yaml=[dump_yaml(plan.settings)], targets=["net"])
     assert again.settings == plan.settings
     with pytest.raises(PlanError) as caught:

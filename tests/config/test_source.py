@@ -12,7 +12,7 @@ from weft.config.nodes import untyped
 from weft.config.plan import make_plan
 from weft.config.recipe import Recipe, register_experiment
 from weft.config.script import load_script
-from weft.config.source import open_recipe, read_settings
+from weft.config.source import open_recipe
 from weft.config.yaml_files import dump_yaml
 from weft.errors import CodeNotAllowedError, UserError
 
@@ -238,7 +238,7 @@ def test_a_yaml_recipe_with_a_mistake(kitchen, text, message):
 
 def test_only_the_first_file_names_a_recipe(kitchen):
     path = kitchen.file("lr: 1\nrecipe: x\n", "f.yaml")
-    assert error(lambda: read_settings(path)) == (
+    assert error(lambda: open_recipe(Recipe(), configs=[path])) == (
         "f.yaml:2:1: only the first file may name a recipe; remove this line, or run the file "
         "itself."
     )

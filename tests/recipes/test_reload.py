@@ -232,8 +232,9 @@ def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
     shutil.rmtree(tmp_path / "work")
     with pytest.raises(CodeNotAllowedError) as caught:
         weft.load(moved)
+    made = "of type '@Mine', code" if part == "task" else "made by code"
     assert str(caught.value) == (
-        f"The {part.strip()} of {moved} is made by code of the recipe's own "
+        f"The {part.strip()} of {moved} is {made} of the recipe's own "
         f"({moved / 'recipe.py'}), which is not run unasked. If you trust it, allow it: "
         "--allow-code on the command line, allow_code=True in Python."
     )
@@ -293,15 +294,15 @@ import tests_my_models
 
 print(weft.load({str(run)!r})("Go.").text)
 """
-    path = {**os.environ, "PYTHONPATH": str(package)}
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
     done = subprocess.run(
         [sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [
         f"NeedsCodeError The module of {run} is of type 'tests_deep', which nothing imported here "
-        "has registered. Import the module that registers it; or, if it is the recipe's own "
-        f"({run / 'recipe.py'}) and you trust that, allow it: --allow-code on the command line, "
-        "allow_code=True in Python.",
+        "has registered. Import the module that registers it (--include MODULE); or, if it is the "
+        f"recipe's own ({run / 'recipe.py'}) and you trust that, allow it: --allow-code on the "
+        "command line, allow_code=True in Python.",
         weft.load(run)("Go.").text,
     ]
     assert not (tmp_path / "canary").exists()

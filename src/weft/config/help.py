@@ -115,7 +115,8 @@ def _made_name(node: Node, plan: Plan) -> str:
     if config is not None:
         owner = getattr(config, "owner", config)
         name = type_name(owner) if node.name != "model" else f"{type_name(owner)}.Config"
-        return f"{name}, type {node.type_name}" if node.type_name else name
+        filed = node.type_name if node.type_name and node.type_name[0] != "@" else None
+        return f"{name}, type {filed}" if filed else name
     return type_name(produced(node.name, node.value))
 
 

@@ -221,7 +221,10 @@ class Resolver:
                 self.settings.required(f"{node.name}.{name}", parameters, name, place)
         node.settings = found
         config = as_config(node.value)
-        self.refuse_lost(node, settings_of(config) if config is not None else parameters)
+        # A script is executed again where its run is loaded, and makes what it made; else only
+        # what the file says is there.
+        again = self.names.table.source or config is None or isinstance(config, type)
+        self.refuse_lost(node, parameters if again else settings_of(type(config)))
         if config is None:
             return
         node.kind = config if isinstance(config, type) else type(config)

@@ -16,7 +16,7 @@ from weft.config.tree import near
 from weft.config.yaml_files import read_yaml
 from weft.errors import CodeNotAllowedError, Place, UserError
 
-__all__ = ["Source", "open_recipe", "read_settings"]
+__all__ = ["Source", "open_recipe"]
 
 _SUFFIXES = (".yaml", ".yml")
 _OUTER = ("recipe", "include", "settings", "built")
@@ -65,14 +65,18 @@ def open_recipe(
         UserError: No such recipe, or a file that cannot be read.
         CodeNotAllowedError: A run folder's file names code, and ``allow_code`` is not given.
     """
-    read = [(Path(path), read_yaml(Path(path))) for path in configs]
-    closed = tuple(str(path) for path, node in read if _is_saved(path, node) and not allow_code)
-    further = tuple(read_settings(path, node, closed=str(path) in closed) for path, node in read)
+    closed: tuple[str, ...] = ()
+    further = []
+    for path in map(Path, configs):
+        node = read_yaml(path)
+        if not allow_code and _is_saved(path, node):
+            closed = (*closed, str(path))
+        further.append(_further(path, node, closed=str(path) in closed))
     if isinstance(recipe, Recipe):
-        return Source(table_of_recipe(recipe), further, "recipe", closed=closed)
+        return Source(table_of_recipe(recipe), tuple(further), "recipe", closed=closed)
     if Path(recipe).suffix not in _SUFFIXES:
         table = _table(str(recipe))
-        return Source(table, further, table.name, table.path, closed=closed)
+        return Source(table, tuple(further), table.name, table.path, closed=closed)
     path = Path(recipe)
     node = read_yaml(path)
     named = node.entries.get("recipe")
@@ -101,7 +105,7 @@ def _unnamed(path: Path, *, saved: bool) -> str:
     )
 
 
-def read_settings(path: Path, node: Entries, *, closed: bool = False) -> Entries:
+def _further(path: Path, node: Entries, *, closed: bool) -> Entries:
     """The settings of a ``--config`` file, which may not name a recipe."""
     if "recipe" in node.entries:
         place = node.place_of("recipe")

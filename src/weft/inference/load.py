@@ -42,29 +42,29 @@ def _needs_code(
         kind: Its ``type`` there; None where it has none.
         swap: The import path that the command line swapped in for it.
     """
-    script, recipe = run / "recipe.py", read_yaml(run / "config.yaml").entries.get("recipe")
-    allow = "allow it: --allow-code on the command line, allow_code=True in Python."
-    own = "the recipe's own"
-    where: object = script if swap is None else f"swapped by {part}={swap}"
-    if swap is None and not script.is_file():
-        own = f"the experiment '{recipe.text:.80}'" if isinstance(recipe, Scalar) else "a Recipe"
-        where = "made in Python" if recipe is None else "registered in Python"
-    if kind is None or (kind.startswith("@") and "." not in kind):
-        text = f"The {part} of {run} is made by code of {own} ({where}), which is not run unasked. "
-        if recipe is None and swap is None and not script.is_file():
-            return NeedsCodeError(
-                f"{text}No file names it: run the program that made the run, which has the Recipe, "
-                f"with weft.run_experiment(recipe, 'evaluate', run_dir='{run}')."
-            )
-        return NeedsCodeError(f"{text}If you trust it, {allow}")
-    known = (
-        "is not imported here" if kind.startswith("@") else "nothing imported here has registered"
-    )
-    text = f"The {part} of {run} is of type '{kind:.80}', which {known}. Import the module that "
-    text += "has it" if kind.startswith("@") else "registers it"
-    return NeedsCodeError(
-        f"{text} (--include MODULE); or, if it is {own} ({where}) and you trust that, {allow}"
-    )
+    top, script = read_yaml(run / "config.yaml").entries, run / "recipe.py"
+    trust = "allow it: --allow-code on the command line, allow_code=True in Python."
+    word = "" if kind is None else f"{kind:.80}"
+    if swap is not None or script.is_file():
+        own = f"the recipe's own ({script if swap is None else f'swapped by {part}={swap}'})"
+    else:
+        own = "the experiment's own" if "recipe" in top else "a Recipe that was made in Python"
+    if kind is None or (word.startswith("@") and "." not in word):
+        made = f"of type '{word}', code" if word else "made by code"
+        text = f"The {part} of {run} is {made} of {own}, which is not run unasked. "
+        if "recipe" not in top and swap is None and not script.is_file():
+            way = f"weft.run_experiment(recipe, 'evaluate', run_dir='{run}')"
+            return NeedsCodeError(f"{text}No file names it: the program that has it calls {way}.")
+        return NeedsCodeError(f"{text}If you trust it, {trust}")
+    text = f"The {part} of {run} is of type '{word}', which "
+    if word.startswith("@"):
+        text += f"is not imported here. Import it first (--include {word[1:].rpartition('.')[0]})"
+    else:
+        text += "nothing imported here has registered. Import the module that registers it"
+        text += " (--include MODULE)"
+    if script.is_file():
+        return NeedsCodeError(f"{text}; or, if it is {own} and you trust that, {trust}")
+    return NeedsCodeError(f"{text}; or, if you trust the run, {trust}")
 
 
 def load_run(

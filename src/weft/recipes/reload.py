@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.run_seal import refuse_changed
+from weft.config.include import include_of_file
 from weft.config.nodes import Scalar, is_null
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
@@ -78,6 +79,7 @@ def load(
             raise
     refuse_changed(folder, code=True)
     if not _names_recipe(folder):
+        include_of_file(read_yaml(folder / "config.yaml"), saved=True, allow_code=True)
         return load_run(folder, checkpoint=checkpoint, device=device, allow_code=True)
 
     def by_code(opened: Opened) -> Predictor:

@@ -335,8 +335,9 @@ def write(
     code = folder.write_sources(script, local_modules(planned.table) if script else [])
     named = planned.name if planned.name in registries.experiments.names() else None
     recipe = SCRIPT if script is not None else named
+    run = folder.identity
     parts: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
-    folder.write_config(recipe, plan.settings, built, run=folder.identity, **parts)
+    folder.write_config(recipe, plan.settings, built, run=run, **parts)
     home = script.resolve().parent if script else Path.cwd()
     start = {
         "command": command_line(),

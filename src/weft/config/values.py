@@ -7,18 +7,15 @@ import dataclasses
 import enum
 import inspect
 import json
-import re
 import typing
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from typing_extensions import override
 
 from weft.config.code_names import CodeNames, UnknownCodeError, code_name, is_code, type_word
-from weft.config.durations import format_duration, parse_duration
+from weft.config.durations import format_duration
 from weft.config.kinds import (
     DEVICE,
     has_word,
@@ -40,21 +37,18 @@ from weft.config.nodes import (
     shown,
     untyped,
 )
+from weft.config.scalars import (
+    SCALARS,
+    WrongTypeError,
+    expect,
+    from_word,
+    is_quoted,
+    one_of,
+    torch_name,
+)
 from weft.errors import Place, Problem
 
 __all__ = ["INVALID", "Values", "plain", "torch_value"]
-
-_DTYPES = (
-    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
-    "complex64", "complex128",
-    "uint8", "int8", "int16", "int32", "int64", "bool",
-)  # fmt: skip
-_DTYPE_ALIASES = {
-    "float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64",
-}  # fmt: skip
-_DEVICE = re.compile(r"(auto|cpu|cuda|mps|xpu|hpu|meta|mtia)(:\d+)?")
-_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {int: TypeAdapter(int), float: TypeAdapter(float)}
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
 class _Invalid:
@@ -66,14 +60,6 @@ class _Invalid:
 
 
 INVALID = _Invalid()
-
-
-class _WrongTypeError(Exception):
-    """The node is not of the wanted type; a message says more than 'wanted, found'."""
-
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or "")
-        self.message = message
 
 
 class Values:
@@ -107,7 +93,7 @@ class Values:
         annotation = unwrapped(annotation)
         try:
             return self._read(node, annotation, name)
-        except _WrongTypeError as error:
+        except WrongTypeError as error:
             wanted = f"{name}: wanted {type_name(annotation)}, found {shown(node)}."
             return self.problem(f"{name}: {error.message}" if error.message else wanted, node.place)
 
@@ -118,12 +104,12 @@ class Values:
         if annotation in (Any, inspect.Parameter.empty):
             return self._anything(node, name)
         if annotation in (None, type(None)):
-            return _expect(None, is_null(node))
+            return expect(None, is_null(node))
         origin = typing.get_origin(annotation) or annotation
         if origin is typing.Literal:
-            return _one_of(node, {option: option for option in typing.get_args(annotation)})
+            return one_of(node, {option: option for option in typing.get_args(annotation)})
         if torch_kind(annotation):
-            return _torch_name(node, torch_kind(annotation))
+            return torch_name(node, torch_kind(annotation))
         if not isinstance(origin, type):
             return untyped(node)
         return self._read_class(node, origin, annotation, name)
@@ -132,7 +118,7 @@ class Values:
         spelled = origin in (bool, timedelta) or has_word(origin)  # as a file has it
         if spelled and isinstance(node, Value) and isinstance(node.value, str):
             node = Scalar(node.value, node.place or Place("code"), quoted=True)
-        for kinds, read in _SCALARS:
+        for kinds, read in SCALARS:
             if issubclass(origin, kinds):
                 return read(node, origin)
         if is_code_type(annotation) and isinstance(node, Scalar):
@@ -144,10 +130,10 @@ class Values:
         if isinstance(node, Value) and isinstance(node.value, origin):
             return node.value
         if has_word(origin) and isinstance(node, Scalar):
-            return _from_word(node, origin)
+            return from_word(node, origin)
         if dataclasses.is_dataclass(origin):
             return self.structure(node, annotation, name)
-        return untyped(node) if origin is object else _expect(None, False)
+        return untyped(node) if origin is object else expect(None, False)
 
     def _anything(self, node: Node, name: str) -> Any:
         """Plain data where no type is asked for; what is of ``type: @module.name`` is made."""
@@ -163,14 +149,14 @@ class Values:
 
     def _code(self, node: Scalar, name: str) -> Any:
         """The class or function that ``@module.name`` names; never one that a run's file names."""
-        _expect(None, node.text.startswith("@"))
+        expect(None, node.text.startswith("@"))
         try:
             if self.names.is_closed(node.place):
                 raise UnknownCodeError(f"'{node.text}' is code, which no run folder may name.")
             return self.names.find(node.text, node.place)
         except UnknownCodeError as error:
             self.unknown.append((name, node.text))
-            raise _WrongTypeError(str(error)) from error
+            raise WrongTypeError(str(error)) from error
 
     def _union(self, node: Node, union: tuple[Any, ...], name: str) -> Any:
         if is_null(node) and type(None) in union:
@@ -180,7 +166,7 @@ class Values:
             exact = [kind for kind in kinds if isinstance(kind, type) and type(node.value) is kind]
             kinds = exact + kinds
         named = isinstance(node, Scalar) and node.text.startswith("@")
-        text_last = sorted(kinds, key=lambda kind: (kind is str) != (_quoted(node) and not named))
+        text_last = sorted(kinds, key=lambda kind: (kind is str) != (is_quoted(node) and not named))
         attempts: list[list[Problem]] = []
         for kind in text_last:
             child = self.fresh()
@@ -191,7 +177,7 @@ class Values:
         if len(attempts) == 1:
             self.problems += attempts[0]
             return INVALID
-        raise _WrongTypeError(_unquoted(node, kinds, name))
+        raise WrongTypeError(_unquoted(node, kinds, name))
 
     def fresh(self) -> "Values":
         """A reader of the same kind for an attempt that may fail."""
@@ -209,13 +195,13 @@ class Values:
                 tuple(Value(item, node.place) for item in node.value), node.place or Place("code")
             )
         if not isinstance(node, Items):
-            raise _WrongTypeError(self._as_list(node, annotation, name))
+            raise WrongTypeError(self._as_list(node, annotation, name))
         arguments = typing.get_args(annotation)
         fixed = origin is tuple and arguments and arguments[-1] is not ...
         if fixed and arguments == ((),):
             arguments = ()
         if fixed and len(arguments) != len(node.items):
-            raise _WrongTypeError
+            raise WrongTypeError
         kinds = arguments if fixed else [arguments[0] if arguments else Any] * len(node.items)
         found = [
             self.read(item, kind, f"{name}[{index}]")
@@ -248,7 +234,7 @@ class Values:
             return node.value
         node = as_entries(node)
         if not isinstance(node, Entries):
-            raise _WrongTypeError
+            raise WrongTypeError
         key_kind, value_kind = typing.get_args(annotation) or (str, Any)
         found = {}
         for key, item in node.entries.items():
@@ -259,77 +245,12 @@ class Values:
         return INVALID if INVALID in (*found, *found.values()) else found
 
 
-def _quoted(node: Node) -> bool:
-    return isinstance(node, Scalar) and node.quoted
-
-
-def _expect(value: Any, good: bool) -> Any:
-    if not good:
-        raise _WrongTypeError
-    return value
-
-
 def _container(origin: type[Any]) -> Callable[[list[Any]], Any]:
     if issubclass(origin, tuple):
         return tuple
     if issubclass(origin, frozenset | set):
         return origin
     return list if issubclass(list, origin) or origin is list else tuple
-
-
-def _bool(node: Node, _: type[Any]) -> bool:
-    if isinstance(node, Value):
-        return bool(_expect(node.value, isinstance(node.value, bool)))
-    word = _text(node).lower()
-    return bool(_expect(word in _TRUE, word in _TRUE + _FALSE))
-
-
-def _number(node: Node, kind: type[Any]) -> Any:
-    given = node.value if isinstance(node, Value) else _text(node).strip()
-    if isinstance(given, bool):
-        raise _WrongTypeError
-    if isinstance(given, str) and given.lstrip("+-") in (".inf", ".nan"):
-        given = given.replace(".", "")
-    try:
-        return _ADAPTERS[kind].validate_python(given)
-    except ValidationError as error:
-        raise _WrongTypeError from error
-
-
-def _string(node: Node, _: type[Any]) -> str:
-    if isinstance(node, Value):
-        return str(_expect(node.value, isinstance(node.value, str | Path)))
-    return _text(node)
-
-
-def _path(node: Node, _: type[Any]) -> Path:
-    if isinstance(node, Value):
-        return Path(_expect(node.value, isinstance(node.value, str | Path)))
-    text = _text(node)
-    if text and is_null(node):
-        raise _WrongTypeError(
-            f"wanted pathlib.Path, found {text}. What is to have no file is null as a whole, as "
-            f"valid_data=null; a file of that name is ./{text}."
-        )
-    return Path(_expect(text, text != ""))
-
-
-def _text(node: Node) -> str:
-    if isinstance(node, Scalar):
-        return node.text
-    raw = None if isinstance(node, Value) else node.raw
-    if raw is None:
-        raise _WrongTypeError
-    return raw
-
-
-def _enum(node: Node, kind: type[Any]) -> Any:
-    if isinstance(node, Value) and isinstance(node.value, kind):
-        return node.value
-    by_value = {member.value: member for member in kind}
-    return _one_of(
-        node, {**by_value, **{member.name: member for member in kind}}, names=list(kind.__members__)
-    )
 
 
 def _unquoted(node: Node, kinds: Sequence[Any], name: str) -> str | None:
@@ -341,60 +262,6 @@ def _unquoted(node: Node, kinds: Sequence[Any], name: str) -> str | None:
         f"wanted a mapping, found {shown(node)}. A shell takes braces away where the word is not "
         f"quoted, as '{name}={{a: b}}'."
     )
-
-
-def _one_of(node: Node, options: Mapping[Any, Any], names: Sequence[Any] | None = None) -> Any:
-    text = str(node.value) if isinstance(node, Value) else _text(node)
-    ordered = sorted(options, key=lambda option: isinstance(option, str) != _quoted(node))
-    for option in ordered:
-        if text == str(option) or (isinstance(option, bool) and text == str(option).lower()):
-            return options[option]
-        if option is None and is_null(node):
-            return None
-    listed = ", ".join(
-        repr(option) if names is None else str(option) for option in names or options
-    )
-    raise _WrongTypeError(f"wanted one of {listed}, found {shown(node)}.")
-
-
-def _duration(node: Node, _: type[Any]) -> timedelta:
-    if isinstance(node, Value):
-        value: timedelta = _expect(node.value, isinstance(node.value, timedelta))
-        return value
-    try:
-        return parse_duration(_text(node))
-    except ValueError as error:
-        raise _WrongTypeError(str(error)) from error
-
-
-def _from_word(node: Scalar, kind: Any) -> Any:
-    try:
-        return kind.parse(node.text)
-    except ValueError as error:
-        raise _WrongTypeError(str(error)) from error
-
-
-def _torch_name(node: Node, kind: str | None) -> str:
-    text = str(node.value) if isinstance(node, Value) else _text(node)
-    text = text.removeprefix("torch.")
-    if kind == DEVICE:
-        if not _DEVICE.fullmatch(text):
-            raise _WrongTypeError(f"wanted a device like 'cpu' or 'cuda:0', found {shown(node)}.")
-        return text
-    text = _DTYPE_ALIASES.get(text, text)
-    if text not in _DTYPES:
-        raise _WrongTypeError(f"wanted a dtype, one of {', '.join(_DTYPES)}; found {shown(node)}.")
-    return text
-
-
-_SCALARS: tuple[tuple[Any, Callable[[Node, type[Any]], Any]], ...] = (
-    (enum.Enum, _enum),
-    (bool, _bool),
-    (int | float, _number),
-    (str, _string),
-    (Path, _path),
-    (timedelta, _duration),
-)
 
 
 def plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Nothing outside a run folder is written or deleted, whatever links a stranger put into it."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import pytest
 import weft
 from tests.hostile.folder import snapshot
 from tests.recipes.made_runs import made_run, steps_of
-from tests.trained_run import copy_of, train_script
+from tests.trained_run import copy_of, edited, train_script
 from weft.cli.main import main
-from weft.errors import StorageError, WeftError
+from weft.errors import StorageError, UserError, WeftError
 from weft.recipes.export import export
 from weft.runtime.lock import Lock
 
@@ -149,3 +150,50 @@ def test_a_run_folder_on_another_disk_is_gone_on_with(run, tmp_path):
     done = weft.train(tmp_path / "runs" / "run", GOES_ON, allow_code=True)
     assert done.result["steps"] == 6
     assert (disk / "run" / "checkpoints" / "step-00000006").is_dir()
+
+
+REGISTERED = "classification/averaging/local"
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory) -> Path:
+    """A run whose recipe is none of a script's: its settings are all in the folder."""
+    folder = tmp_path_factory.mktemp("experiment")
+    rows = [f"{label}\t{word} here\n" for label, word in (("a", "ham"), ("b", "spam")) * 20]
+    for name in ("train", "valid"):
+        (folder / f"{name}.tsv").write_text("".join(rows))
+    words = [f"{name}_data.path={folder / name}.tsv" for name in ("train", "valid")]
+    words += ["tokenizer.type=fitted", "tokenizer.kind=bpe", "trainer.max_steps=2"]
+    words += [f"tokenizer.cache_dir={folder / 'own'}"]
+    words += ["reporters.console=false"]
+    return weft.train(REGISTERED, words, run_dir=folder / "run").folder
+
+
+def test_a_run_does_not_say_where_a_cache_is(experiment, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = edited(copy_of(experiment, tmp_path / "run"), str(experiment.parent / "own"), "/no/such")
+    assert main(["train", str(run), "trainer.max_steps=4"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "not taken over" in line]
+    assert re.fullmatch(
+        f"{re.escape(str(run / 'config.yaml'))}:\\d+:\\d+: tokenizer.cache_dir=/no/such is not "
+        "taken over: a run folder does not say where files are written. To write there, set it: "
+        "tokenizer.cache_dir=/no/such",
+        line,
+    )
+    assert list((tmp_path / ".weft" / "tokenizers").glob("bpe-*.json"))
+    word = f"tokenizer.cache_dir={tmp_path / 'mine'}"
+    assert main(["train", str(run), "trainer.max_steps=5", word]) == 0
+    assert "not taken over" not in capsys.readouterr().err
+    assert list((tmp_path / "mine" / "tokenizers").glob("bpe-*.json"))
+
+
+def test_a_run_does_not_say_where_a_tokenizer_is_trained(experiment, tmp_path):
+    run = copy_of(experiment, tmp_path / "run")
+    (tmp_path / "text.tsv").write_text("a\tb\n" * 50)
+    settings = f"  tokenizer:\n    type: multilingual\n    train_on: {tmp_path / 'text.tsv'}\n"
+    settings += f"    model: {tmp_path / 'outside.model'}\n  tokenizer_before:\n"
+    edited(run, "  tokenizer:\n", settings)
+    with pytest.raises(UserError) as refused:
+        weft.train(run, ["trainer.max_steps=4"])
+    assert "would be trained and written there, but a run folder does not say" in str(refused.value)
+    assert not (tmp_path / "outside.model").exists()

@@ -13,6 +13,7 @@ from weft.config.nodes import Entries, Scalar, untyped
 from weft.config.recipe import Recipe
 from weft.config.script import load_script, table_of_recipe
 from weft.config.tree import near
+from weft.config.written_places import without_places
 from weft.config.yaml_files import read_yaml
 from weft.errors import CodeNotAllowedError, Place, UserError
 
@@ -39,6 +40,7 @@ class Source:
         swaps: Ingredients that a run's file says were replaced by an import path; the table has
             them too, so that a plan of it swaps again.
         closed: Files of runs among those of the layers, for which nothing is imported.
+        left_out: Settings of a run's file that are not taken over, as they say where is written.
     """
 
     table: Table
@@ -48,6 +50,7 @@ class Source:
     yaml: Path | None = None
     swaps: Mapping[str, str] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
+    left_out: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 def open_recipe(
@@ -85,13 +88,16 @@ def open_recipe(
         raise UserError(_unnamed(path, saved=saved))
     include_of_file(node, saved=saved, allow_code=allow_code)
     table = _named_table(path, named, saved=saved, allow_code=allow_code)
-    layers = (_settings(node, path, _SAVED_OUTER if saved else _OUTER), *further)
+    layer, left_out = _settings(node, path, _SAVED_OUTER if saved else _OUTER), dict[str, Scalar]()
+    if saved:
+        layer, left_out = without_places(layer)
     swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
     if swaps:
         table = replace(table, swaps={**table.swaps, **swaps})
     if saved and not allow_code:
         closed = (str(path), *closed)
-    return Source(table, layers, table.name, table.path, path, swaps, closed)
+    layers = (layer, *further)
+    return Source(table, layers, table.name, table.path, path, swaps, closed, left_out)
 
 
 def _unnamed(path: Path, *, saved: bool) -> str:

@@ -15,6 +15,7 @@ from weft.config.recipe import Recipe
 from weft.config.script import table_of_module
 from weft.config.source import Source, open_recipe
 from weft.config.words import Overrides, words_of
+from weft.config.written_places import differing
 from weft.errors import UserError
 from weft.recipes import defaults
 from weft.recipes.run_folder import RunFolder, is_run_folder
@@ -100,6 +101,9 @@ def plan_recipe(
         draft=draft,
         closed=source.closed,
     )
+    typed = {word.partition("=")[0] for word in words_of(words)}
+    left_out = {name: node for name, node in source.left_out.items() if name not in typed}
+    plan.notes[:0] = differing(left_out, plan.settings)
     return Planned(source, plan, run)
 
 

@@ -236,7 +236,7 @@ def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
     assert (code, out) == (2, [])
     assert err == (
         f"error: {name.partition('=')[0]}: says nothing of how a file is read; weft predict takes "
-        "format, columns, optional, header, extra_columns, separator, comment, lists, "
+        "format, columns, optional, header, delimiter, extra_columns, separator, comment, lists, "
         "max_line_bytes.\n"
     )
 

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from weft.config import registries
+from weft.config.deciding import deciding
 from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, text_pairs, write_bad_rows
 from weft.data.bad_rows import RowCount
 from weft.data.text_rows import TextRows
@@ -438,6 +439,54 @@ def test_where_most_rows_are_bad_it_is_not_proposed_to_leave_them_out(tmp_path):
     assert "max_bad_rows" not in str(caught.value)
     columns = {"label": "stars", "text": "review"}
     assert len(TextRows.Config(path=path, columns=columns).build()) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "own", "other", "word"),
+    [
+        ("a.csv", "ham;Hi.\nham;so, so\n", ",", ";", "'valid_data.delimiter=;'"),
+        ("a.csv", "label;text\nham;so, so\n", ",", ";", "'valid_data.delimiter=;'"),
+        ("a.csv", 'ham;"a;b"\nham;"c, d"\n', ",", ";", "'valid_data.delimiter=;'"),
+        ("a.csv", "ham\tHi.\nham\tHo.\n", ",", "\t", "valid_data.delimiter=tab"),
+        ("a.tsv", "ham|Hi.\nham|Ho.\n", "\t", "|", "'valid_data.delimiter=|'"),
+        ("a.txt", 'ham,"a, b"\nham,c\n', "\t", ",", "valid_data.format=csv"),
+    ],
+)
+def test_another_delimiter_is_found_and_can_be_said(tmp_path, name, text, own, other, word):
+    path, header = tmp_path / name, text.startswith("label")
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        TextRows.Config(path=path, header=header).build().read(ingredient="valid_data")
+    assert str(caught.value) == (
+        f"{path}:1: wanted 2 columns between {own!r}, found 1; each of the first 2 lines has 2 "
+        f"between {other!r}. If these are the columns: {word}"
+    )
+    key, _, value = word.strip("'").removeprefix("valid_data.").partition("=")
+    read = TextRows.Config(path=path, header=header, **{key: value}).build()
+    assert [row["label"] for row in read] == ["ham"] * (2 - header)
+
+
+def test_a_delimiter_is_one_character_of_tsv_and_csv(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("ham;Hi.\n")
+    for wrong in ("", ";;", "é", '"'):
+        with pytest.raises(UserError) as caught:
+            TextRows.Config(path=path, delimiter=wrong).build()
+        assert str(caught.value) == (
+            f"delimiter: wanted one ASCII character, no quote or line end, or tab; found {wrong!r}."
+        )
+    with pytest.raises(UserError, match="delimiter: only tsv and csv files have it, and this is"):
+        TextRows.Config(path=path, delimiter=";", format="jsonl").build()
+
+
+def test_a_delimiter_that_nobody_says_is_not_in_the_key_nor_in_the_fingerprint(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("ham,Hi.\n")
+    known = "feb2a1f5d0c9b315235678fdf2bd2bb9e5b66979b245e0b0fe95e9ca21820cea"  # before it was
+    config = TextRows.Config(path=path)
+    assert "delimiter" not in deciding(config)
+    assert deciding(TextRows.Config(path=path, delimiter=","))["delimiter"] == ","
+    assert config.build().fingerprint() == known
 
 
 def test_a_conll_file_of_another_suffix_is_named(tmp_path):

@@ -239,6 +239,20 @@ def test_a_first_line_that_contradicts_is_refused(read, tmp_path, content, confi
     assert str(caught.value).removeprefix(str(tmp_path / name)).removeprefix(name) == error
 
 
+def test_columns_between_another_delimiter_are_no_texts(read, tmp_path):
+    with pytest.raises(DataError) as caught:
+        read("a.csv", "ham;Hi.\nspam;Win!\n", SMS)
+    assert str(caught.value) == (
+        f"{tmp_path / 'a.csv'}:1: wanted 2 columns between ',', found 1; each of the first 2 lines "
+        "has 2 between ';'. If these are the columns: 'delimiter=;'"
+    )
+    said = TextRows.Config(path="sms.tsv", delimiter=";")
+    assert read("a.csv", "ham;Hi.\n", said, said=["delimiter"]) == [{"text": "Hi."}]
+    trained = TextRows.Config(path="sms.csv", delimiter=";")
+    assert read("a.csv", "ham;Hi.\n", trained) == [{"text": "Hi."}]
+    assert read("a.tsv", "ham\tHi.\n", trained) == [{"text": "Hi."}]
+
+
 def test_columns_that_lack_an_input_are_refused(read):
     with pytest.raises(UserError) as caught:
         read("a.tsv", "hi\n", PAIRED, ["text1", "dense"])

@@ -63,7 +63,7 @@ def test_text_is_lines(text, config):
         ('"Win, win"\n', CSV, KNOWN, "quotes around columns"),
         ('eggs,"Win, win"\n', HEADER, KNOWN, "quotes around columns"),
         ("eggs\tWin, win\n", TSV, KNOWN, "tabs"),
-        ("Hello, you\n", TextPairs.Config(path="a.csv"), {}, "commas in all lines"),
+        ("Hello, you\n", TextPairs.Config(path="a.csv"), {}, "',' in all lines"),
         ("Ann\tX\n", CONLL, TAGS, "tabs"),
         ("Ann\nfell\n\nBob\n", CONLL, TAGS, "empty lines"),
     ],

@@ -8,7 +8,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
 from typing_extensions import override
 
@@ -146,10 +146,16 @@ def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any]
     return tuple(f for f in dataclasses.fields(config) if f.init)
 
 
-def setting(default: Any = dataclasses.MISSING, *, in_key: bool = True, factory: Any = None) -> Any:
+def setting(
+    default: Any = dataclasses.MISSING,
+    *,
+    in_key: bool | Literal["set"] = True,
+    factory: Any = None,
+) -> Any:
     """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
 
     Such settings (device, workers, reporting, saving, run length) are left out of the run's key.
+    ``in_key="set"``: left out where it is None, so that runs from before the field keep their keys.
 
     >>> class Saver(Component):
     ...     class Config(Config):

@@ -28,7 +28,7 @@ def deciding(value: Any) -> Any:
 def _without_marked(value: Any, data: Any) -> Any:
     """Plain data of a value, without the nested fields that are not in the key."""
     if dataclasses.is_dataclass(value) and isinstance(data, dict) and not isinstance(value, type):
-        left_out = {p.name for p in settings_of(value) if not p.in_key}
+        left_out = {p.name for p in settings_of(value) if not p.decides(p.default)}
         kept = {key: item for key, item in data.items() if key not in left_out}
         return {k: _without_marked(getattr(value, k, None), item) for k, item in kept.items()}
     if isinstance(value, Mapping) and isinstance(data, dict):

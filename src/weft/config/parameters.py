@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import override
 
@@ -32,7 +32,11 @@ class Parameter:
     annotation: Any = inspect.Parameter.empty
     default: Any = MISSING
     doc: str = ""
-    in_key: bool = True
+    in_key: bool | Literal["set"] = True
+
+    def decides(self, value: object) -> bool:
+        """Whether that value of it is in the key."""
+        return bool(self.in_key) and not (self.in_key == "set" and value is None)
 
     @property
     def required(self) -> bool:

@@ -1,5 +1,8 @@
 """What the top of a file of columns says: whether its names are there, and were said to be."""
 
+import csv
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +13,14 @@ from weft.data.formats.header import plain_name
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 
-__all__ = ["first_cells", "has_names", "is_header"]
+__all__ = ["first_cells", "has_names", "is_header", "other_delimiter"]
 
 WIDEST = 1000
 """Columns of a first line that are looked at."""
+TAB = "\t"
+DELIMITERS = (";", TAB, "|", ",")
+HEAD_BYTES, HEAD_LINES = 1 << 16, 20
+"""What is looked at for another delimiter."""
 _USUAL = (
     "answer author body category class comment content context date document en fr form gold_label "
     "hypothesis id idx index input intent label labels language lemma message ner ner_tag ner_tags "
@@ -53,6 +60,49 @@ def first_cells(path: Path, layout: RowFormat) -> Row | None:
         return None
     width = max((at + 1 for at, cell in enumerate(row) if cell), default=0)
     return row[:width]
+
+
+def other_delimiter(path: Path, layout: RowFormat, prefix: str = "") -> str | None:
+    """What is wrong with a file whose columns another character parts; None where none does.
+
+    Args:
+        path: The file.
+        layout: How it is read.
+        prefix: What stands before the setting's name.
+    """
+    if not isinstance(layout, LineFormat | CsvFormat) or layout.separator is None:
+        return None
+    places = [at for name, at in layout.columns.items() if name in layout.required]
+    wanted = max((at + 1 for at in places if isinstance(at, int)), default=len({*places}))
+    if wanted < 2:
+        return None
+    with path.open("rb") as stream:
+        lines = stream.read(HEAD_BYTES).decode("utf-8", "replace").splitlines()[:HEAD_LINES]
+    is_csv = isinstance(layout, CsvFormat)
+    sizes = _sizes(lines, layout.separator, quoted=is_csv)
+    if not sizes or (min(sizes) >= wanted and (len({*sizes}) == 1 or not is_csv)):
+        return None
+    for other in DELIMITERS:
+        found = _sizes(lines, other, quoted=is_csv or other == ",")
+        if found and len({*found}) == 1 and found[0] >= wanted and other != layout.separator:
+            as_csv = not is_csv and other == ","
+            word = "format=csv" if as_csv else f"delimiter={'tab' if other == TAB else other}"
+            return (
+                f"wanted {wanted} columns between {layout.separator!r}, found {min(sizes)}; each "
+                f"of the first {len(found)} lines has {found[0]} between {other!r}. If these are "
+                f"the columns: {shlex.quote(prefix + word)}"
+            )
+    return None
+
+
+def _sizes(lines: Sequence[str], delimiter: str, *, quoted: bool) -> list[int]:
+    """How many columns each line has; none where the lines are none of such columns."""
+    if not quoted:
+        return [line.count(delimiter) + 1 for line in lines if line]
+    try:
+        return [len(row) for row in csv.reader(lines, delimiter=delimiter, strict=True) if row]
+    except csv.Error:
+        return []
 
 
 def has_names(cells: Row, layout: RowFormat) -> bool:

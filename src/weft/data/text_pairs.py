@@ -11,13 +11,14 @@ from typing import Literal
 
 from typing_extensions import override
 
-from weft.config import Component, registries
+from weft.config import Component, registries, setting
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
 from weft.data.file_rows import FileRows, RowIndex, index_file
-from weft.data.first_row import first_cells, has_names
+from weft.data.first_row import first_cells, has_names, other_delimiter
 from weft.data.formats.by_suffix import (
+    HAVING,
     SUFFIXES,
     FileFormat,
     TokenSeparator,
@@ -85,6 +86,9 @@ class TextPairs(Component, Batched, AccountedRows):
         JSON a.0 the first of the list a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""
+        delimiter: str | None = setting(None, in_key="set")
+        """What stands between the columns of a TSV or CSV file where it is neither a tab nor a
+        comma: one character, as ";", or tab. In a TSV file there are no quotes."""
         extra_columns: Literal["ignore", "error"] = "ignore"
         """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
         separator: TokenSeparator = "any"
@@ -121,12 +125,7 @@ class TextPairs(Component, Batched, AccountedRows):
         return column_format(
             format_name(Path(config.path), config.format),
             config.columns,
-            header=config.header,
-            extra_columns=config.extra_columns,
-            max_line_bytes=config.max_line_bytes,
-            separator=config.separator,
-            comment=config.comment,
-            lists=config.lists,
+            **{name: getattr(config, name) for name in HAVING},
         )
 
     @override
@@ -246,6 +245,10 @@ class TextPairs(Component, Batched, AccountedRows):
 
         One that says otherwise than positions that are given makes one column another.
         """
+        if self.config.delimiter is None and not self._other_format(path, ingredient):
+            other = other_delimiter(path, self._layout, f"{ingredient}.")
+            if other:
+                raise DataError(f"{path}:1: {other}")
         cells = first_cells(path, self._layout)
         if cells is None:
             return

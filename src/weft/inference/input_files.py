@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.bad_rows import BadRow
-from weft.data.first_row import first_cells
+from weft.data.first_row import first_cells, other_delimiter
 from weft.data.formats.by_suffix import HAVING, FileFormat, column_format, format_name
 from weft.data.formats.header import columns_setting, plain_name
 from weft.data.formats.row_format import Row, RowFormat, numbered
@@ -79,6 +79,7 @@ class InputFile:
 
     def layout(self) -> RowFormat:
         """By a header's names, by the training data's places, or by those of the inputs alone."""
+        self._refuse_other_delimiter()
         places = self._places()
         named = any(isinstance(at, str) for at in places.values())
         if alone := named and self._are_names_of_another_format():
@@ -100,6 +101,17 @@ class InputFile:
         fewer = self.read({name: at for at, name in enumerate(order)}, header=header, strict=True)
         return self._fitting(trained, fewer)
 
+    def _refuse_other_delimiter(self) -> None:
+        """Refuses a file whose columns another character parts: each line would be one text."""
+        if self.kind not in TABLES or "delimiter" in self.said:
+            return
+        every = replace(self, inputs=tuple(self.config.columns))
+        places = numbered(self.config.columns, None)[0]
+        placed = all(isinstance(at, int) for at in places.values())
+        other = placed and other_delimiter(self.path, every.read(places, header=False))
+        if other:
+            raise DataError(f"{self.path}:1: {other}")
+
     @cached_property
     def kind(self) -> FileFormat:
         """The format that is said, or the suffix says; files like the training data's are alike."""
@@ -107,12 +119,16 @@ class InputFile:
         holds = alike or "format" in self.said
         return format_name(self.path, self.config.format if holds else "auto")
 
+    @property
+    def _kind_of_data(self) -> FileFormat:
+        said = "auto" if "format" in self.said else self.config.format
+        return format_name(Path(self.config.path), said)
+
     def _are_names_of_another_format(self) -> bool:
         """Whether the training data's names are no names of a header: of JSON, say."""
         if self.kind not in POSITIONS or "columns" in self.said:
             return False
-        said = "auto" if "format" in self.said else self.config.format
-        return self.kind == "conll" or format_name(Path(self.config.path), said) not in TABLES
+        return self.kind == "conll" or self._kind_of_data not in TABLES
 
     def _places(self) -> dict[str, int | str]:
         """The columns that are read: the inputs, and all where columns are said."""
@@ -160,10 +176,11 @@ class InputFile:
     def is_header_of_data(self, cells: Row) -> bool:
         """Whether the run's data is at hand and has that header: its columns are in its places."""
         data = Path(self.config.path)
-        kind = format_name(data, "auto" if "format" in self.said else self.config.format)
+        kind = self._kind_of_data
         if not cells or "columns" in self.said or kind not in TABLES or not data.is_file():
             return False
-        layout = column_format(kind, self.config.columns, header=True)
+        delimiter = None if "delimiter" in self.said else self.config.delimiter
+        layout = column_format(kind, self.config.columns, header=True, delimiter=delimiter)
         header = first_cells(data, layout) or ()
         return [*map(plain_name, header)] == [*map(plain_name, cells)]
 
@@ -174,6 +191,7 @@ class InputFile:
         less = set(self.config.columns) > set(self.inputs)  # what is left out is no further column
         for name, kinds in HAVING.items():
             fits = self.kind in kinds and not (name == "extra_columns" and less)
+            fits = fits and (name != "delimiter" or self.kind == self._kind_of_data)
             kept = fits or name in self.said
             settings[name] = getattr(self.config, name) if kept else defaults[name]
         if "lists" not in self.said:

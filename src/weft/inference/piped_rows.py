@@ -94,7 +94,8 @@ def _are_rows(
             return True
     if fits and not known and kind == "tsv" and len(config.columns) > 1:
         return True
-    if what := _what_speaks_for_rows(kind, head, fits=fits and not known):
+    comma = (config.delimiter or ",").encode()
+    if what := _what_speaks_for_rows(kind, head, comma, fits=fits and not known):
         raise UserError(
             f"{name} may be rows of {kind}, as the run's data is, or lines of text: it has {what}. "
             f"Say which: format={kind} for rows (weft predict RUN - format={kind}), or --lines."
@@ -132,13 +133,13 @@ def _has(labels: Labels, cell: str) -> bool:
     return labels.has(cell) or (bool(cell.split()) and all(map(labels.has, cell.split())))
 
 
-def _what_speaks_for_rows(kind: str, head: bytes, *, fits: bool) -> str:
+def _what_speaks_for_rows(kind: str, head: bytes, comma: bytes, *, fits: bool) -> str:
     """What lines of text hardly have; empty where there is nothing."""
     lines = head.splitlines()
     if b"\t" in head and kind != "csv":
         return "tabs"
     if kind == "conll" and any(not line.strip() for line in lines):
         return "empty lines"
-    if kind == "csv" and any(line.startswith(b'"') or b',"' in line for line in lines):
+    if kind == "csv" and any(line.startswith(b'"') or comma + b'"' in line for line in lines):
         return "quotes around columns"
-    return "commas in all lines" if kind == "csv" and fits else ""
+    return f"{comma.decode()!r} in all lines" if kind == "csv" and fits else ""

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
+
+from typing_extensions import Unpack
 
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
@@ -14,7 +16,7 @@ from weft.data.formats.squad import squad_format
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
-__all__ = ["SUFFIXES", "FileFormat", "TokenSeparator", "column_format", "format_name"]
+__all__ = ["SUFFIXES", "FileFormat", "Reading", "TokenSeparator", "column_format", "format_name"]
 
 FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
 
@@ -37,6 +39,7 @@ SUFFIXES: dict[str, FileFormat] = {
 
 HAVING: dict[str, tuple[FileFormat, ...]] = {
     "header": ("tsv", "csv"),
+    "delimiter": ("tsv", "csv"),
     "extra_columns": ("tsv", "csv"),
     "separator": ("conll",),
     "comment": ("conll",),
@@ -45,12 +48,36 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
 }
 """Settings that not all formats have, and those that have them."""
 
-UNSAID = {
-    "header": "false",
+
+class Reading(TypedDict, total=False):
+    """How a file is read: settings that not all formats have."""
+
+    header: bool
+    """As for `csv_format`; JSON lines, Parquet, Arrow and SQuAD name their columns always, and
+    CoNLL has none."""
+    delimiter: str | None
+    """What stands between the columns of a TSV or CSV file: one ASCII character, or ``tab``; None:
+    what its format has."""
+    extra_columns: Literal["ignore", "error"]
+    """As for `csv_format`."""
+    separator: TokenSeparator
+    """What stands between a CoNLL token's columns."""
+    comment: str | None
+    """As for `conll_format`."""
+    lists: Sequence[str]
+    """As for `json_lines_format`; of Parquet and Arrow, too."""
+    max_line_bytes: int
+    """The longest line; Parquet, Arrow and SQuAD have none."""
+
+
+UNSAID: dict[str, Any] = {
+    "header": False,
+    "delimiter": None,
     "extra_columns": "ignore",
     "separator": "any",
-    "comment": "null",
-    "max_line_bytes": str(MAX_LINE_BYTES),
+    "comment": None,
+    "lists": (),
+    "max_line_bytes": MAX_LINE_BYTES,
 }
 """What says nothing of them."""
 
@@ -67,13 +94,7 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
 def column_format(
     name: FileFormat,
     columns: Sequence[str] | Mapping[str, int | str],
-    *,
-    header: bool = False,
-    extra_columns: Literal["ignore", "error"] = "ignore",
-    max_line_bytes: int = MAX_LINE_BYTES,
-    separator: TokenSeparator = "any",
-    comment: str | None = None,
-    lists: Sequence[str] = (),
+    **reading: Unpack[Reading],
 ) -> RowFormat:
     """The layout of a file of that format.
 
@@ -82,39 +103,40 @@ def column_format(
         columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
             first ones where only names are given; keys of `json_lines_format` and `squad_format`,
             and names of columns of `parquet_format` and `arrow_format`.
-        header: As for `csv_format`; JSON lines, Parquet, Arrow and SQuAD name their columns always,
-            and CoNLL has none.
-        extra_columns: Likewise.
-        max_line_bytes: The longest line; Parquet, Arrow and SQuAD have none.
-        separator: What stands between a CoNLL token's columns; other formats have their own.
-        comment: As for `conll_format`; other formats have no comments.
-        lists: As for `json_lines_format`; of Parquet and Arrow, too; other formats have no lists.
+        reading: Of `Reading`; what says nothing goes with every format.
 
     Raises:
         UserError: A setting does not go with the format.
     """
-    said = {
-        "header": header,
-        "extra_columns": extra_columns != "ignore",
-        "separator": separator != "any",
-        "comment": comment is not None,
-        "lists": bool(lists),
-        "max_line_bytes": max_line_bytes != MAX_LINE_BYTES,
-    }
-    _refuse_foreign(name, [setting for setting, is_said in said.items() if is_said])
-    lines: Any = {"max_line_bytes": max_line_bytes}
+    how: Any = {**UNSAID, **reading, "lists": tuple(reading.get("lists", ()))}
+    _refuse_foreign(name, [setting for setting in how if how[setting] != UNSAID[setting]])
+    lines: Any = {"max_line_bytes": how["max_line_bytes"]}
     if name in ("tsv", "csv"):
         make = tsv_format if name == "tsv" else csv_format
-        return make(columns, header=header, extra_columns=extra_columns, **lines)
+        if how["delimiter"] is not None:
+            lines["separator"] = _one_character(how["delimiter"])
+        lines |= {key: how[key] for key in ("header", "extra_columns")}
+        return make(columns, **lines)
     if name == "conll":
         positions: Any = numbered(columns, None)[0]
-        between = SEPARATORS[separator]
-        return conll_format(positions, separator=between, comment=comment, **lines)
+        between: Any = {"separator": SEPARATORS[how["separator"]], "comment": how["comment"]}
+        return conll_format(positions, **between, **lines)
     if name == "jsonl":
-        return json_lines_format(columns, lists=lists, **lines)
+        return json_lines_format(columns, lists=how["lists"], **lines)
     if name == "squad":
         return squad_format(columns)
-    return {"arrow": arrow_format, "parquet": parquet_format}[name](columns, lists=lists)
+    return {"arrow": arrow_format, "parquet": parquet_format}[name](columns, lists=how["lists"])
+
+
+def _one_character(delimiter: str) -> str:
+    """What a delimiter stands for."""
+    found = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise UserError(
+            f"delimiter: wanted one ASCII character, no quote or line end, or tab; found "
+            f"{delimiter!r}."
+        )
+    return found
 
 
 def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
@@ -126,6 +148,8 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
             *others, last = HAVING[setting]
             only = f"{', '.join(others)} and {last}" if others else last
             why = f"only {only} files have it, and this is {name}"
+        elif setting == "delimiter":
+            why = f"only tsv and csv files have it, and this is {name}"
         elif name == "conll":
             why = "a conll file has no header and any number of columns"
         elif setting == "header":
@@ -141,7 +165,8 @@ def _instead(setting: str, name: FileFormat) -> str:
     """What to do about a setting that the format does not have."""
     if setting != "lists":
         # Evaluations follow a run's data, and valid_data follows train_data.
-        return f"leave {setting} out, or undo what is inherited by {setting}={UNSAID[setting]}"
+        unsaid = {False: "false", None: "null"}.get(UNSAID[setting], UNSAID[setting])
+        return f"leave {setting} out, or undo what is inherited by {setting}={unsaid}"
     # An experiment may have made the setting: there it is emptied, not left out.
     other = "; or, if these are JSON lines, train_data.format=jsonl" if name == "squad" else ""
     return f"leave it out or empty it, as in train_data.lists=[]{other}"

@@ -55,6 +55,7 @@ def tsv_format(
     columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
     *,
     required: Sequence[str] | None = None,
+    separator: str = "\t",
     header: bool = False,
     extra_columns: Literal["ignore", "error"] = "ignore",
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -66,6 +67,7 @@ def tsv_format(
             may have in another; or each name's position (from 0) or its name in the header.
         required: The columns that a row cannot be without; all by default. ``("source",)`` reads
             for prediction.
+        separator: Between columns.
         header: The first line is a header.
         extra_columns: ``ignore`` or ``error``.
         max_line_bytes: The longest line that is read, in bytes.
@@ -77,6 +79,7 @@ def tsv_format(
     return LineFormat(
         places,
         wanted,
+        separator,
         header=header,
         extra_columns=extra_columns,
         max_line_bytes=max_line_bytes,

@@ -81,8 +81,8 @@ def key_settings(plan: Plan) -> dict[str, Any]:
     found = {}
     for name in sorted(_deciding(plan)):
         node = plan.nodes[name]
-        kept = {p: _kept(p, node) for p in node.wiring.settings if p.in_key}
-        values = {p.name: value for p, value in kept.items() if p.decides(value)}
+        kept = [(p, _kept(p, node)) for p in node.wiring.settings if p.in_key]
+        values = {p.name: value for p, value in kept if p.decides(value)}
         head = {"type": node.type_name} if node.type_name else {}
         if head or values:
             found[name] = {**head, **values}

@@ -15,6 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import weft
 from weft.config import registries
@@ -167,8 +168,8 @@ def test_text_needs_no_torch() -> None:
 # --- what is installed is pinned --------------------------------------------------------------
 
 
-def pins() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+def pins(file: str = "constraints.txt") -> dict[str, str]:
+    lines = (ROOT / file).read_text().splitlines()
     found = [line.split("==") for line in lines if line and not line.startswith("#")]
     return {canonicalize_name(name): version for name, version in found}
 
@@ -243,6 +244,17 @@ def test_every_pin_that_is_installed_allows_the_oldest_python_that_is_promised()
     assert {
         name: str(pythons) for name, pythons in allowed.items() if "3.11.0" not in pythons
     } == {}
+
+
+def test_the_oldest_versions_that_are_allowed_are_those_that_are_tried() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    tried = pins("constraints-lowest.txt")
+    allowed = {}
+    for need in map(Requirement, project["dependencies"]):
+        (oldest,) = (s.version for s in need.specifier if s.operator == ">=")
+        allowed[canonicalize_name(need.name)] = Version(oldest)
+    assert {name: Version(tried[name]) for name in allowed} == allowed
+    assert tried["pip"] == pins()["pip"]
 
 
 def test_pip_itself_is_pinned_and_comes_first_and_nothing_is_built() -> None:

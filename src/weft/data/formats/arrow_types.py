@@ -30,7 +30,7 @@ def is_readable(kind: Any) -> bool:
         inner = inner.value_type
     return bool(
         is_text(inner)
-        or str(inner) == "string_view"  # pyarrow 15 has no predicate for it
+        or kinds.is_string_view(inner)
         or kinds.is_integer(inner)
         or kinds.is_floating(inner)
         or kinds.is_boolean(inner)
@@ -73,5 +73,5 @@ def _without_views(texts: Any) -> Any:
     """Texts laid out as string_view, as Polars writes them, in the layout of all others."""
     import pyarrow
 
-    is_view = str(texts.type) == "string_view"  # pyarrow 15 has no predicate for it
+    is_view = str(texts.type) == "string_view"  # pyarrow 18 has no predicate for it
     return texts.cast(pyarrow.large_string()) if is_view else texts

@@ -73,5 +73,5 @@ def _without_views(texts: Any) -> Any:
     """Texts laid out as string_view, as Polars writes them, in the layout of all others."""
     import pyarrow
 
-    is_view = str(texts.type) == "string_view"  # pyarrow 18 has no predicate for it
+    is_view = pyarrow.types.is_string_view(texts.type)
     return texts.cast(pyarrow.large_string()) if is_view else texts

@@ -81,6 +81,10 @@ class TextLines(TextPairs):
         return super().read(ingredient=ingredient)
 
     @override
+    def _holdout(self) -> None:
+        """None: a line of a text is no row that stands for itself."""
+
+    @override
     def _format(self) -> LineFormat:
         return _Lines({COLUMN: 0}, (), separator=None, max_line_bytes=self.config.max_line_bytes)
 

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.config import Component, registries, setting
@@ -39,6 +41,7 @@ from weft.data.formats.header import (
 from weft.data.formats.json_lines import JsonLinesFormat
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
+from weft.data.holdout import ChosenRows, Holdout
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.readers import Table, read_table
 from weft.data.rows import Rows
@@ -109,6 +112,14 @@ class TextPairs(Component, Batched, AccountedRows):
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
         max_bad_rows: int = 0
         """How many rows may be left out because they cannot be read; decided before step 1."""
+        holdout: float = 0.0
+        """Share of the rows that training leaves to valid_data, where that has no file of its own:
+        by a hash of each row, so that rows keep their side as others are added."""
+        held_out: bool = False
+        """Whether these are the rows that holdout leaves to valid_data, and not all others."""
+        stratify: str | None = None
+        """Column of which every value keeps a row for training, whatever holdout takes; null: that
+        of the labels, where a row has one label."""
         max_line_bytes: int = MAX_LINE_BYTES
         """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
 
@@ -116,8 +127,17 @@ class TextPairs(Component, Batched, AccountedRows):
         self.config = config
         self._layout = self._format()
         _ = self.batching  # refuses sizes that are none
+        self.holdout = self._holdout()
         self._table: Table | RowIndex | None = None
+        self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
         _check_exists(Path(config.path))
+
+    def _holdout(self) -> Holdout | None:
+        """Which of the file's rows these are; None: all."""
+        config = self.config
+        if not config.holdout:
+            return None
+        return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
 
     def _format(self) -> RowFormat:
         """How the file becomes rows."""
@@ -149,7 +169,8 @@ class TextPairs(Component, Batched, AccountedRows):
             table.bad_rows,
             table.count.total,
             allowed=self.config.max_bad_rows,
-            setting=f"{ingredient}.max_bad_rows",
+            # Of one file the bad rows are those of its training side.
+            setting=f"{'train_data' if self._is_held_out else ingredient}.max_bad_rows",
             hint=self._other_format(path, ingredient),
         )
         if not table.count.good:
@@ -165,6 +186,8 @@ class TextPairs(Component, Batched, AccountedRows):
         if self._table is None and table.notes.same_ids:
             LOG.warning("%s: %s", path, table.notes.sentences()[-1])
         self._table = table
+        if self.holdout is not None and self._numbers is None:
+            self._numbers = self._side(self.holdout)
         return self
 
     def __len__(self) -> int:
@@ -173,34 +196,66 @@ class TextPairs(Component, Batched, AccountedRows):
     def __iter__(self) -> Iterator[dict[str, str]]:
         return iter(self.rows())
 
-    def rows(self) -> Rows | FileRows:
+    def rows(self) -> Rows | FileRows | ChosenRows:
         """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
-        table = self._read()
-        if isinstance(table, RowIndex):
+        self._read()
+        rows, numbers = self._every(), self._numbers
+        if numbers is None:
+            return rows
+        if isinstance(rows, FileRows):
+            return ChosenRows(rows, numbers)
+        columns = {name: rows.column(name) for name in rows.names}
+        mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
+        return Rows(mine, place_of=self.place_of)
+
+    def _every(self) -> Rows | FileRows:
+        """The good rows of the whole file."""
+        if isinstance(table := self._read(), RowIndex):
             return FileRows(Path(self.config.path), self._layout, table)
         return Rows(table.columns, place_of=self.place_of)
+
+    def _side(self, holdout: Holdout) -> NDArray[np.int64]:
+        """The numbers of the rows on this side of the holdout."""
+        path, rows = self.config.path, self._every()
+        try:
+            numbers = holdout.of(rows)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+        side = "held out" if holdout.held_out else "left for training"
+        LOG.info("%s: %s of %s rows are %s.", path, f"{len(numbers):,}", f"{len(rows):,}", side)
+        return numbers
 
     @property
     def lines(self) -> Sequence[int]:
         """The line number, from 1, of each good row."""
         lines = self._read().lines
-        return lines if isinstance(lines, list) else lines.tolist()
+        every = lines if isinstance(lines, list) else lines.tolist()
+        return every if self._numbers is None else [every[n] for n in self._numbers]
 
     def place_of(self, row: int) -> str:
         """The file, and the line in it of a good row by its number from 0."""
-        return f"{self.config.path}:{self._read().lines[row]}"
+        lines, numbers = self._read().lines, self._numbers
+        return f"{self.config.path}:{lines[row if numbers is None else numbers[row]]}"
+
+    @property
+    def _is_held_out(self) -> bool:
+        return self.holdout is not None and self.holdout.held_out
 
     @property
     @override
     def bad_rows(self) -> Sequence[BadRow]:
-        """The rows that were left out."""
-        return self._read().bad_rows
+        """The rows that were left out; of a file of two sides, they are the training side's."""
+        return [] if self._is_held_out else self._read().bad_rows
 
     @property
     @override
     def count(self) -> RowCount:
-        """Good, bad and total."""
-        return self._read().count
+        """Good, bad and total, of the rows of this side."""
+        every, numbers = self._read().count, self._numbers
+        if numbers is None:
+            return every
+        bad = len(self.bad_rows)
+        return RowCount(len(numbers), bad, len(numbers) + bad)
 
     @property
     def notes(self) -> FileNotes:
@@ -218,6 +273,8 @@ class TextPairs(Component, Batched, AccountedRows):
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
         if not isinstance(self._layout, LineFormat):
             facts["format"] = type(self._layout).__name__
+        if self.holdout is not None:
+            facts["holdout"] = asdict(self.holdout)
         found = self._header_places()
         if found is not None and found[1] != [*self._layout.columns.values()]:
             facts["places"] = found[1]  # the layout has others than the header

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from weft.checkpoint.run_seal import refuse_changed
@@ -18,6 +19,7 @@ from weft.config.words import Overrides, words_of
 from weft.config.written_places import differing
 from weft.errors import UserError
 from weft.recipes import defaults
+from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.recipes.run_folder import RunFolder, is_run_folder
 
 __all__ = ["Planned", "library_defaults", "open_named", "plan_recipe", "run_named"]
@@ -92,16 +94,22 @@ def plan_recipe(
         PlanError: With every problem found; not of a draft.
     """
     source, run = open_named(recipe, configs, allow_code=allow_code)
-    plan = make_plan(
-        source.table,
+    make = partial(
+        make_plan,
         defaults=library_defaults(),
         layers=source.layers,
-        words=words_of(words),
         targets=targets,
         draft=draft,
         closed=source.closed,
     )
-    typed = {word.partition("=")[0] for word in words_of(words)}
+    said = words_of(words)
+    plan = make(source.table, words=said)
+    if holds_out(plan):
+        table = with_held_out(source.table, plan, source.layers, said)
+        plan = make(table, words=[*holdout_words(plan), *said])
+    if not draft:
+        check_held_out(plan)
+    typed = {word.partition("=")[0] for word in said}
     left_out = {name: node for name, node in source.left_out.items() if name not in typed}
     plan.notes[:0] = differing(left_out, plan.settings)
     return Planned(source, plan, run)

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.checkpoint.run_seal import refuse_changed
 from weft.config.include import include_of_file
-from weft.config.nodes import Scalar, is_null
+from weft.config.nodes import Entries, Scalar, is_null
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.script import table_of_recipe
@@ -119,6 +119,7 @@ def evaluate(
     found = {}
     for name, model in _evaluated(folder, words).items():
         mine = [word for word in words if word.startswith(f"{name}.")]
+        mine = [*_whole_file(folder, name, model, mine), *mine]
         try:
             plan = saved_plan(
                 folder,
@@ -192,6 +193,14 @@ def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
 def _names_recipe(folder: Path) -> bool:
     """Whether a run keeps its recipe, or names it; one that was made of a Recipe does not."""
     return "recipe" in read_yaml(folder / "config.yaml").entries
+
+
+def _whole_file(folder: Path, name: str, model: str, words: Sequence[str]) -> list[str]:
+    """What lets another file be read whole, where the run's own data is one side of a holdout."""
+    saved = saved_nodes(folder, "settings").entries.get(model)
+    sides = isinstance(saved, Entries) and "holdout" in saved.entries
+    other = any(word.startswith(f"{name}.path=") for word in words)
+    return [f"{name}.holdout=0"] if sides and other else []
 
 
 def _session(

@@ -1,0 +1,147 @@
+"""A share of rows that is held out of training, by a hash of each row.
+
+A row's side follows from what it says alone: not from the others, their number or their order. So a
+row keeps its side while a file grows, and rows that are the same are on one side. The price is that
+the share is kept in expectation, of all rows and of those with one label, and not to the row.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.data.file_rows import NEAR, FileRows
+from weft.data.rows import Rows
+from weft.errors import DataError, UserError
+
+__all__ = ["ChosenRows", "Holdout"]
+
+HASH = "weft holdout"
+"""Begins what is hashed, so that no other split by a hash, as of a prepared file, is this one."""
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Which rows are held out.
+
+    Example:
+        >>> rows = Rows({"label": ["ham", "spam"] * 50, "text": [str(n) for n in range(100)]})
+        >>> [len(Holdout(0.1, held_out=side, label="label").of(rows)) for side in (False, True)]
+        [87, 13]
+    """
+
+    share: float
+    """Of all rows."""
+    held_out: bool
+    """Whether these are the rows, or all others."""
+    label: str | None = None
+    """A column whose every value keeps a row for training."""
+
+    def __post_init__(self) -> None:
+        """Refuses what is no share."""
+        if not 0 < self.share < 1:
+            raise UserError(
+                f"holdout: wanted a share of the rows, 0 or more and below 1, found {self.share:g}."
+            )
+
+    @property
+    def rule(self) -> dict[str, float | bool | str]:
+        """What a run writes down."""
+        kept = f"; of each {self.label}, one row is kept for training" if self.label else ""
+        rule = f"blake2b of the row's columns, by their names, below the share{kept}"
+        return {"share": self.share, "held_out": self.held_out, "rule": rule}
+
+    def of(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.int64]:
+        """The numbers of the rows of this side, rising.
+
+        A label all of whose rows would be held out keeps the one with the greatest hash, and those
+        that are the same, for training: else no model could learn it.
+
+        Args:
+            rows: All rows of a file.
+
+        Raises:
+            UserError: The rows have no column of that label.
+            DataError: No row is of this side.
+        """
+        hashes = np.fromiter(map(_hash, rows), np.float64, len(rows))
+        held = hashes < self.share
+        if self.label is not None and len(rows):
+            if self.label not in rows[0]:
+                raise UserError(
+                    f"stratify: there is no column '{self.label}'; there are {', '.join(rows[0])}."
+                )
+            numbers: dict[str, int] = {}
+            names = (str(row[self.label]) for row in rows)
+            at = np.fromiter((numbers.setdefault(n, len(numbers)) for n in names), np.int64)
+            greatest = np.zeros(len(numbers))
+            np.maximum.at(greatest, at, hashes)
+            held &= ~((greatest < self.share)[at] & (hashes == greatest[at]))
+        found: NDArray[np.int64] = np.flatnonzero(held == self.held_out)
+        if not len(found):
+            kept = "held out" if self.held_out else "left for training"
+            raise DataError(
+                f"None of {len(rows)} rows is {kept} by holdout={self.share}: there are too few. "
+                "Give more rows, another share, or a file of its own: valid_data.path=..."
+            )
+        return found
+
+
+class ChosenRows(Sequence[dict[str, str]]):
+    """Some rows of a file, which stay in it; each is read when it is asked for.
+
+    Args:
+        rows: All of the file.
+        numbers: Which of them, rising.
+    """
+
+    def __init__(self, rows: FileRows, numbers: NDArray[np.int64]) -> None:
+        self.all, self.numbers = rows, numbers
+        self.num_bytes = rows.num_bytes * len(numbers) // max(len(rows), 1)
+
+    @override
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    @override
+    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
+        if isinstance(index, slice):
+            numbers = self.numbers[index]
+            names = self.all.layout.columns
+            found = [*self._these(numbers)]
+            return Rows({name: [row[name] for row in found] for name in names})
+        return self.all[int(self.numbers[index])]
+
+    @override
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return self._these(self.numbers)
+
+    def place_of(self, row: int) -> str:
+        """The file, and a row's line in it."""
+        return self.all.place_of(int(self.numbers[row]))
+
+    def _these(self, numbers: NDArray[np.int64]) -> Iterator[dict[str, str]]:
+        """Rows by rising numbers, read in blocks of those around them."""
+        for block in np.split(numbers, np.flatnonzero(np.diff(numbers // NEAR)) + 1):
+            if len(block):
+                near = self.all[int(block[0]) : int(block[-1]) + 1]
+                yield from (near[int(number - block[0])] for number in block)
+
+
+def _hash(row: Mapping[str, str]) -> float:
+    """A number from 0 to 1 of what a row says, whatever the order of its columns.
+
+    >>> _hash({"label": "ham", "text": "Ok."}) == _hash({"text": "Ok.", "label": "ham"})
+    True
+    """
+    said = "\x1f".join([HASH, *(f"{name}\x1e{row[name]}" for name in sorted(row))])
+    digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64

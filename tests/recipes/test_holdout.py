@@ -1,0 +1,209 @@
+"""One file is enough: train_data.holdout makes validation data of every recipe of files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import weft
+from tests.recipes.local_data import ROWS, write_data
+from tests.recipes.tiny import write_recipe
+from weft.config import registries
+from weft.config.yaml_files import read_yaml
+from weft.data.text_rows import TextRows
+from weft.errors import PlanError, UserError
+from weft.recipes.check import check
+from weft.recipes.planning import plan_recipe
+
+LOCAL = "classification/docnn/local"
+SHARE = "train_data.holdout=0.2"
+STEPS = "trainer.max_steps=2"
+LABELS = "".join(f"{('ham', 'spam')[n % 2]}\ttext {n}\n" for n in range(60)) + "eggs\trare\n"
+TASKS = (
+    *("classification/docnn", "joint/bilstm-crf", "pairs/", "parsing/", "question/drqa"),
+    *("regression/", "summarization/", "tagging/bilstm-crf", "translation/tatoeba"),
+)
+FILES = [
+    name
+    for name in registries.experiments.names()
+    if name.endswith("/local") and name.startswith(TASKS)
+]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(name="all.tsv", text=LABELS):
+    Path(name).write_text(text, encoding="utf-8")
+    return f"train_data.path={name}"
+
+
+def rows_of(run):
+    """Training and validation rows of a run, as its record has them."""
+    said = json.loads((run / "run.json").read_text())["data_summary"]
+    return [said[name]["rows"] for name in ("train_data", "valid_data")]
+
+
+@pytest.mark.parametrize("experiment", FILES)
+def test_a_file_and_a_share_are_enough_for_every_task(experiment):
+    settings = write_data(experiment)
+    path = Path(settings["train_data"]["path"])
+    if path.suffix == ".conll":  # else all rows are the same
+        words = (f"Ann{n}\tB-per\nsaw\tO\nBob{n}\tB-per\n" for n in range(ROWS))
+        path.write_text("\n".join(words), encoding="utf-8")
+    Path(settings["valid_data"]["path"]).unlink(missing_ok=True)
+    run = weft.train(experiment, ["train_data.holdout=0.5", STEPS]).folder
+    train, valid = rows_of(run)
+    assert train + valid == ROWS
+    (found,) = weft.evaluate(run).values()
+    assert len(found.rows) <= valid
+
+
+def test_the_run_says_what_was_divided_and_how():
+    run = weft.train(LOCAL, [written(), SHARE, STEPS]).folder
+    settings = read_yaml(run / "config.yaml").entries["settings"].entries
+    said = [
+        [settings[data].entries[name].text for name in ("path", "holdout", "held_out", "stratify")]
+        for data in ("train_data", "valid_data")
+    ]
+    assert said == [
+        ["all.tsv", "0.2", "false", "label"],
+        ["all.tsv", "0.2", "true", "label"],
+    ]
+    facts = json.loads((run / "run.json").read_text())["data_summary"]
+    assert facts["valid_data"]["holdout"] == {
+        "share": 0.2,
+        "held_out": True,
+        "rule": "blake2b of the row's columns, by their names, below the share; of each label, "
+        "one row is kept for training",
+    }
+    names = weft.load(run).task.text.label.labels.names
+    assert "eggs" in names, "a label of one row is learnt"
+
+
+def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files():
+    path = written()
+    run = weft.train(LOCAL, [path, SHARE, STEPS]).folder
+    held_out = {row["text"] for row in weft.evaluate(run)["valid_data"].rows}
+    Path("other.tsv").write_text(LABELS)
+    other = weft.evaluate(run, ["valid_data.path=other.tsv"])["valid_data"].rows
+    assert len(other) == 61
+    assert len(weft.evaluate(run, ["test_data.path=other.tsv"])["test_data"].rows) == 61
+    written(text=LABELS + "".join(f"ham\tnew {n}\n" for n in range(40)))
+    grown = {row["text"] for row in weft.evaluate(run)["valid_data"].rows}
+    assert held_out < grown, "no row that was trained on"
+    assert all(text.startswith("new") for text in grown - held_out)
+
+
+def test_it_is_gone_on_with_and_repeated():
+    run = weft.train(LOCAL, [written(), SHARE, STEPS]).folder
+    rows = rows_of(run)
+    assert weft.train(run, ["trainer.max_steps=3"]).folder == run
+    assert rows_of(run) == rows
+    assert (
+        weft.train(LOCAL, ["train_data.path=all.tsv", SHARE, "trainer.max_steps=3"]).folder == run
+    )
+    again = weft.train(run / "config.yaml", run_dir="again").folder
+    assert rows_of(again) == rows
+
+
+def test_yaml_and_python_say_it_too():
+    written()
+    Path("mine.yaml").write_text(
+        f"recipe: {LOCAL}\ntrain_data: {{path: all.tsv, holdout: 0.2}}\n"
+        "valid_data: {batch_size: 7}\ntrainer: {max_steps: 2}\n"
+    )
+    run = weft.train("mine.yaml").folder
+    settings = read_yaml(run / "config.yaml").entries["settings"].entries
+    assert settings["valid_data"].entries["batch_size"].text == "7"
+    rows = rows_of(run)
+    recipe = weft.Recipe(
+        train_data=TextRows.Config(path=Path("all.tsv"), holdout=0.2),
+        **{k: v for k, v in of(LOCAL).items() if k not in ("train_data", "valid_data")},
+    )
+    assert rows_of(weft.train(recipe, [STEPS], run_dir="python").folder) == rows
+
+
+def of(experiment):
+    return registries.experiments.get(experiment)().ingredients
+
+
+def test_a_script_needs_no_valid_data(here):
+    write_recipe(here)
+    text = Path("tiny.py").read_text()
+    text = "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("valid_data", "test_data"))
+    )
+    Path("tiny.py").write_text(text.replace("batch_size=4)", "batch_size=4, holdout=0.3)"))
+    run = weft.train("tiny.py", [STEPS]).folder
+    train, valid = rows_of(run)
+    assert train + valid == 26
+    assert weft.train("tiny.py", [STEPS]).folder == run
+    assert len(weft.evaluate(run, allow_code=True)["valid_data"].rows) == valid
+    assert weft.train(run, ["trainer.max_steps=3"], allow_code=True).folder == run
+    assert rows_of(run) == [train, valid]
+
+
+def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(here):
+    write_recipe(here)
+    test = Path("test.tsv").read_text().count("\n")
+    Path("valid.tsv").unlink()
+    run = weft.train("tiny.py", [STEPS, "train_data.holdout=0.3"]).folder
+    said = json.loads((run / "run.json").read_text())["data_summary"]
+    assert said["test_data"]["rows"] == test
+    assert "holdout" not in said["test_data"]
+    assert sum(rows_of(run)) == 26
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        (
+            "valid_data.path=v.tsv",
+            "command line: valid_data.path=v.tsv: valid_data.path names a file, but "
+            "train_data.holdout=0.2 holds rows out for valid_data: leave one of them out.",
+        ),
+        (
+            "valid_data=null",
+            "train_data.holdout=0.2 holds rows out for valid_data, but valid_data is none: leave "
+            "one of them out.",
+        ),
+        (
+            "valid_data.held_out=false",
+            "train_data.holdout=0.2 holds rows out for valid_data, but valid_data is something "
+            "else: leave one of them out.",
+        ),
+    ],
+)
+def test_rows_are_never_held_out_for_nothing(word, error):
+    with pytest.raises(PlanError) as caught:
+        weft.train(LOCAL, [written(), SHARE, word])
+    assert error in str(caught.value)
+    assert not Path("runs").exists()
+
+
+def test_a_share_of_the_validation_data_alone_is_refused():
+    written("v.tsv")
+    with pytest.raises(PlanError, match=r"valid_data.holdout holds nothing out: the share is that"):
+        weft.train(LOCAL, [written(), "valid_data.path=v.tsv", "valid_data.holdout=0.1"])
+
+
+def test_a_check_says_it_too():
+    found = check(LOCAL, [written(), SHARE])
+    assert found.problems == []
+    found = check(LOCAL, [written(), "train_data.holdout=1.5"])
+    assert "wanted a share of the rows, 0 or more and below 1, found 1.5." in str(found.problems)
+
+
+def test_the_share_is_in_the_key_and_one_file_can_be_two_runs():
+    keys = {weft.train(LOCAL, [written(), s, STEPS]).folder for s in (SHARE, SHARE[:-1] + "3")}
+    assert len(keys) == 2
+    plan = plan_recipe(LOCAL, [SHARE, "train_data.stratify=text"], targets=["trainer"]).plan
+    assert plan.settings["train_data"]["stratify"] == "text"
+    with pytest.raises(UserError, match="stratify: there is no column 'tag'"):
+        weft.train(LOCAL, [SHARE, "train_data.path=all.tsv", "train_data.stratify=tag"])

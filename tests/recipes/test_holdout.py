@@ -160,6 +160,12 @@ def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(h
     assert sum(rows_of(run)) == 26
 
 
+def test_a_test_file_that_is_named_is_read_whole():
+    Path("test.tsv").write_text(LABELS)
+    run = weft.train(LOCAL, [written(), SHARE, STEPS, "test_data.path=test.tsv"]).folder
+    assert json.loads((run / "run.json").read_text())["data_summary"]["test_data"]["rows"] == 61
+
+
 @pytest.mark.parametrize(
     ("word", "error"),
     [

@@ -150,7 +150,7 @@ def test_a_side_without_rows_is_refused(tmp_path):
     with pytest.raises(DataError) as caught:
         TextRows.Config(path=path, holdout=0.01, held_out=True).build().read()
     assert str(caught.value) == (
-        f"{path}: None of 2 rows is held out by holdout=0.01: there are too few. Give more rows, "
+        f"{path}: none of 2 rows is held out by holdout=0.01: there are too few. Give more rows, "
         "another share, or a file of its own: valid_data.path=..."
     )
     with pytest.raises(UserError, match=r"^stratify: there is no column 'tag'; there are label, t"):

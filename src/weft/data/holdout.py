@@ -6,6 +6,7 @@ the share is kept in expectation, of all rows and of those with one label, and n
 """
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -19,6 +20,8 @@ from weft.data.rows import Rows
 from weft.errors import DataError, UserError
 
 __all__ = ["ChosenRows", "Holdout"]
+
+LOG = logging.getLogger("weft")
 
 HASH = "weft holdout"
 """Begins what is hashed, so that no other split by a hash, as of a prepared file, is this one."""
@@ -55,7 +58,7 @@ class Holdout:
         rule = f"blake2b of the row's columns, by their names, below the share{kept}"
         return {"share": self.share, "held_out": self.held_out, "rule": rule}
 
-    def of(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.int64]:
+    def of(self, rows: Sequence[Mapping[str, str]], *, name: str = "rows") -> NDArray[np.int64]:
         """The numbers of the rows of this side, rising.
 
         A label all of whose rows would be held out keeps the one with the greatest hash, and those
@@ -63,6 +66,7 @@ class Holdout:
 
         Args:
             rows: All rows of a file.
+            name: What the log and errors call them.
 
         Raises:
             UserError: The rows have no column of that label.
@@ -82,12 +86,13 @@ class Holdout:
             np.maximum.at(greatest, at, hashes)
             held &= ~((greatest < self.share)[at] & (hashes == greatest[at]))
         found: NDArray[np.int64] = np.flatnonzero(held == self.held_out)
+        kept = "held out" if self.held_out else "left for training"
         if not len(found):
-            kept = "held out" if self.held_out else "left for training"
             raise DataError(
-                f"None of {len(rows)} rows is {kept} by holdout={self.share}: there are too few. "
-                "Give more rows, another share, or a file of its own: valid_data.path=..."
+                f"{name}: none of {len(rows)} rows is {kept} by holdout={self.share}: there are "
+                "too few. Give more rows, another share, or a file of its own: valid_data.path=..."
             )
+        LOG.info("%s: %s of %s rows are %s.", name, f"{len(found):,}", f"{len(rows):,}", kept)
         return found
 
 

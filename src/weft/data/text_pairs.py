@@ -187,7 +187,7 @@ class TextPairs(Component, Batched, AccountedRows):
             LOG.warning("%s: %s", path, table.notes.sentences()[-1])
         self._table = table
         if self.holdout is not None and self._numbers is None:
-            self._numbers = self._side(self.holdout)
+            self._numbers = self.holdout.of(self._every(), name=str(path))
         return self
 
     def __len__(self) -> int:
@@ -213,17 +213,6 @@ class TextPairs(Component, Batched, AccountedRows):
         if isinstance(table := self._read(), RowIndex):
             return FileRows(Path(self.config.path), self._layout, table)
         return Rows(table.columns, place_of=self.place_of)
-
-    def _side(self, holdout: Holdout) -> NDArray[np.int64]:
-        """The numbers of the rows on this side of the holdout."""
-        path, rows = self.config.path, self._every()
-        try:
-            numbers = holdout.of(rows)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
-        side = "held out" if holdout.held_out else "left for training"
-        LOG.info("%s: %s of %s rows are %s.", path, f"{len(numbers):,}", f"{len(rows):,}", side)
-        return numbers
 
     @property
     def lines(self) -> Sequence[int]:

@@ -54,6 +54,8 @@ class Batching:
     """Rows of one step, over all ranks."""
     shuffle: bool = True
     """Whether ties, windows and the order of batches are random; else from short to long."""
+    by_length: bool = True
+    """Whether rows of like length share a batch of ``batch_size`` rows in training."""
     seed_offset: int = 0
     """Added to the seed, where two data sets of one run must not share an order."""
 
@@ -134,7 +136,9 @@ def plan_epoch(
     if batching.batch_size is not None:
         size = batching.batch_size
         window = np.arange(count) // (size * WINDOW if batching.shuffle else count)
-        order = first[_by_length([column[first] for column in lengths], window)]
+        order = first
+        if batching.by_length or not batching.shuffle:
+            order = first[_by_length([column[first] for column in lengths], window)]
         cuts = list(range(0, count, size))
     else:
         order = first[_by_length([column[first] for column in lengths], np.zeros(count, np.int64))]

@@ -7,6 +7,7 @@ answers of scores. Batches, evaluation, prediction and what is refused come from
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -210,6 +211,7 @@ class ColumnsTask(Task):
         kinds = self.text.all
         # Batches are of rows of like length; what has one length in all rows says nothing.
         varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
+        batching = replace(batching, by_length=bool(varying))
 
         def collate(indices: NDArray[np.int64]) -> ColumnBatch:
             return collate_columns(encoded, kinds, indices)

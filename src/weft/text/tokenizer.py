@@ -80,6 +80,8 @@ class Tokenizer(ABC):
 
     kind: ClassVar[str]
     """The registered name; saved with the tokenizer and looked up when it is loaded."""
+    ordered: ClassVar[bool] = True
+    """Whether ids are in the order of their text; not so where they are all that a text has."""
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 from typing_extensions import override
@@ -38,10 +38,11 @@ __all__ = ["FittedWords", "Split", "WordTokenizer"]
 
 Split = Literal["space", "punctuation"]
 """What divides words: white space; or each mark of punctuation, a word of its own, too."""
-_WORD: dict[Split, re.Pattern[str]] = {
+WORD: Final[Mapping[Split, re.Pattern[str]]] = {
     "space": re.compile(r"\S+"),
     "punctuation": re.compile(r"\w+|[^\w\s]"),
 }
+"""What a word is."""
 PAD, UNK, BOS, EOS = range(4)
 NONE = -1
 """In place of the ids of marks, where there are none."""
@@ -114,7 +115,7 @@ class WordTokenizer(Component, Tokenizer):
             >>> WordTokenizer.Config(words=(), split="punctuation").build().places("In 1066, ok")
             [(0, 2), (3, 7), (7, 8), (9, 11)]
         """
-        return [match.span() for match in _WORD[self.config.split].finditer(text)]
+        return [match.span() for match in WORD[self.config.split].finditer(text)]
 
     @override
     def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
@@ -173,7 +174,7 @@ def _words(text: str, split: Split, *, lowercase: bool) -> list[str]:
     """
     if split == "space":
         return (text.lower() if lowercase else text).split()
-    found: list[str] = _WORD[split].findall(text)
+    found: list[str] = WORD[split].findall(text)
     return [word.lower() for word in found] if lowercase else found
 
 

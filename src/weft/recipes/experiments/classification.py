@@ -11,6 +11,8 @@ from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
+from weft.models.ngrams import NgramClassifier
+from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.classification import DocumentClassification
 from weft.text.fitted import FittedTokenizer
@@ -28,6 +30,8 @@ __all__ = [
     "classification_bilstm_local",
     "classification_docnn",
     "classification_docnn_local",
+    "classification_ngrams",
+    "classification_ngrams_local",
     "classification_transformer",
     "classification_transformer_local",
 ]
@@ -135,3 +139,23 @@ def classification_transformer_local() -> Recipe:
     """The same, tiny: twenty steps."""
     encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)
     return local(classification_transformer(), encoder)
+
+
+@register_experiment("classification/ngrams")
+def classification_ngrams() -> Recipe:
+    """A logistic regression over n-grams of words and characters; rows of label, text."""
+    return ngrams(
+        "Train a linear classifier of documents over n-grams: seconds for thousands of rows.",
+        ("label", "text"),
+        "accuracy",
+        lr=7.0,
+        labels=FittedLabels.Config(),
+        model=NgramClassifier.Config(),
+        task=DocumentClassification.Config(max_length=MOST),
+    )
+
+
+@register_experiment("classification/ngrams/local")
+def classification_ngrams_local() -> Recipe:
+    """The same: twenty steps."""
+    return tiny(classification_ngrams(), lr_scheduler=Linear.Config())

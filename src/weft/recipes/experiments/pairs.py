@@ -10,8 +10,10 @@ from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
+from weft.models.ngrams import NgramPairClassifier
 from weft.models.pairs import PairClassifier, PairRegressor, Ranker
 from weft.models.poolings import MaxPooling, Pooling
+from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.pairs import PairClassification, PairRegression
 from weft.tasks.ranking import QueryDocumentRanking
@@ -25,6 +27,8 @@ from weft.training.selection import Selection
 __all__ = [
     "pairs_classification",
     "pairs_classification_local",
+    "pairs_ngrams",
+    "pairs_ngrams_local",
     "pairs_ranking",
     "pairs_ranking_local",
     "pairs_regression",
@@ -136,3 +140,23 @@ def pairs_ranking() -> Recipe:
 def pairs_ranking_local() -> Recipe:
     """As pairs/ranking, but tiny: 20 steps, seconds on a laptop."""
     return local(pairs_ranking(), Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4))
+
+
+@register_experiment("pairs/ngrams")
+def pairs_ngrams() -> Recipe:
+    """A logistic regression over the n-grams of two texts; rows of label, text1, text2."""
+    return ngrams(
+        "Train a linear classifier of pairs of texts over their n-grams.",
+        ("label", "text1", "text2"),
+        "accuracy",
+        lr=1.5,
+        labels=FittedLabels.Config(),
+        model=NgramPairClassifier.Config(),
+        task=PairClassification.Config(max_length=MOST),
+    )
+
+
+@register_experiment("pairs/ngrams/local")
+def pairs_ngrams_local() -> Recipe:
+    """The same: twenty steps."""
+    return tiny(pairs_ngrams(), lr_scheduler=Linear.Config())

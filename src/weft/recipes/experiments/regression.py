@@ -8,6 +8,9 @@ from weft.models.classifier import Regressor
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.words import WordEmbedding
+from weft.models.ngrams import NgramRegressor
+from weft.recipes.experiments.ngrams import MOST, ngrams
+from weft.recipes.experiments.tiny import tiny
 from weft.tasks.regression import DocumentRegression
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
@@ -15,7 +18,12 @@ from weft.training.optimizers import Adam
 from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
-__all__ = ["regression_docnn", "regression_docnn_local"]
+__all__ = [
+    "regression_docnn",
+    "regression_docnn_local",
+    "regression_ngrams",
+    "regression_ngrams_local",
+]
 
 
 def regression(model: Regressor.Config, trainer: Trainer.Config) -> Recipe:
@@ -46,3 +54,22 @@ def regression_docnn_local() -> Recipe:
     encoder: SequenceEncoder.Config = CnnEncoder.Config(filters=8)
     model = Regressor.Config(embedding=WordEmbedding.Config(dim=16), encoder=encoder)
     return regression(model, Trainer.Config(max_steps=20))
+
+
+@register_experiment("regression/ngrams")
+def regression_ngrams() -> Recipe:
+    """A ridge regression over n-grams of words and characters; rows of score, text."""
+    return ngrams(
+        "Train a linear model over n-grams that gives texts a number.",
+        ("score", "text"),
+        "pearson",
+        lr=1.0,
+        model=NgramRegressor.Config(),
+        task=DocumentRegression.Config(max_length=MOST),
+    )
+
+
+@register_experiment("regression/ngrams/local")
+def regression_ngrams_local() -> Recipe:
+    """The same: twenty steps."""
+    return tiny(regression_ngrams(), lr_scheduler=Linear.Config())

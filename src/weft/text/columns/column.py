@@ -52,8 +52,9 @@ class Column(ABC):
     """What a batch holds of it: ids, or float32."""
     single: ClassVar[bool] = False
     """Whether a row has exactly one number: a batch then has *Shape:* ``[B]``, else ``[B, L]``."""
-    sorted: ClassVar[bool] = True
-    """Whether rows of like length share a batch: not where a length is part of the target."""
+    sorted: bool = True
+    """Whether rows of like length share a batch: not where a length is part of the target, or
+    where it says much of it and a batch of one length leads a model of high rates astray."""
     shares: ClassVar[bool] = False
     """Whether it reads a column of the rows that another one may read too."""
     unseen: bool = False

@@ -28,6 +28,7 @@ class IdsColumn(Column):
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         super().__init__(name)
         self.tokenizer, self._limit = tokenizer, limit
+        self.sorted = tokenizer.ordered
         self._encoder = tokenizer.create_encoder()
 
     @property

@@ -1,0 +1,110 @@
+import pytest
+import torch
+from torch import nn
+
+from weft.errors import UserError
+from weft.models.ngrams import (
+    NgramClassifier,
+    NgramPairClassifier,
+    NgramPairRegressor,
+    NgramRegressor,
+)
+from weft.text.ngrams import FittedNgrams
+from weft.text.words import FittedWords
+
+TEXTS = ["wake me up", "wake us up", "play it again"]
+ROWS = [{"text": text} for text in TEXTS]
+TOKENIZER = FittedNgrams.Config(characters=(2, 3)).build(train_data=ROWS)
+KINDS = {
+    "classifier": (NgramClassifier, {"labels": range(3)}),
+    "regressor": (NgramRegressor, {}),
+    "pair classifier": (NgramPairClassifier, {"labels": range(3)}),
+    "pair regressor": (NgramPairRegressor, {}),
+}
+
+
+@pytest.fixture(params=KINDS)
+def model(request):
+    kind, given = KINDS[request.param]
+    torch.manual_seed(0)
+    model = kind.Config().build(tokenizer=TOKENIZER, **given)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+    return model
+
+
+def inputs(model, texts):
+    """What the module is called with; the second texts are the first in another order."""
+    ids = TOKENIZER.create_encoder().batch(texts)
+    one, lengths = torch.from_numpy(ids.padded(range(len(texts)), 0)), torch.tensor(ids.lengths)
+    if "Pair" not in type(model).__name__:
+        return one, lengths
+    return one, lengths, one.flip(0), lengths.flip(0)
+
+
+def test_padding_changes_nothing(model):
+    texts = ["up", "wake me up and play it again", "wake"]
+    together = model(*inputs(model, texts))
+    padded = [
+        nn.functional.pad(part, (0, 3)) if part.ndim == 2 else part for part in inputs(model, texts)
+    ]
+    torch.testing.assert_close(model(*padded), together)
+    alone = model(*inputs(model, texts[1:2]))
+    torch.testing.assert_close(alone[0], together[1])
+
+
+def test_every_parameter_learns(model):
+    model(*inputs(model, TEXTS)).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize(("kind", "given"), KINDS.values())
+def test_all_begins_at_zero(kind, given):
+    model = kind.Config().build(tokenizer=TOKENIZER, **given)
+    assert all((parameter == 0).all() for parameter in model.parameters())
+
+
+def test_words_and_characters_count_alike(model):
+    for text in inputs(model, TEXTS)[::2]:
+        values, of_words = model.values(text), text < 2 + TOKENIZER.words
+        for kind in (of_words & (text > 1), ~of_words):
+            squares = (values * kind).square().sum(dim=1)
+            torch.testing.assert_close(squares, torch.ones(len(text)))
+
+
+def test_an_unknown_text_has_the_bias_alone():
+    model = NgramClassifier.Config().build(tokenizer=TOKENIZER, labels=range(3))
+    nn.init.normal_(model.table)
+    nn.init.constant_(model.bias, 2.0)
+    unknown = torch.tensor([[1, 0]])
+    assert model(unknown, torch.tensor([1])).tolist() == [[2.0, 2.0, 2.0]]
+
+
+def test_numbers_beside_a_text_count_in_all_as_much_as_a_kind_of_ngrams():
+    model = NgramClassifier.Config().build(
+        tokenizer=TOKENIZER, labels=range(2), dense=type("Four", (), {"dim": 4})
+    )
+    nn.init.ones_(model.dense)
+    text, lengths = inputs(model, TEXTS[:1])
+    found = model(text, lengths, dense=torch.ones(1, 4))
+    assert found.tolist() == [[2.0, 2.0]]
+
+
+def test_an_ngram_of_both_texts_counts_by_itself():
+    model = NgramPairRegressor.Config().build(tokenizer=TOKENIZER)
+    nn.init.ones_(model.both)
+    encode = TOKENIZER.create_encoder()
+    one, two = (torch.from_numpy(encode(text))[None].long() for text in ("wake me up", "wake us"))
+    shared = {*one[0].tolist()} & {*two[0].tolist()}
+    values = model.values(two)[0]
+    wanted = sum(v for i, v in zip(two[0].tolist(), values.tolist(), strict=True) if i in shared)
+    found = model(one, torch.tensor([9]), two, torch.tensor([9])).item()
+    assert found == pytest.approx(wanted, rel=1e-5)
+    assert 0 < found < values.sum()
+
+
+def test_a_tokenizer_of_words_is_refused():
+    words = FittedWords.Config().build(train_data=ROWS)
+    with pytest.raises(UserError, match=r"tokenizer.type=fitted_ngrams, but .* WordTokenizer"):
+        NgramClassifier.Config().build(tokenizer=words, labels=range(2))

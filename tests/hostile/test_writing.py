@@ -56,10 +56,22 @@ def test_a_folder_that_is_a_link_elsewhere_is_not_written_through(run, name):
         weft.train(run, GOES_ON, allow_code=True)
     assert str(refused.value) == (
         f"{run / name} is a link to {outside}, which is not in {run}: nothing is written or "
-        "deleted there. Put the folder itself in its place; the whole of "
+        "deleted there. Put what it leads to in its place; the whole of "
         f"{run} may be a link to another disk."
     )
     assert unchanged(outside.parent) == before
+
+
+@pytest.mark.parametrize("name", ["predictions", "predictions/x.jsonl", "wandb/debug.log"])
+def test_a_link_to_nothing_and_one_in_a_folder_are_refused_too(run, name):
+    path = run / name
+    path.parent.mkdir(exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.symlink_to(run.parent / "nothing")
+    with pytest.raises(StorageError, match=f"{name} is a link to .*nothing, which is not in"):
+        weft.train(run, GOES_ON, allow_code=True)
+    assert not (run.parent / "nothing").exists()
 
 
 @pytest.mark.parametrize("link", ["symbolic", "hard", "pipe"])
@@ -147,6 +159,8 @@ def test_a_run_folder_on_another_disk_is_gone_on_with(run, tmp_path):
     shutil.move(run, disk / "run")
     (tmp_path / "runs").symlink_to(disk)
     (disk / "run" / "latest").symlink_to("checkpoints")
+    (tmp_path / "notes.md").write_text("mine")
+    (disk / "run" / "notes.md").symlink_to(tmp_path / "notes.md")
     done = weft.train(tmp_path / "runs" / "run", GOES_ON, allow_code=True)
     assert done.result["steps"] == 6
     assert (disk / "run" / "checkpoints" / "step-00000006").is_dir()

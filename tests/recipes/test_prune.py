@@ -11,6 +11,7 @@ from weft.checkpoint.store import Checkpoints
 from weft.cli.main import main
 from weft.errors import InUseError, StorageError, UserError
 from weft.recipes.prune import age, plan_prune, prune
+from weft.recipes.run_folder import RunFolder
 from weft.runtime.files import new_folder
 from weft.runtime.lock import Lock
 
@@ -129,11 +130,33 @@ def test_where_the_best_cannot_be_told_nothing_goes(tmp_path):
     (kept,) = plan_prune(tmp_path).kept
     assert kept.why.startswith("its best checkpoint cannot be told: best.json")
     (run / "checkpoints" / "best.json").unlink()
+    (kept,) = plan_prune(tmp_path).kept
+    assert kept.why == (
+        "its best checkpoint cannot be told: best.json is missing, and run.json names a best one"
+    )
+    RunFolder(run).write_info(result={"steps": 30})
     shutil.rmtree(run / "checkpoints" / "step-00000030")  # what last.json points to
     (kept,) = plan_prune(tmp_path).kept
     assert kept.why == (
         "its best checkpoint cannot be told: neither best.json nor last.json points to one that "
         "is there"
+    )
+
+
+def test_where_another_stands_in_the_place_of_the_best_nothing_goes(tmp_path):
+    run = made_run(tmp_path / "runs" / "a")
+    other = made_run(tmp_path / "other")
+    place = run / "checkpoints" / "step-00000020"
+    shutil.rmtree(place)
+    shutil.copytree(other / "checkpoints" / "step-00000030", place)
+    (kept,) = plan_prune(tmp_path / "runs").kept
+    assert kept.why == "its best checkpoint cannot be told: manifest.json: it is of step 30"
+    shutil.rmtree(place)
+    shutil.copytree(other / "checkpoints" / "step-00000020", place)
+    (kept,) = plan_prune(tmp_path / "runs").kept
+    assert kept.why == (
+        "its best checkpoint cannot be told: step-00000020 is not the one that was marked as the "
+        "best"
     )
 
 

@@ -1,6 +1,7 @@
 """Making room: which checkpoints and runs can go, and what that frees."""
 
 import logging
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from weft.checkpoint.manifest import FOLDER
 from weft.checkpoint.pointer import Pointer
+from weft.checkpoint.saved import SavedCheckpoints
 from weft.errors import CheckpointError, UserError, WeftError
 from weft.recipes.run_folder import RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
@@ -144,7 +146,7 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
     if run.is_symlink() or not is_run_folder(run):
         return "not a run folder of its own"
     if links := outward_links(run):
-        return f"{links[0].relative_to(run)} is a link to {links[0].resolve()}"
+        return f"{links[0].relative_to(run)} is a link to {os.path.realpath(links[0])}"
     try:
         if not RunFolder(run).finished:
             return "not finished"
@@ -177,9 +179,17 @@ def _going(run: Path, *, keep: int) -> list[Path]:
     folder = run / "checkpoints"
     found = sorted(p for p in folder.glob("step-*") if FOLDER.fullmatch(p.name) and p.is_dir())
     found = [path for path in found if not path.is_symlink()]
-    best = Pointer.read(folder / "best.json") or Pointer.read(folder / "last.json")
+    best = Pointer.read(folder / "best.json")
+    named = RunFolder(run).result.get("best")
+    if best is None and found and isinstance(named, Mapping) and named.get("step") is not None:
+        raise CheckpointError("best.json is missing, and run.json names a best one")
+    best = best or Pointer.read(folder / "last.json")
     if found and (best is None or not (folder / best.folder).is_dir()):
         raise CheckpointError("neither best.json nor last.json points to one that is there")
+    if found and best is not None:
+        SavedCheckpoints(folder).manifest(folder / best.folder)
+        if not best.fits(folder / best.folder):
+            raise CheckpointError(f"{best.folder} is not the one that was marked as the best")
     others = [path for path in found if best is None or path.name != best.folder]
     newest = {path.name for path in found[len(found) - keep :]} if keep else set()
     return [path for path in others if path.name not in newest]

@@ -167,17 +167,21 @@ def open_in_place(path: Path, flags: int) -> int:
 
 
 def outward_links(folder: Path) -> list[Path]:
-    """The folders below one that are links to what is outside it.
+    """Links below a folder to what is outside it, but for files directly in it.
 
-    Those in ``checkpoints`` are not looked at: they are written, renamed and deleted as a whole,
-    and nothing is ever written into one that is there.
+    These are refused when they are opened, replaced as a whole, or a person's own. What is in
+    ``checkpoints`` is not looked at: it is written, renamed and deleted as a whole, and nothing is
+    ever written into one that is there.
     """
-    home, found = folder.resolve(), []
-    for root, names, _ in os.walk(folder):
+    home, found = os.path.realpath(folder), []
+    for root, names, files in os.walk(folder):
         if Path(root) == folder / "checkpoints":
             names.clear()
-        paths = [Path(root, name) for name in names]
-        found += [p for p in paths if p.is_symlink() and not p.resolve().is_relative_to(home)]
+            continue
+        for path in [Path(root, name) for name in (*names, *files)]:
+            if path.is_symlink() and not (Path(root) == folder and path.is_file()):
+                inside = Path(os.path.realpath(path)).is_relative_to(home)
+                found += [] if inside else [path]
     return sorted(found)
 
 
@@ -191,8 +195,8 @@ def refuse_outward_links(folder: Path) -> None:
     """
     for path in outward_links(folder)[:1]:
         raise StorageError(
-            f"{path} is a link to {path.resolve()}, which is not in {folder}: nothing is written "
-            "or deleted there. Put the folder itself in its place; the whole of "
+            f"{path} is a link to {os.path.realpath(path)}, which is not in {folder}: nothing is "
+            "written or deleted there. Put what it leads to in its place; the whole of "
             f"{folder} may be a link to another disk."
         )
 

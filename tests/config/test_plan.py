@@ -372,3 +372,47 @@ def test_what_is_needed_cannot_be_switched_off(kitchen):
         with pytest.raises(PlanError) as caught:
             kitchen.plan(*words)
         assert [str(problem) for problem in caught.value.problems] == problems
+
+
+DATA = """
+from weft.config import Component, Config
+from weft.config.recipe import like
+from pathlib import Path
+class Rows(Component):
+    class Config(Config):
+        path: Path = Path("train.tsv")
+        size: int = 3
+        shuffle: bool = True
+    def __init__(self, config): self.config = config
+train_data = Rows.Config()
+def work(train_data, valid_data=None, test_data=None): return test_data
+"""
+
+
+@pytest.mark.parametrize("name", ["test_data", "valid_data"])
+def test_data_that_no_recipe_names_are_read_as_those_it_has(kitchen, name):
+    plan = kitchen.plan(f"{name}.path=x.tsv", "train_data.size=5", script=DATA, targets=["work"])
+    wanted = {"type": "@Rows", "path": "x.tsv", "size": 5, "shuffle": False}
+    assert plan.settings[name] == wanted
+    assert plan.start().get(name).config.size == 5
+    saved = kitchen.plan(script=DATA, yaml=[dump_yaml(plan.settings)], targets=["work"])
+    assert saved.settings == plan.settings
+    assert name not in kitchen.plan(script=DATA, targets=["work"]).settings
+
+
+def test_test_data_follow_valid_data_where_there_are_some(kitchen):
+    script = DATA + "valid_data = like('train_data', path=Path('dev.tsv'), size=9)\n"
+    plan = kitchen.plan("test_data.path=x.tsv", script=script, targets=["work"])
+    assert plan.settings["test_data"]["size"] == 9
+
+
+@pytest.mark.parametrize("word", ["test_data.size=2", "valid_data.size=2"])
+def test_data_that_no_recipe_names_need_a_path_of_their_own(kitchen, word):
+    name = word.partition(".")[0]
+    with pytest.raises(PlanError) as caught:
+        kitchen.plan(word, script=DATA, targets=["work"])
+    assert str(caught.value) == (
+        "1 problem in the recipe; nothing was run.\n"
+        f"  command line: {word}: {name}.path: wanted pathlib.Path, and no value is given. Set "
+        f"{name}.path=..."
+    )

@@ -114,9 +114,8 @@ class CodeNames:
         if self.script is not None and first in vars(self.script):
             return _walked(word, vars(self.script)[first], rest)
         if not rest:
-            raise UnknownCodeError(
-                f"'{word}' is nothing in the recipe's own script; wanted @module.name."
-            )
+            of = "no module" if self.script is None else "nothing in the recipe's script"
+            raise UnknownCodeError(f"'{word}' names {of}; wanted @module.name.")
         if self.is_closed(place):
             return _imported_already(word)
         return import_named(word)

@@ -84,4 +84,5 @@ def _same(first: Any, second: Any) -> bool:
         return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(map(_same, first, second))
-    return (_is_leaf(first) or type(first) is type(second)) and plain(first) == plain(second)
+    leaves = _is_leaf(first) and _is_leaf(second)
+    return (leaves or type(first) is type(second)) and plain(first) == plain(second)

@@ -80,7 +80,7 @@ def _refuse_experiments(path: Path, module: ModuleType) -> None:
         dotted = ".".join(parts) if all(p.isidentifier() for p in parts) else path.stem
         raise UserError(
             f"{path} is no recipe: it registers {', '.join(found)}, and has no ingredients of its "
-            f"own. Name what it registers: {found[0]} --include {dotted}"
+            f"own. Write '{found[0]} --include {dotted}' in its place."
         )
 
 

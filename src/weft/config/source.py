@@ -235,7 +235,8 @@ def _experiment(name: str, place: str) -> Table:
         scripts = [f"{name}.py"] if Path(f"{name}.py").exists() else []
         raise UserError(
             f"{place}: no recipe is called '{name}'. {near(name, [*known, *scripts])}"
-            f"Wanted a script.py, a file.yaml, or an {listed}"
+            f"Wanted a script.py, a file.yaml, or an {listed} One of your own is known once the "
+            "module that registers it is: --include MODULE."
         )
     function: Any = registries.experiments.get(name)
     recipe = function()

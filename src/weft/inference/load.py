@@ -11,7 +11,7 @@ from typing import Any, Literal
 from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError
 from weft.config.ingredient import as_config
-from weft.config.nodes import Entries, Scalar
+from weft.config.nodes import Entries, Scalar, untyped
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.registry import UnknownNameError
@@ -61,7 +61,9 @@ def _needs_code(
         text += f"is not imported here. Import it first (--include {word[1:].rpartition('.')[0]})"
     else:
         text += "nothing imported here has registered. Import the module that registers it"
-        text += " (--include MODULE)"
+        known = untyped(top["include"]) if "include" in top else None
+        listed = known if isinstance(known, list) else ["MODULE"]
+        text += f" ({' '.join(f'--include {each}' for each in listed)})"
     if script.is_file():
         return NeedsCodeError(f"{text}; or, if it is {own} and you trust that, {trust}")
     return NeedsCodeError(f"{text}; or, if you trust the run, {trust}")

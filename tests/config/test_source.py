@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -332,3 +333,11 @@ def test_a_saved_swap_is_swapped_again_with_its_settings_and_the_same_key(kitche
     assert again.start().get("rows") == [0] * 5
     assert (again.swaps, again.notes) == (typed.swaps, [])
     assert run_key(again) == run_key(typed)
+
+
+def test_a_script_that_is_a_link_to_nothing_is_not_suggested(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lost.py").symlink_to("gone.py")
+    with pytest.raises(UserError) as caught:
+        open_recipe("lost.py")
+    assert str(caught.value) == f"lost.py: no such script in {tmp_path}."

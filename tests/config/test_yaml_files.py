@@ -99,3 +99,12 @@ def test_plain_data_reads_back_equal_without_types(data):
     text = dump_yaml(data)
     node = yaml_nodes(text, source="x")
     assert (untyped(node) if node is not None else {}) == data
+
+
+def test_a_setting_that_cannot_be_written_to_a_file_is_refused():
+    with pytest.raises(UserError) as caught:
+        parse_word("train_data.path=d\udcff.tsv")
+    assert str(caught.value) == (
+        "command line: train_data.path=d\udcff.tsv: not UTF-8 text, and settings are written to "
+        "files that are. Give what it names another name."
+    )

@@ -3,6 +3,7 @@
 import base64
 import csv
 import json
+import os
 import zlib
 from dataclasses import asdict
 from pathlib import Path
@@ -513,3 +514,21 @@ def test_bad_rows_of_another_format_than_the_files_name_say_so(tmp_path):
         "valid_data.format=auto"
     )
     assert TextPairs.Config(path=path.rename(tmp_path / "x.txt"), format="tsv").build().rows()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("pipe", "is a pipe or a device; wanted a file, which can be read more than once."),
+        ("link", "is a link to gone.tsv, which is not there."),
+    ],
+)
+def test_what_has_the_name_of_a_file_and_is_none_is_called_what_it_is(tmp_path, kind, message):
+    path = tmp_path / "train.tsv"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("gone.tsv")
+    with pytest.raises(UserError) as caught:
+        list(TextPairs.Config(path=path).build())
+    assert str(caught.value) == f"path: {path} {message}"

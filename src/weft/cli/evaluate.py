@@ -79,4 +79,5 @@ def _write(path: str, found: dict[str, Any]) -> None:
     from weft.runtime.files import write_atomic
 
     rows = [json_value({"data": name, **row}) for name, e in found.items() for row in e.rows]
-    write_atomic(Path(path), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_atomic(Path(path), text.encode("utf-8", "backslashreplace"))

@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Exports, and says how the export differs from the run."""
     log_lines()
     from weft.recipes.export import export
+    from weft.runtime.terminal import printable
 
     made = export(
         args.run,
@@ -44,5 +45,5 @@ def run(args: argparse.Namespace) -> int:
         allow_code=args.allow_code,
     )
     print(made.comparison.sentence)
-    print(made.folder)
+    print(printable(str(made.folder)))
     return 0

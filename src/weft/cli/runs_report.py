@@ -28,11 +28,12 @@ def add(actions: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes it and says where."""
     from weft.recipes.html_reporter import write_report
+    from weft.runtime.terminal import printable
 
     path = write_report(
         Path(args.run),
         against=Path(args.against) if args.against else None,
         target=Path(args.output) if args.output else None,
     )
-    print(path)
+    print(printable(str(path)))
     return 0

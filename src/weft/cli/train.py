@@ -1,6 +1,7 @@
 """``weft train RECIPE``: train a recipe, or go on training it."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from weft.cli.arguments import add_recipe, log_lines
@@ -43,18 +44,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def result_lines(result: dict[str, Any]) -> list[str]:
-    """The result of a run, a line each."""
+def result_lines(result: Mapping[str, Any]) -> list[str]:
+    """The result of a run, a line each; of what is read from its folder, the numbers.
+
+    Example:
+        >>> result_lines({"steps": 1000, "best": {"step": 500, "bleu": 28.5}})
+        ['steps: 1,000', 'best: bleu 28.50 at step 500']
+    """
     from weft.metrics.formats import format_value
     from weft.metrics.tables import is_of_label
+    from weft.recipes.diff import mapping
+    from weft.recipes.record import numbers
 
-    lines = [f"steps: {result.get('steps', 0):,}"]
-    best = result.get("best")
-    if best:
-        values = ", ".join(f"{k} {format_value(k, v)}" for k, v in best.items() if k != "step")
-        lines.append(f"best: {values} at step {best['step']:,}")
-    if result.get("test"):
-        whole = {k: v for k, v in result["test"].items() if not is_of_label(k)}
-        values = ", ".join(f"{k} {format_value(k, v)}" for k, v in whole.items())
-        lines.append(f"test: {values}")
+    lines = [f"steps: {numbers(result, ()).get('steps', 0):,.0f}"]
+    for name in ("best", "test"):
+        values = numbers(mapping(result, name), ())
+        at = f" at step {values.pop('step'):,.0f}" if "step" in values else ""
+        shown = [f"{k} {format_value(k, v)}" for k, v in values.items() if not is_of_label(k)]
+        lines += [f"{name}: {', '.join(shown)}{at}"] if shown else []
     return lines

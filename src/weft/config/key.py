@@ -22,6 +22,8 @@ from weft.config.own_code import code_in, names_in, normalized, own_code, top_le
 from weft.config.parameters import MISSING, Parameter
 from weft.config.plan import Plan
 from weft.config.values import INVALID
+from weft.config.yaml_files import is_utf8
+from weft.errors import UserError
 
 __all__ = ["OBSERVERS", "key_settings", "local_modules", "plan_parts", "reached_code", "run_key"]
 
@@ -38,6 +40,12 @@ def run_key(plan: Plan) -> str:
     if wiring := _rebound(plan):
         content["wiring"] = wiring
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    if not is_utf8(text):
+        odd = sorted(n for n, item in content["settings"].items() if not is_utf8(str(item)))
+        raise UserError(
+            f"{', '.join(odd) or 'A setting'}: it has text that is not UTF-8, such as a name of a "
+            "file, and settings are written to files that are. Give what it names another name."
+        )
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

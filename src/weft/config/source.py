@@ -220,7 +220,11 @@ def _table(name: str) -> Table:
 def _near_script(name: str) -> str:
     """The script beside it with the nearest name: ``.py``, which all have, makes nothing near."""
     folder = Path(name).parent
-    stems = {other.stem: str(other) for other in folder.glob("*.py")} if folder.is_dir() else {}
+    stems = (
+        {other.stem: str(other) for other in folder.glob("*.py") if other.is_file()}
+        if folder.is_dir()
+        else {}
+    )
     guess = near(Path(name).stem, stems)
     named = [path for stem, path in stems.items() if guess == near(stem, [stem])]
     return f"Did you mean '{named[0]}'? " if named else ""

@@ -14,7 +14,16 @@ from typing_extensions import override
 from weft.config.nodes import Entries, Items, Node, Scalar, untyped_word
 from weft.errors import Place, UserError
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "Word", "dump_yaml", "parse_word", "read_yaml", "yaml_nodes"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "Word",
+    "dump_yaml",
+    "is_utf8",
+    "parse_word",
+    "read_yaml",
+    "yaml_nodes",
+]
 
 MAX_BYTES = 256_000  # a run's own has about 5,000; so many are read in under half a second
 MAX_DEPTH = 50
@@ -138,7 +147,7 @@ class _Reader:
 
 
 def parse_word(word: str) -> Word:
-    """Reads ``a.b=c``: the value in YAML's flow syntax where it starts like it, else as it stands.
+    r"""Reads ``a.b=c``: the value in YAML's flow syntax where it starts like it, else as it stands.
 
     >>> parse_word("optimizer.lr=1e-3").path
     ('optimizer', 'lr')
@@ -150,11 +159,29 @@ def parse_word(word: str) -> Word:
     "it's: #fine"
     """
     place = Place(f"command line: {word}")
+    if not is_utf8(word):
+        raise UserError(
+            f"{place}: not UTF-8 text, and settings are written to files that are. Give what it "
+            "names another name."
+        )
     name, equals, text = word.partition("=")
     path = tuple(part.strip() for part in name.removeprefix("--").split("."))
     if not equals or not all(path):
         raise UserError(f"{place}: wanted name.setting=value.")
     return Word(path, _word_value(text, place), place)
+
+
+def is_utf8(text: str) -> bool:
+    r"""Whether a text can be written as UTF-8; a name of a file that is not has other bytes.
+
+    >>> is_utf8("é"), is_utf8("d\udcff.tsv")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _word_value(text: str, place: Place) -> Node:

@@ -380,6 +380,12 @@ def _check_exists(path: Path) -> None:
         return
     if path.is_dir():
         raise UserError(f"path: wanted a file, found the folder {path}.")
+    if path.exists():
+        raise UserError(
+            f"path: {path} is a pipe or a device; wanted a file, which can be read more than once."
+        )
+    if path.is_symlink():
+        raise UserError(f"path: {path} is a link to {path.readlink()}, which is not there.")
     folder = path.parent
     while not folder.is_dir():
         folder = folder.parent

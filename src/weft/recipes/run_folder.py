@@ -216,7 +216,9 @@ class RunFolder:
         """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
         said = {"format": FORMAT, **self.info, **facts}
         info = {name: fact for name, fact in said.items() if fact is not None}
-        write_atomic(self.path / "run.json", json.dumps(info, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
+        data = text.encode("utf-8", "backslashreplace")  # of a name that is no UTF-8: JSON's escape
+        write_atomic(self.path / "run.json", data)
 
 
 def versions() -> dict[str, str]:

@@ -73,7 +73,7 @@ class Predictions(Component, Reporter):
         ]
         make_folder(self._folder, parents=False)
         path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
-        write_atomic(path, "\n".join(lines) + "\n")
+        write_atomic(path, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
         self._newest[split] = int(progress["step"])
 
     @override

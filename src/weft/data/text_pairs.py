@@ -378,14 +378,9 @@ def _shown(cells: Row) -> str:
 def _check_exists(path: Path) -> None:
     if path.is_file():
         return
-    if path.is_dir():
-        raise UserError(f"path: wanted a file, found the folder {path}.")
-    if path.exists():
-        raise UserError(
-            f"path: {path} is a pipe or a device; wanted a file, which can be read more than once."
-        )
-    if path.is_symlink():
-        raise UserError(f"path: {path} is a link to {path.readlink()}, which is not there.")
+    if path.exists() or path.is_symlink():
+        kind = "folder" if path.is_dir() else "pipe or device" if path.exists() else "broken link"
+        raise UserError(f"path: wanted a file, found the {kind} {path}.")
     folder = path.parent
     while not folder.is_dir():
         folder = folder.parent

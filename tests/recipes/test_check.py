@@ -1,6 +1,7 @@
 """``weft check``: every kind of fault is found, said once, and does not hide the next."""
 
 import functools
+import itertools
 import re
 import time
 from dataclasses import replace
@@ -95,7 +96,8 @@ def recipe(tmp_path, monkeypatch):
     words = ["un", "deux", "trois", "quatre", "cinq"]
     rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
-    (tmp_path / "dev.tsv").write_text("\n".join(rows[:4]) + "\n")
+    other = [f"{a} {a} {b}\t{b} {a} {a}" for a, b in itertools.pairwise(words)]
+    (tmp_path / "dev.tsv").write_text("\n".join(other) + "\n")
 
     def write(added="", base=SCRIPT):
         (tmp_path / "recipe.py").write_text(base + added)

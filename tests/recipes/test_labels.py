@@ -155,4 +155,5 @@ def test_a_label_without_an_example_is_said_by_check_and_at_the_start(
     caplog.set_level(logging.INFO, logger="weft")
     weft.train(CLASSIFY, words, run_dir="run", device="cpu")
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert [line for level, line in said if level == "WARNING"] == notes
+    warnings = [line for level, line in said if level == "WARNING"]
+    assert [line for line in warnings if "are in train_data" not in line] == notes

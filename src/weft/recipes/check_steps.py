@@ -22,6 +22,7 @@ from weft.recipes.first_look import first_row, nothing_selected, odd_labels, sho
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.reading import DATA
 from weft.recipes.run import seed_of
+from weft.recipes.shared_rows import shared_rows
 from weft.tasks.evaluate import evaluate
 from weft.tasks.ready_batches import ReadyBatches
 from weft.tasks.row_batches import RowBatches
@@ -97,6 +98,7 @@ class CheckSteps:
         """What a reader sees of the training data; empty where it has no rows at hand."""
         text, data = self.task.text, self.session.get("train_data")
         self.notes += odd_labels(text, data, self.plan.settings)
+        self.notes += shared_rows(self.session)
         self.notes += [note] if (note := nothing_selected(self.plan)) else []
         return first_row(text, data)
 

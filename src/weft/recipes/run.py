@@ -46,6 +46,7 @@ from weft.recipes.same_run import (
     length_of,
     warn_of_versions,
 )
+from weft.recipes.shared_rows import shared_rows
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.runtime.seeds import fold, seed_all
@@ -275,7 +276,7 @@ def _tell_first_look(session: Session, plan: Plan) -> None:
         LOG.info(line)
     if line := nothing_selected(plan):
         LOG.info(line)
-    for warning in odd_labels(text, data, plan.settings):
+    for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
         LOG.warning(warning)
 
 

@@ -1,0 +1,63 @@
+"""Rows that are evaluated and trained on, too: their values say what was learnt by heart."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from weft.config.session import Session
+from weft.recipes.reading import DATA
+from weft.tasks.row_batches import RowSource, is_row
+
+__all__ = ["shared_rows"]
+
+ASKED = 1000
+"""Rows of the evaluated data that are looked for: a share of them is known to 3 % then."""
+LOOKED_AT = 1_000_000
+"""Rows of the training data that are looked at, in about a second."""
+BULK = 0.2
+"""Share of rows from which on it is said; short texts are often the same by chance."""
+
+
+def shared_rows(session: Session) -> list[str]:
+    """A warning for each evaluated data of which many rows are rows of ``train_data``.
+
+    Args:
+        session: Has the data, read.
+    """
+    rows = {name: _rows(session.get(name)) for name in DATA if session.has(name)}
+    train = rows.pop(DATA[0], ())
+    return [said for name, other in rows.items() if (said := _shared(train, other, name))]
+
+
+def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
+    """What is to be said of evaluated rows; empty where few of them are trained on.
+
+    >>> rows = [{"text": str(n)} for n in range(10)]
+    >>> _shared(rows, rows[5:] + [{"text": "new"}] * 5, "valid_data")[:45]
+    '5 of 10 rows of valid_data are in train_data:'
+    >>> _shared(rows, rows[:1] + [{"text": "new"}] * 9, "valid_data")
+    ''
+    """
+    count = min(ASKED, len(other))
+    asked = [_said(other[n * len(other) // count]) for n in range(count)]
+    wanted = {*asked}
+    there = wanted.intersection(map(_said, islice(train, LOOKED_AT)))
+    found = sum(row in there for row in asked)
+    if not found or found < BULK * count:
+        return ""
+    of_all = "" if count == len(other) else f" (looked for: {count:,} of {len(other):,})"
+    return (
+        f"{found:,} of {count:,} rows of {name} are in train_data{of_all}: its values say more of "
+        "what is known by heart than of other texts. Take other rows, or leave some of "
+        "train_data to valid_data: train_data.holdout=0.1, and no file of its own."
+    )
+
+
+def _said(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in row.items()))
+
+
+def _rows(data: object) -> Sequence[Any]:
+    """The rows of data that has them at hand."""
+    rows = data.rows() if isinstance(data, RowSource) else data
+    return rows if isinstance(rows, Sequence) and len(rows) and is_row(rows[0]) else ()

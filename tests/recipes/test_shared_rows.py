@@ -1,0 +1,66 @@
+"""The same file as training and validation data, or many rows of it, is said."""
+
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.data import file_rows, text_pairs
+from weft.recipes.check import check
+
+LOCAL = "classification/docnn/local"
+ROWS = [f"{('ham', 'spam')[n % 2]}\ttext {n}\n" for n in range(100)]
+OTHER = [row.replace("text", "other") for row in ROWS]
+ADVICE = (
+    ": its values say more of what is known by heart than of other texts. Take other rows, or "
+    "leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own."
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def words(valid, train=ROWS):
+    Path("train.tsv").write_text("".join(train))
+    Path("valid.tsv").write_text("".join(valid))
+    paths = ["train_data.path=train.tsv", "valid_data.path=valid.tsv"]
+    return [*paths, "trainer.max_steps=2"]
+
+
+@pytest.mark.parametrize(
+    ("valid", "said"),
+    [
+        (ROWS, "100 of 100 rows of valid_data are in train_data"),
+        (ROWS[:20] + OTHER[20:], "20 of 100 rows of valid_data are in train_data"),
+        (ROWS[:19] + OTHER[19:], ""),
+        (
+            OTHER * 30 + ROWS * 20,
+            "400 of 1,000 rows of valid_data are in train_data (looked for: 1,000 of 5,000)",
+        ),
+    ],
+)
+def test_rows_that_are_shared_in_bulk_are_said_by_check_and_training(valid, said, caplog):
+    given = words(valid)
+    weft.train(LOCAL, given)
+    lines = [line for line in caplog.messages if "known by heart" in line]
+    assert lines == ([said + ADVICE] if said else [])
+    notes = [note for note in check(LOCAL, given).notes if "known by heart" in note]
+    assert notes == lines
+
+
+def test_the_test_data_is_looked_at_and_a_holdout_is_not_the_training_data(caplog):
+    words(OTHER)
+    given = ["train_data.path=train.tsv", "train_data.holdout=0.2", "trainer.max_steps=2"]
+    weft.train(LOCAL, [*given, "test_data.path=train.tsv"])
+    lines = [line for line in caplog.messages if "known by heart" in line]
+    assert lines == [f"73 of 100 rows of test_data are in train_data{ADVICE}"], "those not left"
+
+
+def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    monkeypatch.setattr(file_rows, "NEAR", 7)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    weft.train(LOCAL, words(ROWS))
+    assert "100 of 100 rows of valid_data are in train_data" in caplog.text

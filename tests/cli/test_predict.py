@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import weft
-from tests.trained_run import copy_of, library_run
+from tests.trained_run import copy_of, edited, library_run
 from weft.cli import predict
 from weft.cli.main import main
 from weft.exported.rows import RowPredictor
@@ -260,7 +260,8 @@ def test_a_file_named_as_the_runs_data_is_read_as_it(tmp_path, capsys, expected)
     text = config.read_text()
     (tmp_path / "rows").write_text(f"{GO}\tVa !\n{CAT}\tLe chat dort.\n")
     for suffix in ("", ".txt", ".tab"):
-        config.write_text(text.replace("dev.tsv", f"dev{suffix}").replace("train.tsv", "train"))
+        config.write_text(text)
+        edited(edited(run, "dev.tsv", f"dev{suffix}"), "train.tsv", "train")
         path = (tmp_path / "rows").rename(tmp_path / f"rows{suffix}")
         assert main(["predict", str(run), str(path), "--device", "cpu"]) == 0
         assert capsys.readouterr().out.splitlines() == expected

@@ -174,8 +174,9 @@ class Values:
             if not child.problems:
                 return value
             attempts.append(child.problems)
-        if len(attempts) == 1:
-            self.problems += attempts[0]
+        alone = _only_scalar(node, text_last)
+        if len(attempts) == 1 or alone is not None:
+            self.problems += attempts[alone or 0]
             return INVALID
         raise WrongTypeError(_unquoted(node, kinds, name))
 
@@ -251,6 +252,18 @@ def _container(origin: type[Any]) -> Callable[[list[Any]], Any]:
     if issubclass(origin, frozenset | set):
         return origin
     return list if issubclass(list, origin) or origin is list else tuple
+
+
+def _only_scalar(node: Node, kinds: Sequence[Any]) -> int | None:
+    """Which kind a text can be where all others are lists or mappings: its error says most."""
+    origins = [typing.get_origin(kind) or kind for kind in kinds]
+    alone = [
+        at
+        for at, origin in enumerate(origins)
+        if not (isinstance(origin, type) and issubclass(origin, Sequence | Mapping))
+        or origin is str
+    ]
+    return alone[0] if isinstance(node, Scalar) and len(alone) == 1 else None
 
 
 def _unquoted(node: Node, kinds: Sequence[Any], name: str) -> str | None:

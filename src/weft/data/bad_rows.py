@@ -124,18 +124,19 @@ def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
     write_atomic(path, "".join(lines))
 
 
-def tell_left_out(bad_rows: Sequence[BadRow], total: int, *, setting: str) -> None:
+def tell_left_out(bad_rows: Sequence[BadRow], total: int, *, setting: str, name: str) -> None:
     """Says which rows are left out, where some are.
 
     Args:
         bad_rows: All of one full pass, no more than are allowed.
         total: Rows read, good and bad.
         setting: The dotted name of what allows them.
+        name: What the data is called.
     """
     if bad_rows:
         LOG.warning(
             "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",
-            *(len(bad_rows), total, bad_rows[0].file, setting, bad_rows[0]),
+            *(len(bad_rows), total, name, setting, bad_rows[0]),
         )
 
 

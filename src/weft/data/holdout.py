@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from weft.data.data_files import JoinedRows
 from weft.data.file_rows import NEAR, FileRows
 from weft.data.rows import Rows
 from weft.errors import DataError, UserError
@@ -104,7 +105,7 @@ class ChosenRows(Sequence[dict[str, str]]):
         numbers: Which of them, rising.
     """
 
-    def __init__(self, rows: FileRows, numbers: NDArray[np.int64]) -> None:
+    def __init__(self, rows: FileRows | JoinedRows, numbers: NDArray[np.int64]) -> None:
         self.all, self.numbers = rows, numbers
         self.num_bytes = rows.num_bytes * len(numbers) // max(len(rows), 1)
 

@@ -151,7 +151,7 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         )
         if self._rows is None:
             setting = f"{ingredient}.max_bad_rows"
-            tell_left_out(self._bad, len(self._dataset), setting=setting)
+            tell_left_out(self._bad, len(self._dataset), setting=setting, name=self._name)
         if not len(rows):
             raise DataError(f"{self._name}: wanted rows, found {len(self._bad)} bad ones only.")
         self._rows = rows

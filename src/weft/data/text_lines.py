@@ -10,6 +10,7 @@ from typing_extensions import override
 from weft.config import Config as BaseConfig
 from weft.config import registries
 from weft.data.batching import Batching
+from weft.data.data_files import DataPath
 from weft.data.formats.by_suffix import SUFFIXES, FileFormat
 from weft.data.formats.lines import LineFormat
 from weft.data.line_blocks import MAX_LINE_BYTES
@@ -50,8 +51,9 @@ class TextLines(TextPairs):
     class Config(BaseConfig):
         """Where the text is, and how many places of it are read at a time."""
 
-        path: Path
-        """The file: UTF-8."""
+        path: DataPath
+        """The file: UTF-8. Several: a list, read in its order, or a pattern as data/*.txt, read by
+        name."""
         batch_size: int = 32
         """Places of the text that one optimizer step reads on from, over all ranks: parallel
         streams of a model that carries its state, else blocks."""
@@ -68,7 +70,7 @@ class TextLines(TextPairs):
     @override
     def read(self, *, ingredient: str = "train_data") -> TextPairs:
         """Reads the file; one that by its name has columns is read as well, with a warning."""
-        path = Path(self.config.path)
+        path = self.files[0]
         named = SUFFIXES.get(path.suffix.lower())
         if named is not None and self._table is None:
             columns, what = COLUMNS[named]
@@ -89,7 +91,7 @@ class TextLines(TextPairs):
         return _Lines({COLUMN: 0}, (), separator=None, max_line_bytes=self.config.max_line_bytes)
 
     @override
-    def _header_places(self) -> None:
+    def _header_places(self, path: Path) -> None:
         """None: a line is text, whatever it says."""
 
     @override

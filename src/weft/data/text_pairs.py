@@ -1,6 +1,5 @@
 """Pairs of sentences from a file: the row source of the main job."""
 
-import difflib
 import hashlib
 import json
 import logging
@@ -17,8 +16,9 @@ from weft.config import Component, registries, setting
 from weft.config import Config as BaseConfig
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
-from weft.data.file_rows import FileRows, RowIndex, index_file
-from weft.data.first_row import first_cells, has_names, other_delimiter
+from weft.data.data_files import DataPath, JoinedRows, ReadFiles, data_files, read_files
+from weft.data.file_rows import FileRows
+from weft.data.first_row import first_cells, has_names, is_header, other_delimiter
 from weft.data.formats.by_suffix import (
     HAVING,
     SUFFIXES,
@@ -43,9 +43,8 @@ from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.holdout import ChosenRows, Holdout
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
-from weft.data.readers import Table, read_table
 from weft.data.rows import Rows
-from weft.errors import DataError, StorageError, UserError
+from weft.errors import DataError, UserError
 
 __all__ = ["TextPairs"]
 
@@ -54,7 +53,6 @@ LOG = logging.getLogger("weft")
 HELD_BYTES = 64 << 20
 """A larger file is not held in memory, where its rows would take three times as much."""
 SHOWN_HEADER = 300  # characters of a first line
-SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
 
 
 @registries.datasets.register("text_pairs")
@@ -75,9 +73,9 @@ class TextPairs(Component, Batched, AccountedRows):
     class Config(BaseConfig):
         """Where the pairs are, how they are read, and how they are batched."""
 
-        path: Path
+        path: DataPath
         """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
-        format."""
+        format. Several: a list, read in its order, or a pattern as data/*.csv, read by name."""
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather; .json is SQuAD's), else TSV."""
@@ -125,12 +123,12 @@ class TextPairs(Component, Batched, AccountedRows):
 
     def __init__(self, config: "TextPairs.Config") -> None:
         self.config = config
+        self.files = data_files(config.path)
         self._layout = self._format()
         _ = self.batching  # refuses sizes that are none
         self.holdout = self._holdout()
-        self._table: Table | RowIndex | None = None
+        self._table: ReadFiles | None = None
         self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
-        _check_exists(Path(config.path))
 
     def _holdout(self) -> Holdout | None:
         """Which of the file's rows these are; None: all."""
@@ -143,14 +141,22 @@ class TextPairs(Component, Batched, AccountedRows):
         """How the file becomes rows."""
         config = self.config
         return column_format(
-            format_name(Path(config.path), config.format),
+            self._one_format(),
             config.columns,
             **{name: getattr(config, name) for name in HAVING},
         )
 
+    def _one_format(self) -> FileFormat:
+        """The format of all files."""
+        kinds = {format_name(file, self.config.format): file for file in reversed(self.files)}
+        if len(kinds) > 1:
+            found = " and ".join(f"{kind} ({kinds[kind]})" for kind in reversed(kinds))
+            raise UserError(f"path: wanted files of one format, found {found}; or say it: format.")
+        return next(iter(kinds))
+
     @override
     def read(self, *, ingredient: str = "train_data") -> "TextPairs":
-        """Reads the file, once, and decides about its bad rows. Everything else calls this.
+        """Reads all files, once, and decides about their bad rows. Everything else calls this.
 
         Args:
             ingredient: What the recipe calls this data, for the setting that an error proposes.
@@ -162,32 +168,34 @@ class TextPairs(Component, Batched, AccountedRows):
             BadRowsError: There are more bad rows than ``max_bad_rows``.
             DataError: There is no good row at all.
         """
-        path = Path(self.config.path)
-        self._check_header(path, ingredient)
-        table = self._table or self._found(path)
+        for file in self.files:
+            self._check_header(file, ingredient)
+        table = self._table or read_files(self.files, self._layout, held=HELD_BYTES)
         check_bad_rows(
             table.bad_rows,
             table.count.total,
             allowed=self.config.max_bad_rows,
             # Of one file the bad rows are those of its training side.
             setting=f"{'train_data' if self._is_held_out else ingredient}.max_bad_rows",
-            hint=self._other_format(path, ingredient),
+            hint=self._other_format(Path(table.bad_rows[0].file), ingredient)
+            if table.bad_rows
+            else "",
         )
         if not table.count.good:
             bad = table.count.bad
             found = f"{bad} bad row{'s' * (bad > 1)} and no other" if bad else "an empty file"
             wanted = ", ".join(self._layout.columns)
-            raise DataError(f"{path}: wanted rows of {wanted}, found {found}.")
+            raise DataError(f"{self.name}: wanted rows of {wanted}, found {found}.")
         if self._table is None:
             setting = f"{ingredient}.max_bad_rows"
-            tell_left_out(table.bad_rows, table.count.total, setting=setting)
-        if self._table is None and table.notes.left_out:
-            LOG.info("%s: %d lines are no tokens: left out.", path, table.notes.left_out)
-        if self._table is None and table.notes.same_ids:
-            LOG.warning("%s: %s", path, table.notes.sentences()[-1])
+            tell_left_out(table.bad_rows, table.count.total, setting=setting, name=self.name)
+            if table.notes.left_out:
+                LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
+            if table.notes.same_ids:
+                LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
         self._table = table
         if self.holdout is not None and self._numbers is None:
-            self._numbers = self.holdout.of(self._every(), name=str(path))
+            self._numbers = self.holdout.of(self._every(), name=self.name)
         return self
 
     def __len__(self) -> int:
@@ -196,35 +204,37 @@ class TextPairs(Component, Batched, AccountedRows):
     def __iter__(self) -> Iterator[dict[str, str]]:
         return iter(self.rows())
 
-    def rows(self) -> Rows | FileRows | ChosenRows:
+    @property
+    def name(self) -> str:
+        """The file, or of several the first and how many there are, as errors call them."""
+        first, *more = self.files
+        return f"{first} and {len(more)} more" if more else str(first)
+
+    def rows(self) -> Rows | FileRows | JoinedRows | ChosenRows:
         """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
         self._read()
         rows, numbers = self._every(), self._numbers
         if numbers is None:
             return rows
-        if isinstance(rows, FileRows):
+        if not isinstance(rows, Rows):
             return ChosenRows(rows, numbers)
         columns = {name: rows.column(name) for name in rows.names}
         mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
         return Rows(mine, place_of=self.place_of)
 
-    def _every(self) -> Rows | FileRows:
-        """The good rows of the whole file."""
-        if isinstance(table := self._read(), RowIndex):
-            return FileRows(Path(self.config.path), self._layout, table)
-        return Rows(table.columns, place_of=self.place_of)
+    def _every(self) -> Rows | FileRows | JoinedRows:
+        """The good rows of the whole files."""
+        return self._read().rows()
 
     @property
     def lines(self) -> Sequence[int]:
-        """The line number, from 1, of each good row."""
-        lines = self._read().lines
-        every = lines if isinstance(lines, list) else lines.tolist()
+        """The line number, from 1, of each good row in its file."""
+        every = self._read().lines
         return every if self._numbers is None else [every[n] for n in self._numbers]
 
     def place_of(self, row: int) -> str:
         """The file, and the line in it of a good row by its number from 0."""
-        lines, numbers = self._read().lines, self._numbers
-        return f"{self.config.path}:{lines[row if numbers is None else numbers[row]]}"
+        return self._read().place_of(row if self._numbers is None else int(self._numbers[row]))
 
     @property
     def _is_held_out(self) -> bool:
@@ -252,7 +262,7 @@ class TextPairs(Component, Batched, AccountedRows):
         return self._read().notes
 
     def fingerprint(self) -> str:
-        """64 hexadecimal digits of the file's bytes and of what decides how they are read.
+        """64 hexadecimal digits of the files' bytes and of what decides how they are read.
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
@@ -264,23 +274,26 @@ class TextPairs(Component, Batched, AccountedRows):
             facts["format"] = type(self._layout).__name__
         if self.holdout is not None:
             facts["holdout"] = asdict(self.holdout)
-        found = self._header_places()
-        if found is not None and found[1] != [*self._layout.columns.values()]:
-            facts["places"] = found[1]  # the layout has others than the header
+        headers = [self._header_places(file) for file in self.files]
+        places = [None if header is None else header[1] for header in headers]
+        if any(found not in (None, [*self._layout.columns.values()]) for found in places):
+            facts["places"] = places[0] if len(places) == 1 else places  # others than the layout's
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     @property
     def header(self) -> tuple[str, ...] | None:
         """The names over the columns; None where there is none, or columns are found by names."""
-        found = self._header_places()
+        return self._header_of(self.files[0])
+
+    def _header_of(self, file: Path) -> tuple[str, ...] | None:
+        found = self._header_places(file)
         if found is None:
             return None
         cells, places = found
         return tuple(cells[at] if at < len(cells) else "" for at in places)
 
-    def _header_places(self) -> tuple[Row, list[int]] | None:
-        """All cells of the header, and the position of each column; None where ``header`` is."""
-        path = Path(self.config.path)
+    def _header_places(self, path: Path) -> tuple[Row, list[int]] | None:
+        """All cells of a header, and the position of each column; None where ``header`` is."""
         by_name = any(isinstance(at, str) for at in self._layout.columns.values())
         if by_name or not self.config.header or (cells := first_cells(path, self._layout)) is None:
             return None
@@ -310,6 +323,7 @@ class TextPairs(Component, Batched, AccountedRows):
         if isinstance(self.config.columns, Mapping):
             if wrong := misplaced(columns, cells, setting):
                 raise DataError(f"{path}:1: {wrong}")
+            self._check_same_header(path)
             return
         names = [plain_name(cell) for cell in cells]
         refuse_twice({name: plain_name(name) for name in columns}, names, str(path), setting)
@@ -318,6 +332,15 @@ class TextPairs(Component, Batched, AccountedRows):
                 f"{path}:1: wanted a header with {', '.join(map(repr, self._layout.required))}, "
                 f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
                 f"header of other names: {columns_setting(proposed(columns, cells), setting)}"
+            )
+
+    def _check_same_header(self, path: Path) -> None:
+        """Of several files each has the header of the first over the columns, or it is a row."""
+        wanted, found = self._header_of(self.files[0]), self._header_of(path)
+        if wanted is not None and found is not None and not is_header(found, wanted):
+            raise DataError(
+                f"{path}:1: wanted the header of {self.files[0]}, {_shown(wanted)}; found "
+                f"{_shown(found)}. With header=true each of several files has it."
             )
 
     def _header_setting(self, cells: Row, ingredient: str) -> str:
@@ -345,15 +368,7 @@ class TextPairs(Component, Batched, AccountedRows):
             f"{ingredient}.format=auto"
         )
 
-    def _found(self, path: Path) -> Table | RowIndex:
-        if path.stat().st_size > HELD_BYTES:
-            try:
-                return index_file(path, self._layout)
-            except StorageError as error:
-                LOG.warning("%s is read into memory: %s", path, error)
-        return read_table(path, self._layout)
-
-    def _read(self) -> Table | RowIndex:
+    def _read(self) -> ReadFiles:
         if self._table is None:
             self.read()
         assert self._table is not None
@@ -373,27 +388,3 @@ def _keys(path: Path) -> list[str]:
 def _shown(cells: Row) -> str:
     """A header in an error."""
     return ", ".join(map(repr, cells))[:SHOWN_HEADER]
-
-
-def _check_exists(path: Path) -> None:
-    if path.is_file():
-        return
-    if path.exists() or path.is_symlink():
-        kind = "folder" if path.is_dir() else "pipe or device" if path.exists() else "broken link"
-        raise UserError(f"path: wanted a file, found the {kind} {path}.")
-    folder = path.parent
-    while not folder.is_dir():
-        folder = folder.parent
-    name = path.relative_to(folder).parts[0] if path.parts else str(path)
-    names = sorted(p.name for p in folder.iterdir())
-    near = difflib.get_close_matches(name, names, n=3)
-    if near:
-        there = f" Did you mean {' or '.join(repr(str(folder / n)) for n in near)}?"
-    elif names:
-        more = ", ..." if len(names) > SHOWN_NAMES else ""
-        there = f" The folder {folder} has {', '.join(names[:SHOWN_NAMES])}{more}."
-    else:
-        there = f" The folder {folder} is empty."
-    where = "" if path.is_absolute() else f" (the working folder is {Path.cwd()})"
-    gone = "" if folder == path.parent else f" The folder {folder / name} does not exist."
-    raise UserError(f"path: there is no file {path}{where}.{gone}{there}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.data.bad_rows import BadRow
+from weft.data.data_files import first_file
 from weft.data.first_row import first_cells, other_delimiter
 from weft.data.formats.by_suffix import HAVING, FileFormat, column_format, format_name
 from weft.data.formats.header import columns_setting, plain_name
@@ -115,14 +116,14 @@ class InputFile:
     @cached_property
     def kind(self) -> FileFormat:
         """The format that is said, or the suffix says; files like the training data's are alike."""
-        alike = self.path.suffix.lower() == Path(self.config.path).suffix.lower()
+        alike = self.path.suffix.lower() == first_file(self.config.path).suffix.lower()
         holds = alike or "format" in self.said
         return format_name(self.path, self.config.format if holds else "auto")
 
     @property
     def _kind_of_data(self) -> FileFormat:
         said = "auto" if "format" in self.said else self.config.format
-        return format_name(Path(self.config.path), said)
+        return format_name(first_file(self.config.path), said)
 
     def _are_names_of_another_format(self) -> bool:
         """Whether the training data's names are no names of a header: of JSON, say."""
@@ -175,7 +176,7 @@ class InputFile:
 
     def is_header_of_data(self, cells: Row) -> bool:
         """Whether the run's data is at hand and has that header: its columns are in its places."""
-        data = Path(self.config.path)
+        data = first_file(self.config.path)
         kind = self._kind_of_data
         if not cells or "columns" in self.said or kind not in TABLES or not data.is_file():
             return False

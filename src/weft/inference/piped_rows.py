@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 from weft.data.bad_rows import BadRow
+from weft.data.data_files import first_file
 from weft.data.first_row import first_cells
 from weft.data.formats.by_suffix import format_name
 from weft.data.formats.header import plain_name
@@ -55,7 +56,7 @@ def piped_layout(
         [('Win!',)]
     """
     with tempfile.TemporaryDirectory(prefix="weft-pipe-") as folder:
-        path = (Path(folder) / "rows").with_suffix(Path(config.path).suffix)
+        path = (Path(folder) / "rows").with_suffix(first_file(config.path).suffix)
         path.write_bytes(head)
         try:
             file = InputFile(path, config, tuple(config.columns), frozenset())
@@ -76,7 +77,7 @@ def _are_rows(
 ) -> bool:
     """Whether it has the columns of the run's data; a UserError where it may have."""
     config = file.config
-    kind = format_name(Path(config.path), config.format)
+    kind = format_name(first_file(config.path), config.format)
     if kind == "jsonl":
         return head.lstrip().startswith(b"{")
     if kind not in ("tsv", "csv", "conll"):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from weft.config import registries
-from weft.config.nodes import Entries, Scalar, is_null
+from weft.config.nodes import Entries, Items, Scalar, is_null
 from weft.config.registry import UnknownNameError
 from weft.data.formats.by_suffix import HAVING, FileFormat, format_name
 from weft.data.formats.row_format import RowFormat
@@ -55,6 +55,7 @@ def _of_files(run: Path) -> Iterator[tuple[Path, str]]:
     for node in (saved.get(name) for name in FIRST):
         said = node.entries if isinstance(node, Entries) else {}
         path, kind, form = (said.get(key) for key in ("path", "type", "format"))
+        path = path.items[0] if isinstance(path, Items) and path.items else path
         if isinstance(path, Scalar) and isinstance(kind, Scalar) and _of_columns(kind):
             yield Path(path.text), form.text if isinstance(form, Scalar) else "auto"
 

@@ -42,7 +42,7 @@ def refuse_other_header(name: str, data: object, first: object) -> None:
         return
     places = ", ".join(f"{column}: ..." for column in data.config.columns)
     raise DataError(
-        f"{data.config.path}:1: wanted the header of {first.config.path}, "
+        f"{data.files[0]}:1: wanted the header of {first.files[0]}, "
         f"{', '.join(map(repr, wanted))}; found {', '.join(map(repr, found))}. If that is a row: "
         f"{name}.header=false. If it is a header of other names, say which: {name}.columns="
         f"{{{places}}}"

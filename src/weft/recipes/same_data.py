@@ -12,6 +12,7 @@ from typing import Any
 from weft.config.parameters import settings_of
 from weft.config.plan import Plan
 from weft.config.session import Session
+from weft.data.data_files import first_file
 from weft.errors import UserError
 from weft.recipes.planning import Planned
 from weft.recipes.reading import DATA, fingerprint_of
@@ -104,7 +105,7 @@ def run_of_data(
 
 
 def _is_gone(name: str, path: Path) -> bool:
-    return name.partition(".")[0] in DATA and not path.exists()
+    return name.partition(".")[0] in DATA and not first_file(path).exists()
 
 
 def _paths(plan: Plan) -> dict[str, Path]:

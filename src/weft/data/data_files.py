@@ -1,0 +1,237 @@
+"""The files of some data, one or several: which they are, and their rows one after the other."""
+
+import difflib
+import glob
+import itertools
+import logging
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+from typing_extensions import override
+
+from weft.data.bad_rows import BadRow, RowCount
+from weft.data.file_rows import FileRows, RowIndex, index_file
+from weft.data.formats.row_format import RowFormat
+from weft.data.line_blocks import FileNotes
+from weft.data.readers import Table, read_table
+from weft.data.rows import Rows
+from weft.errors import StorageError, UserError
+
+__all__ = ["DataPath", "JoinedRows", "ReadFiles", "data_files", "first_file", "read_files"]
+
+LOG = logging.getLogger("weft")
+
+DataPath = tuple[Path, ...] | Path
+"""A file, a pattern as ``data/*.csv``, or several of these."""
+
+SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
+
+
+def data_files(path: DataPath) -> tuple[Path, ...]:
+    """The files that a path means: those of a list in its order, those of a pattern by their names.
+
+    Raises:
+        UserError: There is no such file, or one is there twice.
+    """
+    given = [path] if isinstance(path, str | Path) else [*path]
+    found = [file for one in given for file in _matching(Path(one))]
+    if not found:
+        raise UserError("path: wanted a file, or several, found an empty list.")
+    twice = next((file for file in found if found.count(file) > 1), None)
+    if twice is not None:
+        raise UserError(f"path: {twice} is there twice; each of its rows would count twice.")
+    return tuple(found)
+
+
+def first_file(path: DataPath) -> Path:
+    """The first of the files; where there is none, how it is named.
+
+    >>> first_file((Path("no/such.csv"), Path("b.csv"))).suffix
+    '.csv'
+    """
+    first = Path(path if isinstance(path, str | Path) else next(iter(path), "."))
+    return next(iter(_named_as(first)), first)
+
+
+def _named_as(path: Path) -> list[Path]:
+    """The files of a pattern; one of that very name is no pattern."""
+    if path.exists() or path.is_symlink() or not glob.has_magic(str(path)):
+        return []
+    found = map(Path, glob.glob(str(path), recursive=True))
+    return sorted(file for file in found if file.is_file())
+
+
+def _matching(path: Path) -> list[Path]:
+    if found := _named_as(path):
+        return found
+    _check_exists(path)
+    return [path]
+
+
+def _check_exists(path: Path) -> None:
+    if path.is_file():
+        return
+    if path.exists() or path.is_symlink():
+        kind = "folder" if path.is_dir() else "pipe or device" if path.exists() else "broken link"
+        raise UserError(f"path: wanted a file, found the {kind} {path}.")
+    folder = path.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    name = path.relative_to(folder).parts[0] if path.parts else str(path)
+    names = sorted(p.name for p in folder.iterdir())
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        there = f" Did you mean {' or '.join(repr(str(folder / n)) for n in near)}?"
+    elif names:
+        more = ", ..." if len(names) > SHOWN_NAMES else ""
+        there = f" The folder {folder} has {', '.join(names[:SHOWN_NAMES])}{more}."
+    else:
+        there = f" The folder {folder} is empty."
+    where = "" if path.is_absolute() else f" (the working folder is {Path.cwd()})"
+    gone = "" if folder == path.parent else f" The folder {folder / name} does not exist."
+    raise UserError(f"path: there is no file {path}{where}.{gone}{there}")
+
+
+class JoinedRows(Sequence[dict[str, str]]):
+    """The rows of several files one after the other; they stay where they are.
+
+    Args:
+        parts: Those of each file.
+        files: What was read.
+    """
+
+    def __init__(self, parts: Sequence[Rows | FileRows], files: "ReadFiles") -> None:
+        self.parts, self.files, self.layout = parts, files, files.layout
+        self._ends = [*itertools.accumulate(map(len, parts))]
+        self.num_bytes = sum(path.stat().st_size for path in files.paths)
+
+    @override
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    @override
+    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
+        if isinstance(index, slice):
+            rows = [*self._of(*index.indices(len(self)))]
+            return Rows({name: [row[name] for row in rows] for name in self.layout.columns})
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        part = bisect_right(self._ends, number)
+        return self.parts[part][number - self._ends[part] + len(self.parts[part])]
+
+    @override
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return itertools.chain.from_iterable(self.parts)
+
+    def place_of(self, row: int) -> str:
+        """The file, and a row's line in it."""
+        return self.files.place_of(row)
+
+    def _of(self, start: int, stop: int, step: int) -> Iterator[dict[str, str]]:
+        """The rows of a slice; consecutive ones are read at once."""
+        if step != 1:
+            yield from (self[at] for at in range(start, stop, step))
+            return
+        for part, end in zip(self.parts, self._ends, strict=True):
+            begin = end - len(part)
+            yield from part[max(start - begin, 0) : max(stop - begin, 0)]
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """What one pass over the files has found."""
+
+    paths: tuple[Path, ...]
+    """The files."""
+    layout: RowFormat
+    """How they were read."""
+    tables: Sequence[Table | RowIndex]
+    """Of each file its rows, or where they are in it."""
+
+    @cached_property
+    def bad_rows(self) -> list[BadRow]:
+        """The rows that cannot be used, of all files."""
+        return [row for table in self.tables for row in table.bad_rows]
+
+    @cached_property
+    def count(self) -> RowCount:
+        """Good, bad and total."""
+        counts = [(c.good, c.bad, c.total) for c in (table.count for table in self.tables)]
+        return RowCount(*map(sum, zip(*counts, strict=True)))
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """The line of each good row in its file, from 1."""
+        return [int(line) for table in self.tables for line in table.lines]
+
+    @property
+    def sha256(self) -> str | list[str]:
+        """Of the file's bytes; of several files that of each, in their order."""
+        digests = [table.sha256 for table in self.tables]
+        return digests[0] if len(digests) == 1 else digests
+
+    @property
+    def notes(self) -> FileNotes:
+        """Oddities that did no harm, of all files."""
+        every = [asdict(table.notes) for table in self.tables]
+        ids = next((notes["same_id"] for notes in every if notes["same_id"]), "")
+        sums = {name: sum(n[name] for n in every) for name in every[0] if name != "same_id"}
+        return FileNotes(**{**sums, "bom": bool(sums["bom"]), "same_id": ids})
+
+    def place_of(self, row: int) -> str:
+        """The file, and the line in it of a good row by its number from 0."""
+        ends = [*itertools.accumulate(table.count.good for table in self.tables)]
+        part = bisect_right(ends, row)
+        table = self.tables[part]
+        return f"{self.paths[part]}:{table.lines[row - ends[part] + table.count.good]}"
+
+    def rows(self) -> "Rows | FileRows | JoinedRows":
+        """The good rows in the order of the files and of their lines."""
+        if (columns := self._columns) is not None:
+            return Rows(columns, place_of=self.place_of)
+        parts = [
+            Rows(table.columns) if isinstance(table, Table) else FileRows(path, self.layout, table)
+            for path, table in zip(self.paths, self.tables, strict=True)
+        ]
+        only = parts[0]
+        return only if len(parts) == 1 and isinstance(only, FileRows) else JoinedRows(parts, self)
+
+    @cached_property
+    def _columns(self) -> dict[str, list[str]] | None:
+        """All rows of all files; None where they stay in them."""
+        held = [table.columns for table in self.tables if isinstance(table, Table)]
+        if len(held) < len(self.tables):
+            return None
+        if len(held) == 1:
+            return held[0]
+        return {name: [value for one in held for value in one[name]] for name in held[0]}
+
+
+def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> ReadFiles:
+    """Reads files in one pass.
+
+    Args:
+        paths: The files.
+        layout: How they are read.
+        held: Bytes of all together from which on their rows stay in them.
+    """
+    stays = sum(path.stat().st_size for path in paths) > held
+    return ReadFiles(paths, layout, [_read(path, layout, stays=stays) for path in paths])
+
+
+def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | RowIndex:
+    if stays:
+        try:
+            return index_file(path, layout)
+        except StorageError as error:
+            LOG.warning("%s is read into memory: %s", path, error)
+    return read_table(path, layout)

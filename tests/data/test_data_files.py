@@ -1,0 +1,156 @@
+"""Several files are one set of rows: the order is stated, and every row keeps its place."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.data import text_pairs
+from weft.data.data_files import first_file
+from weft.data.text_rows import TextRows
+from weft.errors import DataError, UserError
+
+NAMES = ("b.tsv", "a.tsv", "c.tsv")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three files of 3, 2 and 4 rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    for name, count in zip(NAMES, (3, 2, 4), strict=True):
+        lines = [f"{'ham' if n % 2 else 'spam'}\ttext {n} of {name}\n" for n in range(count)]
+        (tmp_path / name).write_text("".join(lines))
+    return tmp_path
+
+
+def texts(names):
+    return [
+        f"text {n} of {name}"
+        for name in names
+        for n in range({"b.tsv": 3, "a.tsv": 2, "c.tsv": 4}[name])
+    ]
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+@pytest.mark.parametrize(
+    ("path", "order"),
+    [
+        (NAMES, NAMES),
+        (["c.tsv", "a.tsv"], ["c.tsv", "a.tsv"]),
+        ("*.tsv", sorted(NAMES)),
+        (["c.tsv", "[ab].tsv"], ["c.tsv", "a.tsv", "b.tsv"]),
+        ("a.tsv", ["a.tsv"]),
+    ],
+)
+def test_rows_are_in_the_order_of_the_list_or_of_the_names(folder, monkeypatch, held, path, order):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+    data = TextRows.Config(path=path).build()
+    wanted = texts(order)
+    rows = data.rows()
+    assert [row["text"] for row in data] == wanted == [row["text"] for row in rows]
+    assert [rows[at]["text"] for at in range(-len(rows), len(rows))] == wanted * 2
+    for start, stop, step in ((0, 99, 1), (1, 4, 1), (2, 3, 1), (0, 9, 2), (8, 0, -3), (3, 3, 1)):
+        assert rows[start:stop:step].column("text") == wanted[start:stop:step]
+    with pytest.raises(IndexError):
+        rows[len(rows)]
+    assert (len(data), data.count.total, data.name) == (
+        *(len(wanted), len(wanted)),
+        order[0] if len(order) == 1 else f"{order[0]} and {len(order) - 1} more",
+    )
+    numbered = [f"{name}:{n + 1}" for name in order for n in range(len(texts([name])))]
+    assert [data.place_of(at) for at in range(len(data))] == numbered
+    assert [rows.place_of(at) for at in range(len(data))] == numbered
+    assert data.lines == [int(place.partition(":")[2]) for place in numbered]
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+def test_bad_rows_are_of_their_files_and_counted_together(folder, monkeypatch, held, caplog):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+    Path("a.tsv").write_text("ham\tok\nbad\n")
+    Path("c.tsv").write_text("bad\nham\tok\n")
+    with pytest.raises(DataError) as caught:
+        TextRows.Config(path=NAMES).build().read()
+    assert str(caught.value) == (
+        "2 of 7 rows are bad, and 0 are allowed:\n"
+        "  a.tsv:2 (byte 7): wanted 2 columns, found 1\n"
+        "  c.tsv:1 (byte 0): wanted 2 columns, found 1\n"
+        "Correct the file, or leave such rows out with train_data.max_bad_rows=2."
+    )
+    data = TextRows.Config(path=NAMES, max_bad_rows=2).build()
+    assert (data.count.good, data.count.bad, data.place_of(4)) == (5, 2, "c.tsv:2")
+    assert caplog.messages[-1].startswith("2 of the 7 rows of b.tsv and 2 more are bad")
+
+
+def test_the_fingerprint_is_of_all_files_in_their_order(folder, monkeypatch):
+    found = {
+        TextRows.Config(path=path).build().fingerprint()
+        for path in (NAMES, NAMES[::-1], NAMES[:2], "a.tsv")
+    }
+    assert len(found) == 4
+    one = TextRows.Config(path=("a.tsv",)).build().fingerprint()
+    assert one == TextRows.Config(path="a.tsv").build().fingerprint()
+    assert one == TextRows.Config(path="[a].tsv").build().fingerprint()
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    assert TextRows.Config(path=NAMES).build().fingerprint() in found
+
+
+def test_each_file_has_its_header(folder):
+    Path("a.csv").write_text("label,text\nham,one\n")
+    Path("b.csv").write_text("text,label\ntwo,spam\n")
+    data = TextRows.Config(path="?.csv", header=True).build()
+    assert list(data) == [{"label": "ham", "text": "one"}, {"label": "spam", "text": "two"}]
+    Path("b.csv").write_text("spam,two\n")
+    with pytest.raises(DataError, match=r"^b\.csv:1: wanted a header with 'label', 'text', found"):
+        TextRows.Config(path="?.csv", header=True).build().read()
+    Path("a.csv").write_text("kind,sms\nham,one\n")
+    placed = {"label": 0, "text": 1}
+    with pytest.raises(DataError) as caught:
+        TextRows.Config(path="?.csv", header=True, columns=placed).build().read()
+    assert str(caught.value) == (
+        "b.csv:1: wanted the header of a.csv, 'kind', 'sms'; found 'spam', 'two'. With header=true "
+        "each of several files has it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        (("a.tsv", "*.tsv"), "path: a.tsv is there twice; each of its rows would count twice."),
+        ((), "path: wanted a file, or several, found an empty list."),
+        ("none/*.tsv", "path: there is no file none/*.tsv (the working folder is "),
+        (("a.tsv", "d.tsv"), "path: there is no file d.tsv (the working folder is "),
+        (
+            ("a.tsv", "x.csv"),
+            "path: wanted files of one format, found tsv (a.tsv) and csv (x.csv); or say it: ",
+        ),
+    ],
+)
+def test_what_cannot_be_read_as_one_is_refused(folder, path, problem):
+    Path("x.csv").write_text("ham,one\n")
+    with pytest.raises(UserError) as caught:
+        TextRows.Config(path=path).build()
+    assert str(caught.value).startswith(problem)
+
+
+def test_a_file_of_the_very_name_is_no_pattern(folder):
+    Path("[a].tsv").write_text("ham\tits own\n")
+    assert [row["text"] for row in TextRows.Config(path="[a].tsv").build()] == ["its own"]
+    assert first_file(Path("*.tsv")) == Path("[a].tsv")
+
+
+@pytest.mark.parametrize("word", ["[b.tsv,a.tsv,c.tsv]", "*.tsv"])
+def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word):
+    recipe = "classification/averaging/local"
+    words = [f"train_data.path={word}", "valid_data.path=a.tsv", "trainer.max_steps=2"]
+    run = weft.train(recipe, [*words, "reporters.console=false"])
+    settings = (run.folder / "config.yaml").read_text()
+    assert "b.tsv" in settings or "*.tsv" in settings
+    assert weft.train(recipe, [*words, "reporters.console=false"]).folder == run.folder
+    assert weft.load(run.folder)("text 1")
+    Path("c.tsv").write_text("ham\tanother\n")
+    other = weft.train(recipe, [*words, "reporters.console=false"])
+    assert other.folder != run.folder
+    data = [json.loads((r.folder / "run.json").read_text())["data"] for r in (run, other)]
+    assert data[0]["train_data"] != data[1]["train_data"]

@@ -3,7 +3,16 @@
 import json
 from pathlib import Path
 
-from tests.hostile.folder import CANARY_CODE, Payload, in_each, manifest_says, payload, steps
+from tests.hostile.folder import (
+    CANARY_CODE,
+    Payload,
+    in_each,
+    manifest_says,
+    payload,
+    reseal,
+    steps,
+)
+from weft.checkpoint.manifest import seal
 
 # -- text
 
@@ -78,3 +87,21 @@ def _(run: Path) -> None:
 def _(run: Path) -> None:
     for step in steps(run):
         (step / "text" / "setup.py").write_text(CANARY_CODE)
+
+
+@payload("words: 120 MB for weights of some thousand bytes")
+def _(run: Path) -> None:
+    for step in steps(run):
+        folder = step / "text" / "tokenizer"
+        for path in folder.iterdir():
+            path.unlink()
+        settings = {"lowercase": "yes", "marks": "yes"}
+        content = {"format": 1, "type": "words", "settings": settings}
+        (folder / "tokenizer.json").write_text(json.dumps(content))
+        (folder / "words.txt").write_bytes(b"".join(b"%011d\n" % i for i in range(10_000_000)))
+        manifest = json.loads((step / "manifest.json").read_text())
+        manifest.pop("digest")
+        kept = {n: e for n, e in manifest["files"].items() if not n.startswith("text/tokenizer/")}
+        made = {f"text/tokenizer/{path.name}": {} for path in folder.iterdir()}
+        (step / "manifest.json").write_bytes(seal({**manifest, "files": {**kept, **made}}))
+    reseal(run)

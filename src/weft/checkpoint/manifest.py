@@ -189,12 +189,22 @@ def verify(folder: Path) -> list[str]:
     return [*damage(folder, manifest), *extra]
 
 
-def damage(folder: Path, manifest: Manifest) -> list[str]:
+def damage(folder: Path, manifest: Manifest, *, largest: int | None = None) -> list[str]:
     """What makes a checkpoint unusable: a file that differs from the manifest, or a foreign thing.
 
     Sizes are checked before anything is read and links are not followed. A plain file beside ours
     that nothing reads (a person's note) is no damage; one in ``text/``, or a link, is.
+
+    Args:
+        folder: The checkpoint.
+        manifest: Its list of files.
+        largest: Bytes that no file of tensors may exceed; None: any size.
     """
+    for name, entry in manifest.files.items():
+        if largest is not None and name.endswith(".safetensors") and entry.size > largest:
+            return [
+                f"{name}: {entry.size:,} bytes are more than the {largest:,} its model can need"
+            ]
     foreign = [
         f"{name}: not listed in {MANIFEST}"
         for name in unlisted(folder, manifest)

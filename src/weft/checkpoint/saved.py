@@ -44,6 +44,8 @@ class SavedCheckpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.largest: int | None = None
+        """Bytes of the largest file of tensors that is read; None: any size."""
         self._good: set[str] = set()
         self._bad: set[str] = set()
 
@@ -244,7 +246,7 @@ class SavedCheckpoints:
     def _problems(self, path: Path, manifest: Manifest, pointer: Pointer | None) -> list[str]:
         if pointer and pointer.folder == path.name and not pointer.fits(path):
             return [f"{MANIFEST}: it is not the one that {LAST} points to"]
-        problems = damage(path, manifest)
+        problems = damage(path, manifest, largest=self.largest)
         if not problems and (extra := unlisted(path, manifest)):
             _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
         return problems

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from torch import nn
+
 from weft.checkpoint.manifest import damage
 from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import Pointer
@@ -21,6 +23,10 @@ from weft.runtime.files import clean_leftovers, make_folder, remove_folder, writ
 
 __all__ = ["Checkpoints", "Found", "Stateful"]
 
+STATES = 16
+"""Times the module's bytes that a part may have: Adam's has four for weights of 16 bits."""
+OTHER_STATES = 256 << 20
+"""Bytes of states that do not grow with the module, those of a task or of its data."""
 _logger = logging.getLogger("weft.checkpoint")
 
 
@@ -81,7 +87,14 @@ class Checkpoints(SavedCheckpoints):
         tensors, document = split_parts(step, parts)
         make_folder(self.folder, parents=self._new)
         clean_leftovers(self.folder)
-        size = sum(map(tensors_size, tensors.values())) + len(document)
+        sizes = {name: tensors_size(values) for name, values in tensors.items()}
+        most = _largest(parts)
+        if most is not None and (name := max(sizes, key=sizes.__getitem__)) and sizes[name] > most:
+            raise CheckpointError(
+                f"Part {name!r} has {sizes[name]:,} bytes of tensors, but at most {most:,} are "
+                "read again beside such a model. Keep what is so large in a file of its own."
+            )
+        size = sum(sizes.values()) + len(document)
         check_room(self.folder, size, before=self.newest())
         final = self.folder / f"step-{step:08d}"
         self._good.discard(final.name)
@@ -121,6 +134,7 @@ class Checkpoints(SavedCheckpoints):
         """
         if self.folder.is_dir():
             clean_leftovers(self.folder)
+        self.largest = _largest(parts)
         found = (None if step is None else self._good_of(step)) or self.newest_good()
         if found is None:
             return None
@@ -155,7 +169,7 @@ class Checkpoints(SavedCheckpoints):
         except CheckpointError as error:
             problems = [str(error)]
         else:
-            problems = damage(path, manifest)
+            problems = damage(path, manifest, largest=self.largest)
             if not problems:
                 return Found(path, manifest, None)
         _logger.warning("checkpoint %s skipped: %s", path.name, "; ".join(problems[:3]))
@@ -209,3 +223,10 @@ class Checkpoints(SavedCheckpoints):
                 remove_folder(path)
             except StorageError as error:
                 _logger.warning("The old %s is not deleted: %s", path.name, error)
+
+
+def _largest(parts: Mapping[str, Stateful]) -> int | None:
+    """Bytes of tensors that a part may have, saved or read; None where there is no module."""
+    modules = [part for part in parts.values() if isinstance(part, nn.Module)]
+    held = sum(v.numel() * v.element_size() for m in modules for v in m.state_dict().values())
+    return STATES * held + OTHER_STATES if modules else None

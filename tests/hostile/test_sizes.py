@@ -1,0 +1,69 @@
+"""Going on with a run from a stranger: files that are larger than it can need are not read."""
+
+import json
+import resource
+import shutil
+import time
+
+import pytest
+
+import weft
+from tests.hostile.folder import in_each, manifest_says, steps
+from tests.hostile.small_run import small_run
+from weft.checkpoint import Checkpoints
+from weft.errors import CheckpointError
+
+SECONDS, MEGABYTES = 5.0, 300
+"""Of CPU and memory, for what took a minute and gigabytes."""
+
+
+def holes(run, name):
+    """3 GB that take no disk; the manifest says the size, and the digest fits nobody's bytes."""
+    for step in steps(run):
+        with (step / name).open("r+b") as file:
+            file.truncate(3 << 30)
+    size = {"size": 3 << 30}
+    manifest_says(files=lambda files: {**files, name: {**files[name], **size}})(run)
+
+
+def lists(run, name):
+    in_each(run, name, b"[" + b"[]," * (21 << 20) + b"1]")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("model.safetensors", holes, "3,221,225,472 bytes are more than the "),
+        ("optimizer.safetensors", holes, "3,221,225,472 bytes are more than the "),
+        ("state.json", lists, "44,040,193 items are more than the 1,048,576 allowed"),
+    ],
+)
+def test_what_no_run_can_need_is_not_read_when_it_goes_on(tmp_path, name, change, message):
+    small_run()
+    run = shutil.copytree(small_run(), tmp_path / "run")
+    change(run, name)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    with pytest.raises(CheckpointError, match=f"{name}: {message}"):
+        weft.train(run, ["trainer.max_steps=6"])
+    assert time.process_time() - start < SECONDS
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+    assert grown < MEGABYTES, f"{grown:.0f} MB"
+
+
+def test_a_part_that_would_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
+    import torch
+    from torch import nn
+
+    class Large:
+        def state_dict(self):
+            return {"table": torch.zeros(1000)}
+
+    monkeypatch.setattr("weft.checkpoint.store.OTHER_STATES", 3000)
+    store = Checkpoints(tmp_path / "checkpoints")
+    with pytest.raises(CheckpointError) as caught:
+        store.save(1, {"model": nn.Linear(1, 1), "data": Large()})
+    assert str(caught.value).startswith("Part 'data' has 4,")
+    assert "but at most 3,128 are read again beside such a model." in str(caught.value)
+    store.save(1, {"data": Large()})  # without a model nothing says what is large
+    assert json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"] == 1

@@ -270,3 +270,17 @@ def test_a_file_named_as_the_runs_data_is_read_as_it(tmp_path, capsys, expected)
     other.write_text(f"{GO}\n{CAT}\n")
     assert main(["predict", str(run), str(other), "--device", "cpu"]) == 0
     assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_none_of_the_labels_and_an_error_print_differently(capsys, monkeypatch, tmp_path):
+    class Labelled(Asked):
+        def answer_row(self, answer):
+            return {"prediction": "" if answer == "none" else answer, "score": 0.5, "scores": {}}
+
+    monkeypatch.setattr(predict, "_loaded", lambda _: Labelled(("question",)))
+    path = tmp_path / "rows.txt"
+    path.write_text("a, b\nnone\n\nb\n")
+    assert main(["predict", "run", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == "a, b\n-\n\nb\n"
+    assert "the line is empty" in err

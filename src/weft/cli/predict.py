@@ -219,7 +219,8 @@ def _write(result: dict[str, Any], *, json_lines: bool) -> bool:
         print()  # the row keeps its place: the n-th line answers the n-th row
         print(printable(result["error"]), file=sys.stderr)
     else:
-        print(_one_line(result["prediction"]))
+        # An empty line is an error's: of a text that has none of the labels there is a dash.
+        print(_one_line(result["prediction"]) or ("-" if "scores" in result else ""))
     return wrong
 
 

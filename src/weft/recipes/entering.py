@@ -1,11 +1,11 @@
 """The folder of a run, from its choice to the process that has it to itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from weft.config.key import run_key
-from weft.errors import UserError, WeftError
+from weft.errors import UserError
 from weft.recipes.planning import Planned
 from weft.recipes.run_folder import RunFolder
 from weft.runtime.files import clean_leftovers
@@ -45,19 +45,19 @@ def refuse_other(run: Path, run_dir: str | Path | None) -> None:
 def entered(folder: Path) -> Iterator[None]:
     """Makes the folder, which no other process may be in, and keeps its log.
 
-    A folder that was made here goes again where a run is refused before anything of it is written.
+    Folders that were made here go again where a start fails before anything of a run is written.
 
     Raises:
         UserError: It cannot be made.
     """
-    fresh = not folder.exists()
+    fresh = [path for path in (folder, *folder.parents) if not path.exists()]
     _make(folder)
     with Lock(folder), log_to_folder(folder):
         try:
             yield
-        except WeftError:
+        except BaseException:  # an interruption too
             if fresh:
-                _unmake(folder)
+                _unmake(fresh)
             raise
 
 
@@ -77,11 +77,12 @@ def _make(folder: Path) -> None:
         ) from error
 
 
-def _unmake(folder: Path) -> None:
-    """Removes a folder that holds nothing of a run: it was refused before anything was written."""
-    ours = {LOG_FILE, LOCK_FILE}
+def _unmake(folders: Sequence[Path]) -> None:
+    """Removes a folder that holds nothing of a run, then those around it that hold nothing else."""
+    ours, folder = {LOG_FILE, LOCK_FILE}, folders[0]
     if folder.is_dir() and {path.name for path in folder.iterdir()} <= ours:
         with suppress(OSError):  # such as that another process has just begun in it
             for name in ours:
                 (folder / name).unlink(missing_ok=True)
-            folder.rmdir()
+            for empty in folders:
+                empty.rmdir()

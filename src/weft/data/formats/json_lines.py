@@ -131,9 +131,9 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
         return answers
     for name, key in layout.columns.items():
         value: Any = answers.get(str(key)) or value_at(found, str(key))
-        if value is None and name not in layout.required:
+        if (value is None or value is NO_VALUE) and name not in layout.required:
             value = ""
-        if value is None and key not in found:
+        if value is NO_VALUE:
             return no_key(found, str(key))
         try:
             cell = cell_of(value)
@@ -143,18 +143,21 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
     return layout.blank(tuple(row)) or tuple(row)
 
 
+NO_VALUE = object()
+"""What is at a key that is not there; ``null`` is a value."""
+
+
 def value_at(found: Any, key: str) -> Any:
-    """What is at the key, or at a path of keys and places in lists; None where there is nothing."""
+    """What is at the key, or at a path of keys and places in lists; else :data:`NO_VALUE`."""
+    first, _, rest = key.partition(".")
     if isinstance(found, list):
-        first, _, rest = key.partition(".")
-        inner = found[int(first)] if first.isdecimal() and int(first) < len(found) else None
+        inner = found[int(first)] if first.isdecimal() and int(first) < len(found) else NO_VALUE
         return value_at(inner, rest) if rest else inner
     if not isinstance(found, Mapping):
-        return None
-    if key in found or "." not in key:
-        return found.get(key)
-    first, _, rest = key.partition(".")
-    return value_at(found.get(first), rest)
+        return None if found is None else NO_VALUE
+    if key in found or not rest:
+        return found.get(key, NO_VALUE)
+    return value_at(found.get(first, NO_VALUE), rest)
 
 
 def no_key(found: Mapping[str, Any], key: str) -> str:

@@ -109,8 +109,8 @@ def test_how_many_words_are_known_is_said(train, tmp_path, caplog):
         )
     said = [record for record in caplog.records if "dictionary knows" in record.message]
     assert [(record.levelname, record.message) for record in said] == [
-        ("INFO", "The dictionary knows 60 of 180 words of the training data."),
-        ("WARNING", "The dictionary knows 0 of 40 words of the training data."),
+        ("INFO", "train_data: The dictionary knows 60 of 180 words."),
+        ("WARNING", "train_data: The dictionary knows 0 of 40 words."),
     ]
 
 

@@ -29,6 +29,12 @@ USAGE: Mapping[str, str] = {
     "train": "train, or go on training",
 }
 
+PROVIDED: Mapping[str, str] = {
+    "env": "where it computes: device, rank, world_size",
+    "xp": "the run: its folder, recipe, key and overrides",
+    "entry_point": "the command: train, check, test, prepare, evaluate or predict",
+}
+
 
 def recipe_help(
     table: Table,
@@ -76,6 +82,7 @@ def recipe_help(
     ]
     for ingredient in _ordered(plan):
         lines += ["", *_ingredient_lines(plan, ingredient)]
+    lines += ["", *(f"**{given}** (given by the run): {doc}" for given, doc in PROVIDED.items())]
     others = [p for p in plan.problems if not _about_missing(p.message, plan.missing)]
     lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []
     return "\n".join(lines) + "\n", others

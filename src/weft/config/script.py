@@ -23,6 +23,7 @@ from weft.config.ingredient import (
     Table,
     is_ingredient,
 )
+from weft.config.read_once import read_once
 from weft.config.recipe import Recipe
 from weft.config.registries import experiments
 from weft.errors import Place, SeveralError, UserError
@@ -225,6 +226,8 @@ def _mentioned(tree: ast.Module) -> Iterator[str]:
 
 
 def _no_ingredient(place: Place, name: str, value: object) -> str:
+    if why := read_once(value, f"the ingredient '{name}'"):
+        return f"{place}: {why}"
     return (
         f"{place}: the ingredient '{name}' is a {type(value).__name__}; wanted a Config, a "
         f"component, a function, a class or like(...)."

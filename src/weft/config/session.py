@@ -7,10 +7,14 @@ from weft.config.component import Config
 from weft.config.deciding import deciding
 from weft.config.graph import Node
 from weft.config.ingredient import BuiltFrom
+from weft.config.read_once import refuse_read_once
 from weft.config.tree import real
 from weft.config.values import plain
 
 __all__ = ["Session"]
+
+READ_AGAIN = ("train_data", "valid_data", "test_data", "reporters", "callbacks")
+"""Ingredients that several others read, or one of them again and again."""
 
 
 class Session:
@@ -39,6 +43,9 @@ class Session:
             }
             try:
                 self._objects[name] = _made(node, needed)
+                if name in READ_AGAIN:
+                    what = "The data" if name.endswith("_data") else name
+                    refuse_read_once(self._objects[name], what)
             except Exception as error:
                 where = f" ({node.ingredient.place})" if node.ingredient.place else ""
                 error.add_note(f"in the ingredient '{name}'{where}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from weft.config.read_once import refuse_read_once
 from weft.data.batching import Batching, MaxTokens
 
 __all__ = ["BatchedRows"]
@@ -21,6 +22,7 @@ class BatchedRows:
         shuffle: Whether the batches of an epoch come in random order; else from short to long.
 
     Raises:
+        DataError: The rows can be read only once.
         UserError: ``max_tokens`` or ``batch_size`` is below 1, or neither is set.
 
     Example:
@@ -38,6 +40,7 @@ class BatchedRows:
         batch_size: int | None = Batching.batch_size,
         shuffle: bool = Batching.shuffle,
     ) -> None:
+        refuse_read_once(rows, "BatchedRows' rows")
         self._rows = rows
         self.batching = Batching(max_tokens=max_tokens, batch_size=batch_size, shuffle=shuffle)
 

@@ -32,6 +32,7 @@ from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
+from weft.training.outset import batches_of
 
 __all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
 
@@ -143,7 +144,7 @@ def evaluate(
             else:
                 raise
         data = read_settled(name, session.get(name), folder)
-        found[name] = evaluate_task(task, task.batches(data, train=False, seed=0))
+        found[name] = evaluate_task(task, batches_of(name, data, task=task, train=False, seed=0))
     return found
 
 

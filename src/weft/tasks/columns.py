@@ -161,9 +161,8 @@ class ColumnsTask(Task):
         if not isinstance(column, DictionaryColumn):
             return
         known, words = column.known(encoded["dictionary"]), encoded[column.text].lengths.sum()
-        note = f"The dictionary knows {known:,} of {words:,} words of the training data."
-        self.notes.append(note)
-        LOG.log(logging.INFO if known else logging.WARNING, note)
+        note = f"The dictionary knows {known:,} of {words:,} words."
+        self.note(note, logging.INFO if known else logging.WARNING)
 
     def _over_length(self, over: NDArray[np.int64], count: int, details: dict[str, str]) -> None:
         """Says what becomes of the rows that are too long, or refuses them."""
@@ -177,8 +176,7 @@ class ColumnsTask(Task):
     def _warn(self, note: str, details: dict[str, str], name: str) -> None:
         """Says what is to know of rows: in the log, in a run's notes, and beside its values."""
         details[name] = note
-        self.notes.append(note)
-        LOG.warning(note)
+        self.note(note)
 
     @property
     def _limits(self) -> str:

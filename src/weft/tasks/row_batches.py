@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from weft.config.read_once import refuse_read_once
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.errors import DataError
@@ -165,11 +166,7 @@ def look(data: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
         >>> look([{"source": "Go."}, {"source": "Run!"}])[0]
         {'source': 'Go.'}
     """
-    if isinstance(data, Iterator):
-        raise DataError(
-            f"The data is a {type(data).__name__}, which can be read only once, but training reads "
-            "it in every epoch. Give a list, or an object whose __iter__ starts anew."
-        )
+    refuse_read_once(data, "The data")
     state = data.state_dict() if isinstance(data, Resumable) else None
     items = iter(data)
     first = next(items, _NOTHING)

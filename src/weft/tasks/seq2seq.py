@@ -127,8 +127,7 @@ class Seq2Seq(Task):
         if len(over) and not train and self.config.over_length == "skip":
             over, details = self._unscored(columns)
         if len(over):
-            kept = self._kept(columns, over, train=train)
-            details["left_out"] = self.notes[-1]
+            kept = self._kept(columns, over, details, train=train)
         batches = self._epochs(columns, batching, seed=seed, rows=kept)
         return RowBatches(batches, rows, details=details)
 
@@ -158,8 +157,7 @@ class Seq2Seq(Task):
             f"{int(targets.sum())} of {len(none)} rows do not count in the loss: more than "
             f"{self.text.limits['target']} target tokens."
         )
-        self.notes.append(note)
-        LOG.warning(note)
+        self.note(note)
         return np.flatnonzero(sources), {"loss": note}
 
     def _epochs(
@@ -181,7 +179,12 @@ class Seq2Seq(Task):
         return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
 
     def _kept(
-        self, columns: Mapping[str, Ragged], too_long: NDArray[np.int64], *, train: bool
+        self,
+        columns: Mapping[str, Ragged],
+        too_long: NDArray[np.int64],
+        details: dict[str, str],
+        *,
+        train: bool,
     ) -> NDArray[np.int64]:
         """The rows that are left when those that are too long are out; or the error."""
         count, limits = len(columns["source"]), self.text.limits
@@ -197,9 +200,8 @@ class Seq2Seq(Task):
                 "Raise task.max_source_length and task.max_target_length (and "
                 "model.max_length with them), or leave these rows out with task.over_length=skip."
             )
-        note = f"{len(too_long)} of {count} rows left out: more than {most}."
-        self.notes.append(note)
-        LOG.warning(note)
+        details["left_out"] = f"{len(too_long)} of {count} rows left out: more than {most}."
+        self.note(details["left_out"])
         return np.delete(np.arange(count), too_long)
 
     def _read_batch(self, batch: Any) -> list[dict[str, Any]]:

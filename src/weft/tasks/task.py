@@ -5,6 +5,7 @@ asks it for answers. A task holds no model settings (those are ``model.*``) and 
 trainer.
 """
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from weft.text.paths import TextPath
 __all__ = [
     "AnsweredConfig", "Batches", "Loss", "Outputs", "Row", "Task", "loss_of", "outputs_of",
 ]  # fmt: skip
+
+LOG = logging.getLogger("weft")
 
 Row = Mapping[str, str]
 ADDED = "task.metrics"
@@ -95,6 +98,14 @@ class Task(Component):
 
     module: nn.Module
     text: TextPath
+    reading: str = ""
+    """Which data is read at the moment, as ``valid_data``; its notes begin with it."""
+
+    def note(self, text: str, level: int = logging.WARNING) -> None:
+        """Says what is to know of the data that is read: in the log and in the run's notes."""
+        said = f"{self.reading}: {text}" if self.reading else text
+        self.notes = [*getattr(self, "notes", ()), said]
+        LOG.log(level, said)
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -42,12 +42,15 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
 
 
 def batches_of(name: str, data: Iterable[Any], *, task: Task, train: bool, seed: int) -> Batches:
-    """The batches of some data; what is wrong with its rows is said to be its."""
+    """The batches of some data; what is to know of its rows, or wrong, is said to be its."""
+    task.reading = name
     try:
         return task.batches(data, train=train, seed=seed)
     except WeftError as error:
         error.add_note(f"in {name}")
         raise
+    finally:
+        task.reading = ""
 
 
 def checks_of(

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
+from weft.config.read_once import refuse_read_once
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.data.pipeline.node import Cursor, Node, State
 from weft.errors import DataError, UserError
@@ -22,6 +23,9 @@ class Items(Node[T]):
     """The items of a sequence, in order."""
 
     items: Sequence[T]
+
+    def __post_init__(self) -> None:
+        refuse_read_once(self.items, "from_sequence's argument")
 
     @override
     def open(self, epoch: int, state: State | None = None) -> Cursor[T]:

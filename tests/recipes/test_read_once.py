@@ -1,0 +1,106 @@
+"""A generator where something is read again is refused in the same words wherever it is given."""
+
+import pytest
+
+import weft
+from weft.data import BatchedRows, from_sequence
+from weft.errors import DataError, UserError
+from weft.recipes.check import check
+from weft.recipes.trial import try_ingredient
+
+SCRIPT = """
+from weft import like
+from weft.data import BatchedRows, from_sequence
+from weft.models.classifier import Classifier
+from weft.tasks.classification import DocumentClassification
+from weft.text.labels import FittedLabels
+from weft.text.words import FittedWords
+
+tokenizer = FittedWords.Config()
+labels = FittedLabels.Config()
+model = Classifier.Config()
+task = DocumentClassification.Config()
+
+
+def rows():
+    for number in range(8):
+        yield {"label": "ab"[number % 2], "text": f"row {number}"}
+"""
+AGAIN = (
+    "which can be read only once, but training reads it in every epoch. Give a list, or an object "
+    "whose __iter__ starts anew."
+)
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text):
+        (tmp_path / "own.py").write_text(SCRIPT + text)
+        return "own.py"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def train_data():\n    return rows()", "train_data: The data is a generator"),
+        ("def train_data():\n    yield from rows()", "train_data: The data is a generator"),
+        ("def train_data():\n    return map(dict, rows())", "train_data: The data is a map"),
+        (
+            "def train_data():\n    return BatchedRows(rows())",
+            "train_data: BatchedRows' rows is a generator",
+        ),
+        (
+            "def train_data():\n    return from_sequence(rows()).and_return()",
+            "train_data: from_sequence's argument is a generator",
+        ),
+        (
+            "def train_data():\n    return list(rows())\ndef valid_data():\n    return rows()",
+            "valid_data: The data is a generator",
+        ),
+        (
+            "def train_data():\n    return list(rows())\ndef callbacks():\n    yield 1",
+            "callbacks is a generator",
+        ),
+    ],
+)
+def test_of_an_ingredient(script, text, message, tmp_path):
+    with pytest.raises(DataError) as caught:
+        weft.train(script(text), run_dir="run")
+    assert str(caught.value) == f"{message}, {AGAIN}"
+    assert not (tmp_path / "run").exists()
+    if "callbacks" not in text:
+        assert AGAIN in check("own.py").problems[0]
+
+
+def test_of_an_object_in_a_script_or_a_recipe(script):
+    with pytest.raises(UserError) as caught:
+        weft.train(script("train_data = rows()"))
+    assert str(caught.value) == (
+        f"own.py:18:1: the ingredient 'train_data' is a generator, {AGAIN} An object is given by a "
+        "function: def train_data(): return ..."
+    )
+    with pytest.raises(UserError) as caught:
+        weft.train(weft.Recipe(train_data=iter([])))
+    assert str(caught.value) == f"recipe: the ingredient 'train_data' is a list_iterator, {AGAIN}"
+
+
+def test_of_what_is_made_by_hand():
+    for make in (BatchedRows, from_sequence):
+        with pytest.raises(DataError, match="can be read only once"):
+            make(iter([{"text": "a"}]))
+
+
+def test_of_one_ingredient_that_is_tried(script):
+    with pytest.raises(DataError) as caught:
+        try_ingredient(script("def train_data():\n    return rows()"), "train_data")
+    assert str(caught.value) == f"The data is a generator, {AGAIN}"
+
+
+def test_what_is_read_once_by_its_owner_stays_the_recipes_business(script, tmp_path):
+    """An iterator of the recipe's own is no data."""
+    text = "def names():\n    return iter(rows())\ndef train_data(names):\n    return list(names)"
+    assert len(try_ingredient(script(text), "train_data", say=lambda _: None)) == 8

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.results import bar
 from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
@@ -36,7 +37,7 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.results", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help="names or families; default: all")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="names, families, or linear")
     home = os.environ.get("WEFT_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
     parser.add_argument("--out", type=Path, default=Path("results"), help="ledger and run folders")
@@ -48,6 +49,9 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
     args = parser.parse_args(words)
     if args.threads < 1 or (args.seeds is not None and args.seeds < 1):
         parser.error("--threads and --seeds are at least 1")
+    if args.jobs == ["linear"]:
+        bar.main(args.data.resolve(), args.out.resolve(), args.page, seeds=args.seeds or 5)
+        return
     try:
         jobs = chosen(args.jobs, declared)
     except ValueError as error:

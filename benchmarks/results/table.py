@@ -130,15 +130,15 @@ def check_rows(measured: Measured) -> Iterator[list[str]]:
                 yield [measured.job.name, figure.name, line["part"], here, there]
 
 
-def write(page: Path, text: str) -> None:
+def write(page: Path, text: str, *, begin: str = BEGIN, end: str = END) -> None:
     """Puts the tables between the marks of a page.
 
     Raises:
         ValueError: The page has not both marks.
     """
     whole = page.read_text(encoding="utf-8")
-    head, begin, rest = whole.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page}: wanted the lines {BEGIN} and {END}.")
-    page.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+    head, found, rest = whole.partition(begin)
+    _, ended, tail = rest.partition(end)
+    if not found or not ended:
+        raise ValueError(f"{page}: wanted the lines {begin} and {end}.")
+    page.write_text(f"{head}{begin}\n\n{text}\n\n{end}{tail}", encoding="utf-8")

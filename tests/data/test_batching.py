@@ -178,3 +178,16 @@ def test_auto_is_a_number_that_is_still_to_be_found():
     with pytest.raises(UserError) as caught:
         Batching(max_tokens="most")
     assert str(caught.value) == "Batching.max_tokens: wanted int | 'auto' | None, found 'most'."
+
+
+def test_rows_of_any_length_share_a_batch_where_length_says_much():
+    lengths = [np.arange(1, 65)]
+    mixed = Batching(batch_size=8, by_length=False)
+    plan = plan_epoch(lengths, mixed, seed=1, epoch=0)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(64))
+    assert min(np.ptp(lengths[0][batch]) for batch in plan) > 20
+    alike = plan_epoch(lengths, Batching(batch_size=8), seed=1, epoch=0)
+    assert {np.ptp(lengths[0][batch]) for batch in alike} == {7}
+    evaluated = Batching(batch_size=8, by_length=False, shuffle=False)
+    told = plan_epoch(lengths, evaluated, seed=1, epoch=0)
+    assert {np.ptp(lengths[0][batch]) for batch in told} == {7}

@@ -14,6 +14,7 @@ from weft.text.columns.ids import TextColumn
 from weft.text.description import SavedTextError
 from weft.text.ngrams import FittedNgrams, NgramTokenizer
 from weft.text.tokenizer import VocabInfo, load_tokenizer
+from weft.text.words import FittedWords
 
 TEXTS = ["Wake me up!", "wake us  up", "Up, up and away.", "don't"]
 SPLIT = re.compile(r"\w+|[^\w\s]").findall
@@ -171,3 +172,9 @@ def test_a_batch_is_its_texts_one_by_one(texts):
 def test_a_text_without_any_is_one_unknown_token():
     column = TextColumn("text", fit())
     assert [row.tolist() for row in column.encode(["", "日本"])] == [[1], [1]]
+
+
+def test_rows_of_any_number_of_ngrams_share_a_batch():
+    assert TextColumn("text", fit()).sorted is False
+    words = FittedWords.Config().build(train_data=ROWS)
+    assert TextColumn("text", words).sorted is True

@@ -3,6 +3,7 @@
 import random
 import shutil
 import signal
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from weft.runtime.experiment import Experiment
 from weft.tasks import Loss, Translation
 from weft.tasks.ready_batches import ready_batches
 from weft.training import Callback, Cosine, Every, InverseSquareRoot, Selection
+from weft.training.progress import Progress, Until
 from weft.training.state import TrainSums
 
 
@@ -362,3 +364,32 @@ def test_a_place_becomes_plain_data_only_when_it_is_saved(bench, monkeypatch):
     random.random()
     assert dict(state["random"]["place"]) == wanted
     assert len(made) == 1
+
+
+class Improving(Adverse):
+    """A task whose validation loss is best at the last evaluation."""
+
+    def reduce(self, metrics):
+        values = super().reduce(metrics)
+        return {**values, "loss": -values["loss"]}
+
+
+@pytest.mark.parametrize("task", [Adverse, Improving])
+def test_a_run_whose_best_step_is_its_last_says_so_with_the_settings_of_a_longer_one(
+    bench, caplog, task
+):
+    caplog.set_level("INFO")
+    task.calls = 0
+    trainer = bench.but(task_class=task).make()
+    trainer.fit()
+    said = [line for line in caplog.messages if line.startswith("The best step is the last")]
+    steps = 2 * trainer.config.max_steps
+    line = f"The best step is the last one; a longer run may be better: trainer.max_steps={steps}."
+    assert said == ([line] if task is Improving else [])
+
+
+def test_each_limit_that_ended_a_run_is_doubled():
+    until = Until(steps=20, epochs=3, time=timedelta(minutes=15))
+    assert until.twice(Progress(steps=20, epochs=3)) == "trainer.max_steps=40 trainer.max_epochs=6"
+    assert until.twice(Progress(seconds=901.0)) == "trainer.max_time=30m"
+    assert until.twice(Progress(steps=19)) == ""

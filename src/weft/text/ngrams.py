@@ -220,9 +220,11 @@ def ngrams_of(
         more = Ragged.from_lists(rows)
         found.append((np.repeat(np.arange(len(texts)), more.lengths), more.values.astype(np.int64)))
     all_rows, ids = (np.concatenate(part) for part in zip(*found, strict=True))
-    # One number for both, sorted: np.unique of pairs takes ten times as long.
+    # One number for both, sorted: np.unique takes three times as long.
     span = int(ids.max(initial=0)) + 1
-    both = np.unique((all_rows * span + ids)[ids >= 0])
+    both = (all_rows * span + ids)[ids >= 0]
+    both.sort()
+    both = both[np.diff(both, prepend=-1) > 0]
     return both // span, both % span
 
 

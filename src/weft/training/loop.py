@@ -342,6 +342,9 @@ class Trainer(Component):
         self.audience.reporters.end(summary)
         for remark in self.remarks:
             LOG.info(remark)
+        longer = self.config.until.twice(now)
+        if longer and self.selection is not None and self.selection.rose_to(now.steps):
+            LOG.info(f"The best step is the last one; a longer run may be better: {longer}.")
         self.audience.tell("end", now)
 
     def use_best(self) -> int:

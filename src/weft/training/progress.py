@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
+from weft.config.durations import format_duration
 from weft.errors import UserError
 
 __all__ = ["Every", "Progress", "Until"]
@@ -118,6 +119,22 @@ class Until:
             or (self.epochs is not None and now.epochs >= self.epochs)
             or (self.time is not None and now.seconds >= self.time.total_seconds())
         )
+
+    def twice(self, now: Progress) -> str:
+        """What is typed for a run twice as long: each limit that is reached, doubled.
+
+        Example:
+            >>> Until(steps=500, epochs=10).twice(Progress(steps=20, epochs=10))
+            'trainer.max_epochs=20'
+        """
+        doubled = []
+        if self.steps is not None and now.steps >= self.steps:
+            doubled.append(f"trainer.max_steps={2 * self.steps}")
+        if self.epochs is not None and now.epochs >= self.epochs:
+            doubled.append(f"trainer.max_epochs={2 * self.epochs}")
+        if self.time is not None and now.seconds >= self.time.total_seconds():
+            doubled.append(f"trainer.max_time={format_duration(2 * self.time)}")
+        return " ".join(doubled)
 
     @override
     def __str__(self) -> str:

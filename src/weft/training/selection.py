@@ -141,6 +141,10 @@ class Selection(Component):
         best = self.best
         return best is not None and best[0] == step
 
+    def rose_to(self, step: int) -> bool:
+        """Whether the best of several evaluations was at this step, the run's last."""
+        return len(self.history) > 1 and self.is_best(step)
+
     def stalled(self) -> bool:
         """Whether patience is spent."""
         if self.config.patience is None or not self.history:

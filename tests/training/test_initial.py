@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.training.bench import KillAt, Killed, differences, outcome, sentences
 from weft.checkpoint import Checkpoints
-from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.manifest import Manifest, verify
 from weft.errors import CheckpointError, UserError
 from weft.models import fast
 from weft.models.fast import Fast
@@ -82,7 +82,7 @@ def test_saved_modules_are_whole_and_verified(source):
     assert names == {"encoder.safetensors", "manifest.json", "state.json", "text"}
     saved = Checkpoints.load_part(folder, "encoder")
     assert differences(dict(source.task.module.encoder.state_dict()), dict(saved)) == []
-    assert Checkpoints.verify(folder) == []
+    assert verify(folder) == []
 
 
 def test_names_may_differ_and_a_whole_may_become_a_part(bench, source):

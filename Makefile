@@ -44,7 +44,7 @@ test-all: check
 # The oldest versions that pyproject.toml allows have an environment of their own, and the tests that ask
 # no other package for the right answer.
 LOWEST_VENV := .venv-lowest
-LOWEST_TOOLS := hypothesis nltk pytest pytest-timeout pytest-xdist scikit-learn scipy
+LOWEST_TOOLS := ctranslate2 hypothesis nltk pytest pytest-timeout pytest-xdist scikit-learn scipy
 LOWEST_TESTS := $(addprefix tests/,checkpoint config data inference metrics models runtime tasks text training)
 LOWEST_LEFT_OUT = $(shell grep -lrE '^ *(from|import) (datasets|tensorboard|transformers)' tests) tests/metrics/reporters
 

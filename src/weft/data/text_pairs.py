@@ -146,6 +146,10 @@ class TextPairs(Component, Batched, AccountedRows):
             **{name: getattr(config, name) for name in HAVING},
         )
 
+    def _whole_format(self) -> RowFormat:
+        """How the file becomes rows, with what is made of its cells."""
+        return self._layout
+
     def _one_format(self) -> FileFormat:
         """The format of all files."""
         kinds = {format_name(file, self.config.format): file for file in reversed(self.files)}
@@ -170,7 +174,7 @@ class TextPairs(Component, Batched, AccountedRows):
         """
         for file in self.files:
             self._check_header(file, ingredient)
-        table = self._table or read_files(self.files, self._layout, held=HELD_BYTES)
+        table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
         check_bad_rows(
             table.bad_rows,
             table.count.total,
@@ -272,6 +276,8 @@ class TextPairs(Component, Batched, AccountedRows):
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
         if not isinstance(self._layout, LineFormat):
             facts["format"] = type(self._layout).__name__
+        if spans := getattr(self.config, "spans", None):
+            facts["spans"] = spans
         if self.holdout is not None:
             facts["holdout"] = asdict(self.holdout)
         headers = [self._header_places(file) for file in self.files]

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from weft.config import registries
+from weft.config import registries, setting
 from weft.data.formats.row_format import RowFormat
+from weft.data.formats.spans import spans_format
 from weft.data.text_pairs import TextPairs
 from weft.errors import UserError
 
@@ -36,6 +37,10 @@ class TextRows(TextPairs):
         JSON a.0 the first of the list a."""
         optional: tuple[str, ...] = ()
         """Columns that a row may have empty; a row with any other one empty is bad."""
+        spans: dict[str, str] | None = setting(None, in_key="set")
+        """Columns of spans of characters, as 16:24:time,39:57:day, each with the column of the text
+        that they are in: as {tags: words}. They are read as tags: O, B-time and I-time, one for
+        each word; an empty cell has none."""
         batch_size: int | None = 32
         """Rows of one optimizer step, over all ranks; null where max_tokens decides."""
 
@@ -50,5 +55,11 @@ class TextRows(TextPairs):
                 f"optional: wanted names of columns ({', '.join(layout.columns)}), "
                 f"found {unknown!r}."
             )
-        required = (name for name in layout.required if name not in optional)
+        spans = self.config.spans or {}
+        required = (name for name in layout.required if name not in (*optional, *spans))
         return replace(layout, required=tuple(required))
+
+    @override
+    def _whole_format(self) -> RowFormat:
+        spans = self.config.spans
+        return spans_format(self._layout, spans) if spans else self._layout

@@ -18,7 +18,16 @@ from weft.text.row_places import placed_errors
 from weft.text.tokenizer import not_text
 from weft.text.words_in import words_in
 
-__all__ = ["FittedSlots", "Format", "SlotSpan", "Slots", "places_of", "read_slots", "text_of"]
+__all__ = [
+    "FittedSlots",
+    "Format",
+    "SlotSpan",
+    "Slots",
+    "places_of",
+    "read_slots",
+    "tags_of",
+    "text_of",
+]
 
 Format = Literal["tags", "spans"]
 """How a cell has its slots: ``O B-time I-time``, a tag for each word; or ``16:24:time,39:57:day``,
@@ -111,22 +120,8 @@ class Slots(Sequence[str]):
         return spans
 
     def tags(self, spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> list[str]:
-        """A tag for each word.
-
-        A slot that begins or ends within a word has the whole word; a word that two slots share is
-        the first one's.
-
-        Args:
-            spans: The slots, in the order of the text.
-            places: Where each word begins and ends.
-        """
-        found, taken = [OUTSIDE] * len(places), 0
-        for label, start, end in spans:
-            words = [i for i, (a, b) in enumerate(places) if a < end and start < b and i >= taken]
-            for number, i in enumerate(words):
-                found[i] = f"{'I' if number else 'B'}-{label}"
-            taken = words[-1] + 1 if words else taken
-        return found
+        """A tag for each word; as `tags_of`."""
+        return tags_of(spans, places)
 
     def cell(self, tags: Sequence[str], text: str) -> str:
         """What a cell would have, that marks a text by these tags.
@@ -148,6 +143,29 @@ class Slots(Sequence[str]):
             places: Where each word begins and ends.
         """
         return spans_of(tags, places)
+
+
+def tags_of(spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> list[str]:
+    """A tag for each word.
+
+    A slot that begins or ends within a word has the whole word; a word that two slots share is
+    the first one's.
+
+    Args:
+        spans: The slots, in the order of the text.
+        places: Where each word begins and ends.
+
+    Example:
+        >>> tags_of([SlotSpan("time", 5, 9)], places_of("wake at 8"))
+        ['O', 'B-time', 'I-time']
+    """
+    found, taken = [OUTSIDE] * len(places), 0
+    for label, start, end in spans:
+        words = [i for i, (a, b) in enumerate(places) if a < end and start < b and i >= taken]
+        for number, i in enumerate(words):
+            found[i] = f"{'I' if number else 'B'}-{label}"
+        taken = words[-1] + 1 if words else taken
+    return found
 
 
 def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[SlotSpan]:

@@ -1,0 +1,122 @@
+"""Rows whose words are marked by spans of characters, read as tags of the words."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from typing_extensions import override
+
+from weft.data.bad_rows import BadRow
+from weft.data.formats.conll import ConllFormat
+from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
+from weft.data.line_blocks import excerpt
+from weft.errors import DataError, UserError
+from weft.text.slots import places_of, read_slots, tags_of, text_of
+
+__all__ = ["SpansFormat", "spans_format"]
+
+
+@dataclass(frozen=True)
+class SpansFormat(RowFormat):
+    """Another format, of which some columns are spans; made by `spans_format`.
+
+    Attributes:
+        inner: That format.
+        spans: Each column of spans with the column of the text that they are in.
+    """
+
+    inner: RowFormat
+    spans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def header(self) -> bool:
+        """Whether the file begins with one."""
+        return bool(getattr(self.inner, "header", False))
+
+    @override
+    def scan(self, stream: BinaryIO, name: str) -> Scan:
+        return _SpansScan(self.inner.scan(stream, name), name, self)
+
+    @override
+    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
+        for row in self.inner.between(path, start, stop, head=head):
+            tagged = self.tagged(row)
+            if not isinstance(tagged, str):
+                yield tagged
+
+    def tagged(self, row: Row) -> Row | str:
+        """The row with a tag for each word in place of its spans; or what is wrong with them."""
+        cells = dict(zip(self.columns, row, strict=True))
+        try:
+            for name, column in self.spans.items():
+                text = text_of(cells[column], column, 0)
+                found = read_slots(cells[name], text, "spans", column=name, row=0)
+                cells[name] = " ".join(tags_of(found, places_of(text)))
+        except DataError as error:
+            return str(error).removeprefix("Row 0, ").partition(". Tags of words are")[0]
+        return tuple(cells.values())
+
+
+def spans_format(inner: RowFormat, spans: Mapping[str, str]) -> SpansFormat:
+    r"""A format whose columns of spans are read as tags: ``O``, and ``B-`` and ``I-`` of a kind.
+
+    Args:
+        inner: The format of the file.
+        spans: Each column of spans, such as ``16:24:time,39:57:day`` (the first character of each
+            and the one after its last, counted from 0, with its kind), with the column of the text.
+            A row without spans has an empty cell.
+
+    Raises:
+        UserError: A column is none of the format's, or it is one of CoNLL, which has tags.
+
+    Example:
+        >>> import io
+        >>> from weft.data.formats.lines import tsv_format
+        >>> layout = spans_format(tsv_format(("tags", "words")), {"tags": "words"})
+        >>> text = b"7:10:person\tNobody Ann\n7:10:person,14:18:place\tNobody Ann in Rome\n"
+        >>> for _, row in layout.scan(io.BytesIO(text), "a.tsv"):
+        ...     print(row)
+        ('O B-person', 'Nobody Ann')
+        ('O B-person O B-place', 'Nobody Ann in Rome')
+    """
+    for name in (*spans, *spans.values()):
+        if name not in inner.columns:
+            raise UserError(
+                f"spans: wanted names of columns ({', '.join(inner.columns)}), found {name!r}."
+            )
+    if isinstance(inner, ConllFormat):
+        raise UserError("spans: a conll file has tags of words, and no spans; leave spans out.")
+    required = tuple(name for name in inner.required if name not in spans)
+    return SpansFormat(inner.columns, required, replace(inner, required=required), dict(spans))
+
+
+class _SpansScan(Scan):
+    def __init__(self, scan: Scan, name: str, layout: SpansFormat) -> None:
+        self._scan, self._name, self._layout = scan, name, layout
+        self.notes = scan.notes
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for line, row in self._scan:
+            self.place = self._scan.place
+            if isinstance(row, BadRow):
+                yield line, row
+                continue
+            tagged = self._layout.tagged(row)
+            if isinstance(tagged, str):
+                byte = None if isinstance(self._scan, CountingScan) else self.place
+                shown = excerpt("\t".join(row).encode())
+                yield line, BadRow(self._name, line, byte, tagged, shown)
+            else:
+                yield line, tagged
+
+    @property
+    @override
+    def total(self) -> int:
+        return self._scan.total
+
+    @property
+    @override
+    def sha256(self) -> str:
+        return self._scan.sha256

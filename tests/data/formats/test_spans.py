@@ -1,0 +1,108 @@
+"""Spans of characters are tags of words, wherever the rows are and stay."""
+
+import json
+
+import pytest
+
+import weft
+from weft.config.deciding import deciding
+from weft.data import text_pairs
+from weft.data.text_rows import TextRows
+from weft.errors import DataError, UserError
+
+ROWS = [
+    ("7:10:person,14:18:place", "Nobody Ann in Rome", "O B-person O B-place"),
+    ("", "Nobody fell", "O O"),
+    ("8:14:time", "wake at half past 8", "O O B-time I-time O"),  # within words: all of them
+    ("5:9:a,0:4:b", "Bob, Ann.", "B-b B-a"),
+]
+SPANS = {"tags": "words"}
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "a.tsv"
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "b.csv"])
+def test_spans_of_every_format_are_tags(path, monkeypatch, held, name):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+    path, header = path.with_name(name), name == "b.csv"
+    write = {
+        ".tsv": lambda spans, text: f"{spans}\t{text}",
+        ".csv": lambda spans, text: f'"{spans}","{text}"',
+        ".jsonl": lambda spans, text: json.dumps({"tags": spans, "words": text}),
+    }[path.suffix]
+    lines = ["tags,words"] * header + [write(*row[:2]) for row in ROWS]
+    path.write_text("\n".join([*lines, write("7:99:person", "Nobody")]) + "\n")
+    config = TextRows.Config(
+        path=path, columns=("tags", "words"), spans=SPANS, max_bad_rows=1, header=header
+    )
+    data = config.build()
+    rows = data.rows()
+    assert [(row["words"], row["tags"]) for row in data] == [row[1:] for row in ROWS]
+    assert [rows[at]["tags"] for at in range(len(rows))] == [row[2] for row in ROWS]
+    (bad,) = data.bad_rows
+    assert bad.line == len(ROWS) + 1 + header
+    assert bad.reason == (
+        "column 'tags': '7:99:person' ends behind the text, which has 6 characters."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("x", "wanted spans of characters, as 16:24:time,39:57:day, found 'x'"),
+        ("0:2:a,1:3:b", "the slots 0:2:a and 1:3:b overlap."),
+        ("2:3:a", "'2:3:a' holds no word of the text."),
+    ],
+)
+def test_spans_that_are_none_are_bad_rows(path, cell, reason):
+    path.write_text(f"{cell}\tab cd\n")
+    with pytest.raises(DataError) as caught:
+        TextRows.Config(path=path, columns=("tags", "words"), spans=SPANS).build().read()
+    assert str(caught.value).splitlines()[1] == f"  {path}:1 (byte 0): column 'tags': {reason}"
+
+
+def test_spans_are_of_columns_and_not_of_conll(path):
+    path.write_text("a\tb\n")
+    for spans in ({"slots": "words"}, {"tags": "text"}):
+        wanted = next(name for pair in spans.items() for name in pair if name in ("slots", "text"))
+        with pytest.raises(UserError) as caught:
+            TextRows.Config(path=path, columns=("tags", "words"), spans=spans).build().read()
+        assert str(caught.value) == (
+            f"spans: wanted names of columns (tags, words), found {wanted!r}."
+        )
+    with pytest.raises(UserError, match=r"^spans: a conll file has tags of words, and no spans;"):
+        TextRows.Config(
+            path=path, columns=("words", "tags"), spans=SPANS, format="conll"
+        ).build().read()
+
+
+def test_spans_are_in_the_key_and_in_the_fingerprint_where_they_are_said(path):
+    path.write_text("0:1:a\tb\n")
+    plain = TextRows.Config(path=path, columns=("tags", "words"))
+    said = TextRows.Config(path=path, columns=("tags", "words"), spans=SPANS)
+    assert "spans" not in deciding(plain)
+    assert deciding(said)["spans"] == SPANS
+    assert plain.build().fingerprint() != said.build().fingerprint()
+
+
+def test_pytexts_rows_train_a_tagger(shared_data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = shared_data / "pytext-tiny" / "train_data_tiny.tsv"
+    words = [
+        f"train_data.path={file}",
+        f"valid_data.path={file}",
+        "train_data.format=tsv",
+        "train_data.columns={tags: 1, words: 2}",
+        "train_data.spans={tags: words}",
+        "trainer.max_steps=2",
+        "reporters.console=false",
+    ]
+    run = weft.train("tagging/ner/local", words)
+    found = weft.load(run.folder)("wake me up tomorrow at 8")
+    assert len(found.tags) == 6
+    assert weft.evaluate(run.folder)["valid_data"].values["token_accuracy"] >= 0

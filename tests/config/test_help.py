@@ -44,6 +44,8 @@ def test_the_whole_help(kitchen):
   valid_data.path (pathlib.Path): (default=dev.tsv)
   valid_data.shuffle (bool): (default=false)
 
+**test_data**: none; test_data.path=... is read as train_data is
+
 **env** (given by the run): where it computes: device, rank, world_size
 **xp** (given by the run): the run: its folder, recipe, key and overrides
 **entry_point** (given by the run): the command: train, check, test, prepare, evaluate or predict

@@ -293,3 +293,62 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
         "annotate the setting with what it takes."
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_before_types_were_written_is_not_loaded_without_its_classes(tmp_path):
+    """Neither was there a seal then, nor a run's name in a manifest."""
+    path = script(tmp_path, *OWN["an encoder without settings"])
+    run = weft.train(path, QUIET, run_dir=tmp_path / "run").folder
+    config = run / "config.yaml"
+    old = [line for line in config.read_text().splitlines() if "Turned" not in line]
+    config.write_text("".join(f"{line}\n" for line in old if not line.startswith("# sealed")))
+    with pytest.raises(CodeNotAllowedError) as caught:
+        weft.load(run)
+    assert str(caught.value) == (
+        f"{run} was made when config.yaml did not say which settings are of a class of the "
+        f"recipe's own, and {run / 'recipe.py'} has such classes, so it cannot be loaded without "
+        "them. If you trust it, allow it: --allow-code on the command line, allow_code=True in "
+        "Python."
+    )
+
+
+FUNCTION = """
+def module(model, tokenizer, labels):
+    from torch import nn
+
+    class Inside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model.build(tokenizer=tokenizer, labels=labels)
+
+        def forward(self, *values, **more):
+            return self.inner(*values, **more)
+
+    return Inside()
+"""
+
+
+def test_a_function_of_a_recipe_in_python_is_not_looked_for_in_a_script_that_is_not_there(tmp_path):
+    data_in(tmp_path)
+    program = RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", FUNCTION)
+    program = program.replace("model=Classifier", "module=module, model=Classifier")
+    program += (
+        "from weft.errors import CodeNotAllowedError\n"
+        f"weft.train(recipe(), {QUIET!r}, run_dir='run')\n"
+        "for allowed in (False, True):\n"
+        "    try:\n"
+        "        weft.load('run', allow_code=allowed)\n"
+        "    except CodeNotAllowedError as error:\n"
+        "        print(error)\n"
+        f"mine = weft.run_experiment(recipe(), 'evaluate', 'run', {QUIET!r})\n"
+        "print(mine.evaluations['valid_data'].values['loss'])\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    refused, again, loss = in_new_process("import program", tmp_path, cwd=tmp_path).splitlines()
+    assert refused == again
+    assert refused == (
+        "The module of run is made by code of a Recipe that was made in Python, which is not run "
+        "unasked. No file names it: the program that has it calls weft.run_experiment(recipe, "
+        "'evaluate', run_dir='run')."
+    )
+    assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)

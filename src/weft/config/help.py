@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.config.docs import first_line
 from weft.config.graph import Node, produced
-from weft.config.ingredient import STANDARD, BuiltFrom, Table, as_config
+from weft.config.ingredient import EVALUATION_DATA, STANDARD, BuiltFrom, Table, as_config
 from weft.config.kinds import members, type_name, unwrapped
 from weft.config.nodes import Entries
 from weft.config.parameters import MISSING, Parameter, settings_of
@@ -82,6 +82,9 @@ def recipe_help(
     ]
     for ingredient in _ordered(plan):
         lines += ["", *_ingredient_lines(plan, ingredient)]
+    for ingredient in EVALUATION_DATA if "train_data" in known else ():
+        if ingredient not in known and ingredient not in plan.nodes:
+            lines += ["", f"**{ingredient}**: none; {ingredient}.path=... is read as train_data is"]
     lines += ["", *(f"**{given}** (given by the run): {doc}" for given, doc in PROVIDED.items())]
     others = [p for p in plan.problems if not _about_missing(p.message, plan.missing)]
     lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []

@@ -4,10 +4,13 @@ The saved text path and the built configs replace the ingredients that made them
 functions nor the training files are needed.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from weft.checkpoint.manifest import read_small
+from weft.checkpoint.run_seal import RunSeal
 from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError
 from weft.config.ingredient import as_config
@@ -49,7 +52,7 @@ def _needs_code(
         own = f"the recipe's own ({script if swap is None else f'swapped by {part}={swap}'})"
     else:
         own = "the experiment's own" if "recipe" in top else "a Recipe that was made in Python"
-    if kind is None or (word.startswith("@") and "." not in word):
+    if kind is None or (word.startswith("@") and ("." not in word or "<locals>" in word)):
         made = f"of type '{word}', code" if word else "made by code"
         text = f"The {part} of {run} is {made} of {own}, which is not run unasked. "
         if "recipe" not in top and swap is None and not script.is_file():
@@ -83,8 +86,25 @@ def load_run(
     Raises:
         NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
     """
+    _refuse_untyped(run)
     env = Env.detect(device)
     return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env, allow_code))
+
+
+def _refuse_untyped(run: Path) -> None:
+    """Refuses a run whose settings could not yet say what class of the recipe's own they are of.
+
+    Such have no seal either. The library's default would be built in its place, and not said.
+    """
+    seal, script = RunSeal.read(run), run / "recipe.py"
+    if seal is None or seal.whole or not script.is_file():
+        return
+    if re.search(rb"^\s+class Config\b", read_small(script), re.MULTILINE):
+        raise NeedsCodeError(
+            f"{run} was made when config.yaml did not say which settings are of a class of the "
+            f"recipe's own, and {script} has such classes, so it cannot be loaded without them. If "
+            "you trust it, allow it: --allow-code on the command line, allow_code=True in Python."
+        )
 
 
 def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:

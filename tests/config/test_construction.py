@@ -1,5 +1,6 @@
 """Settings given in Python: read as a file's, kept as they are, or refused by their names."""
 
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -165,6 +166,22 @@ def test_a_config_goes_to_a_dictionary_and_back():
     trainer = Trainer.Config(max_time="15m", keep=5)
     assert trainer.to_dict()["max_time"] == "15m"
     assert Trainer.Config.from_dict(trainer.to_dict()) == trainer
+
+
+class Mine(CnnEncoder):
+    """An encoder that no registry has."""
+
+
+def test_a_class_of_ones_own_goes_to_a_dictionary_and_back_where_it_is_imported(tmp_path):
+    model = Classifier.Config(encoder=Mine.Config(filters=7))
+    data = model.to_dict()
+    assert data["encoder"]["type"] == f"@{__name__}.Mine"
+    assert Classifier.Config.from_dict(data) == model
+    data["encoder"]["type"] = "@xdrlib_of_nobody.Mine"
+    assert "xdrlib_of_nobody" in refused(lambda: Classifier.Config.from_dict(data))
+    data["encoder"]["type"] = "@this.Mine"  # importing it prints
+    assert "@this.Mine" in refused(lambda: Classifier.Config.from_dict(data))
+    assert "this" not in sys.modules
 
 
 def test_the_type_of_a_dictionary_may_name_a_subclass_and_nothing_else():

@@ -43,7 +43,8 @@ class Config:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The Config of plain data, as :meth:`to_dict` gives it: settings left out are default.
 
-        A ``type`` at the top may name a registered subclass, as in a file.
+        A ``type`` may name a registered subclass, as in a file, or one that is imported already, as
+        ``@module.name``.
 
         Raises:
             UserError: With every setting that is unknown, missing or of another type.

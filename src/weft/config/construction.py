@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from weft.config.code_names import CodeNames
 from weft.config.kinds import hints, is_of, is_settable, type_name
 from weft.config.nodes import Entries, Value
 from weft.config.parameters import MISSING, Parameter, settings_of
@@ -51,10 +52,12 @@ def typed_construction(kind: K) -> K:
 def from_plain(kind: type[Any], data: Mapping[str, Any]) -> Any:
     """The Config of plain data, as :func:`weft.config.values.plain` gives it; ``type`` counts.
 
+    Data may come from anywhere: a ``type`` like ``@module.name`` has nothing imported.
+
     Raises:
         UserError: With everything in it that is unknown or of another type.
     """
-    reader = Settings()
+    reader = Settings(CodeNames(closed=(CODE.source,)))
     found = reader.read(_entries(data), kind, type_name(kind))
     _refuse(reader)
     return found

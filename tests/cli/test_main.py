@@ -175,3 +175,9 @@ def test_an_error_passes_no_escape_sequence_to_the_terminal(command, capsys):
     command("from weft.errors import UserError\nraise UserError(args.words[0])")
     assert main(["boom", "\x1b]0;x\x07\x1b[2J\r\x9b\udcff\tü\n"]) == 2
     assert capsys.readouterr().err == r"error: \x1b]0;x\x07\x1b[2J\r\x9b\udcff" + "\tü\n\n"
+
+
+def test_what_the_system_refuses_about_a_file_is_no_bug(command, capsys):
+    command("raise OSError(36, 'File name too long', args.words[0])")
+    assert main(["boom", "x" * 400]) == 1
+    assert capsys.readouterr().err == f"error: {'x' * 300}: File name too long.\n"

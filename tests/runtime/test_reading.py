@@ -92,6 +92,11 @@ def test_json_that_no_run_writes_is_refused_at_once(data, message):
     assert str(caught.value).startswith(f"state.json: {message}")
 
 
+@pytest.mark.parametrize("value", [None, "text", 1, 1.5, True])
+def test_json_may_be_a_value_alone(value):
+    assert parse_json(json.dumps(value).encode(), "a", CheckpointError) == value
+
+
 def test_json_of_a_run_is_read_as_it_is():
     value = {"a": [1, -1.5, None, True, "é\ud800"], "b": {"words": [2**128 - 1]}}
     assert parse_json(json.dumps(value).encode(), "a", CheckpointError) == value

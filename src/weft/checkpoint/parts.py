@@ -30,7 +30,7 @@ STATE = "state.json"
 LARGEST_STATE = 64 << 20
 """Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-_SWITCHES = {"foreach", "fused", "capturable", "differentiable"}
+_SWITCHES = {"foreach", "fused"}
 """Settings of an optimizer that say how it computes on a device, and not what."""
 _SHOWN = 8
 """A wrong module differs in every key; the first few say which one it is."""
@@ -198,8 +198,9 @@ def _optimizer_problems(wanted: Mapping[str, Any], found: Any) -> list[str]:
             problems.append(f"{name}.params' wants {wants} parameters, found {has}")
         problems += [
             f"{name}.{key}' cannot be {saved[key]!r:.40} where it is {group[key]!r:.40}"
-            for key in saved.keys() & group.keys() - _SWITCHES - {"params"}
+            for key in saved.keys() & group.keys() - {"params"}
             if _kind(group[key]) != _kind(saved[key])
+            and not (key in _SWITCHES and (saved[key] is None or isinstance(saved[key], bool)))
         ]
         problems += [f"missing key {name}.{key}'" for key in group if key not in saved]
         problems += [f"unexpected key {name}.{key}'" for key in saved if key not in group]

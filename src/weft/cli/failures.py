@@ -1,5 +1,6 @@
 """What a person sees of an error: the message of weft's own, one paragraph of any other."""
 
+import os
 import sys
 
 from weft.errors import WeftError, raised_at
@@ -15,6 +16,11 @@ def report(error: Exception) -> int:
         text = "\n".join([f"error: {error.typed or error}", *(f"  {note}" for note in notes)])
         print(printable(text), file=sys.stderr)
         return error.exit_code
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        # Of a file or folder of the person's own, which the system does not let weft use.
+        said = f"error: {os.fsdecode(error.filename):.300}: {error.strerror}."
+        print(printable("\n".join([said, *(f"  {note}" for note in notes)])), file=sys.stderr)
+        return 1
     text = f"error: {type(error).__name__}: {error}"
     lines = [text.rstrip(": "), *(f"  {note}" for note in notes)]
     place = raised_at(error)

@@ -137,7 +137,7 @@ def count_items(data: bytes) -> int:
 
 
 def _is_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(MOST_DEPTH):
         held = [v.values() if isinstance(v, dict) else v for v in level]
         level = [v for values in held for v in values if isinstance(v, dict | list)] if held else []

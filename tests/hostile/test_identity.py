@@ -378,3 +378,27 @@ def test_a_run_keeps_its_name_and_another_has_its_own(run, other):
     assert json.loads((run / "run.json").read_text())["id"] == name
     assert edited(run)
     weft.load(run)
+
+
+NAMES: dict[str, Damage] = {
+    "config.yaml of another run": lambda run, other: takes(run, other, "config.yaml"),
+    "another name in run.json": lambda run, _: named_in_info(run, "0123456789abcdef"),
+    "no name in run.json": lambda run, _: named_in_info(run, "x\nrecipe: y.py"),
+}
+
+
+def named_in_info(run: Path, name: str) -> None:
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**info, "id": name}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_checkpoints_tell_the_name_of_their_run(run, other, begun, name):
+    own = json.loads((run / "run.json").read_text())["id"]
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**info, "finished": False}))
+    NAMES[name](run, other)
+    weft.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
+    assert json.loads((run / "run.json").read_text())["id"] == own
+    assert weft.load(run).checkpoint == BEST
+    assert main(["runs", "verify", str(run)]) == 0

@@ -20,6 +20,7 @@ __all__ = [
     "FOLDER",
     "FORMAT",
     "MANIFEST",
+    "RUN_NAME",
     "FileEntry",
     "Manifest",
     "damage",
@@ -36,6 +37,8 @@ FORMAT = 1
 """Version of the layout of a checkpoint folder."""
 FOLDER = re.compile(r"step-(\d{8,18})")
 """The name of a checkpoint."""
+RUN_NAME = re.compile(r"[0-9a-f]{16}")
+"""The name of a run."""
 MANIFEST = "manifest.json"
 """The file that lists all others, written last."""
 
@@ -43,7 +46,6 @@ _MAX_SEALED = 16 << 20
 _MAX_FILES = 10_000
 _TAIL = re.compile(rb',\n "digest": "([0-9a-f]{64})"\n}\n\Z')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_RUN = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,7 @@ class Manifest:
         if not isinstance(versions, dict) or len(files) > _MAX_FILES:
             raise CheckpointError(f"{MANIFEST}: no versions, or more than {_MAX_FILES} files")
         run = content.get("run")
-        if run is not None and not (isinstance(run, str) and _RUN.fullmatch(run)):
+        if run is not None and not (isinstance(run, str) and RUN_NAME.fullmatch(run)):
             raise CheckpointError(f"{MANIFEST}: run is not the name of one")
         return cls(
             step=_count(content, "step"),

@@ -14,16 +14,17 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.manifest import RUN_NAME, Manifest
 from weft.checkpoint.run_seal import RunSeal, sealed_config
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.config.yaml_files import dump_yaml
-from weft.errors import UserError
+from weft.errors import CheckpointError, UserError
 from weft.runtime.files import LEFTOVER, sha256, write_atomic
 from weft.runtime.reading import parse_json, read_all
 
@@ -154,13 +155,21 @@ class RunFolder:
     def identity(self) -> str | None:
         """The run's own name, which its checkpoints have; a new one before the first is saved.
 
-        None of a run whose first checkpoints were saved before runs had names.
+        It stands in ``config.yaml`` and ``run.json``; where one is damaged, or of another run, the
+        checkpoints tell which. None of a run that was begun before runs had names.
         """
-        known = self.info.get("id")
-        if known is not None or not (self.path / "checkpoints").is_dir():
-            return known or secrets.token_hex(8)
-        seal = None if self.info else RunSeal.read(self.path)  # where run.json was lost
-        return None if seal is None else seal.run
+        names: list[str] = []
+        with suppress(CheckpointError):
+            seal = RunSeal.read(self.path)
+            names += [] if seal is None or seal.run is None else [seal.run]
+        if RUN_NAME.fullmatch(known := self.info.get("id", "")):
+            names.append(known)
+        saved = SavedCheckpoints(self.path / "checkpoints")
+        saved.seal = None
+        newest = saved.newest()
+        if newest is None or newest.run in names:
+            return newest.run if newest else next(iter(names), secrets.token_hex(8))
+        return next(iter(names), None)
 
     @property
     def newest(self) -> Manifest | None:
@@ -169,7 +178,7 @@ class RunFolder:
         saved.seal = RunSeal(self.path, whole=True, run=self.identity)
         return saved.newest()
 
-    def write_config(  # each is a part of the file
+    def write_config(
         self,
         recipe: str | None,
         settings: Mapping[str, Any],

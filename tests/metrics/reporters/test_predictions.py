@@ -101,3 +101,32 @@ def test_a_list_of_the_data_is_one_in_the_file(tmp_path: Path) -> None:
     predictions.examples("valid", {"step": 1}, iter([row]))
     text = (tmp_path / "predictions" / "valid-step-00000001.jsonl").read_text()
     assert json.loads(text) == {"labels": ["New York", "Rome"], "references": [["a b"]]}
+
+
+@pytest.mark.parametrize("how", ["changed", "cut", "missing", "a link"])
+def test_answers_that_were_damaged_do_not_stay_so_when_the_run_goes_on(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions.start(RunInfo())
+    for step in (4, 8):
+        predictions.examples("valid", {"step": step}, ROWS)
+    state = json.loads(json.dumps(predictions.state_dict()))
+    path = tmp_path / "predictions" / "valid-step-00000004.jsonl"
+    data = path.read_bytes()
+    path.unlink()
+    if how == "a link":
+        (tmp_path / "mine").write_bytes(data)
+        path.symlink_to(tmp_path / "mine")
+    elif how != "missing":
+        path.write_bytes(data[:-3] if how == "cut" else data.replace(b"1", b"2") + b" ")
+    for _ in range(2):
+        predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+        predictions.load_state_dict(state)
+        assert names(tmp_path) == ["valid-step-00000008.jsonl"]
+        state = predictions.state_dict()
+        assert list(state["files"]) == names(tmp_path)
+    why = {"missing": "missing", "a link": "cannot be read: a symbolic link"}
+    said = why.get(how, "not as it was written; deleted")
+    assert caplog.messages == [f"predictions/{path.name}: {said}: the run goes on without it."]
+    assert how != "a link" or (tmp_path / "mine").read_bytes() == data

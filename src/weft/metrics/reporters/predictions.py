@@ -1,8 +1,11 @@
 """``predictions/``: what the model answered, to read beside the inputs and references."""
 
+import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, final
 
 from typing_extensions import override
@@ -10,14 +13,20 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
+from weft.errors import DataError
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from weft.runtime.disk import storing
 from weft.runtime.experiment import Experiment
 from weft.runtime.files import make_folder, write_atomic
+from weft.runtime.reading import opened
 
 __all__ = ["Predictions", "spread"]
 
+LOG = logging.getLogger("weft")
+DIGITS = 16
+"""Hexadecimal digits of a sha256, for what no stranger gains by: a state has one for each file."""
+MISSING = "missing"
 _NAME = re.compile(r"(?P<split>.+)-step-(?P<step>\d{8,18})\.jsonl")
 
 
@@ -50,6 +59,7 @@ class Predictions(Component, Reporter):
         self.config = config
         self._folder = xp.folder / "predictions"
         self._newest: dict[str, int] = {}
+        self._digests: dict[str, str] = {}
         self._resumed = False
 
     @override
@@ -73,20 +83,35 @@ class Predictions(Component, Reporter):
         ]
         make_folder(self._folder, parents=False)
         path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
-        write_atomic(path, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+        data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        write_atomic(path, data)
+        self._digests[path.name] = hashlib.sha256(data).hexdigest()[:DIGITS]
         self._newest[split] = int(progress["step"])
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        """The newest step of each split."""
-        return {"newest": dict(self._newest)}
+        """The newest step of each split, and what each file begins its sha256 with."""
+        return {"newest": dict(self._newest), "files": dict(self._digests)}
 
     @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Deletes the answers of later steps: the run does not come there again, or anew."""
+        """Deletes the answers of later steps: the run does not come there again, or anew.
+
+        Those of earlier steps that are not as they were written are deleted, too, and said: the
+        weights that gave them are gone.
+        """
         if "newest" in state:  # older checkpoints have none
             self._resumed = True
             self._keep({str(split): int(step) for split, step in state["newest"].items()})
+        self._digests = {str(name): str(found) for name, found in state.get("files", {}).items()}
+        for name in [name for name in self._digests if _NAME.fullmatch(name) and "/" not in name]:
+            problem = _difference(self._folder / name, self._digests[name])
+            if problem:
+                del self._digests[name]
+                LOG.warning("predictions/%s: the run goes on without it.", problem)
+                if not problem.endswith(MISSING):
+                    with storing(self._folder / name):
+                        (self._folder / name).unlink()
 
     def _keep(self, newest: dict[str, int]) -> None:
         """Deletes all files of a step after their split's newest."""
@@ -96,6 +121,16 @@ class Predictions(Component, Reporter):
             if match and int(match["step"]) > newest.get(match["split"], -1):
                 with storing(path):
                     path.unlink()
+
+
+def _difference(path: Path, digest: str) -> str | None:
+    """Why a file is not the one that was written; None where it is."""
+    try:
+        with opened(path, DataError) as (file, _):
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except DataError as error:
+        return str(error)
+    return None if found.startswith(digest) else f"{path.name}: not as it was written; deleted"
 
 
 def spread(rows: Sequence[Row], most: int | None) -> Sequence[Row]:

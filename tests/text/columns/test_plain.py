@@ -58,7 +58,7 @@ def test_it_comes_back_from_its_files(path, tmp_path):
         ({"inputs": ["../text"], "targets": []}, "a column's role must be a name"),
         ({"inputs": ["text"], "targets": ["text"]}, "wanted up to 100 roles, each once, found 2"),
         ({"inputs": ["text"] * 101, "targets": []}, "wanted up to 100 roles, each once, found 101"),
-        ({"inputs": ["other"], "targets": []}, "cannot be read"),
+        ({"inputs": ["other"], "targets": []}, r"column\.json: missing"),
     ],
 )
 def test_files_that_were_changed_are_refused(path, tmp_path, settings, error):

@@ -1,6 +1,8 @@
 """Data of a recipe against its training data: a file that follows another is not its twin."""
 
 import csv
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,8 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import weft
+from weft.config import registries
+from weft.config.session import Session
+from weft.data import TextPairs
+from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 from weft.recipes.check import check
+from weft.recipes.planning import plan_recipe
+from weft.recipes.reading import FIXED, used_columns
 
 ROWS = [("ham", "see you, at home"), ("spam", "win cash now")] * 4
 LOCAL = "classification/averaging/local"
@@ -64,6 +72,46 @@ def test_a_header_that_was_not_said_is_no_row_to_learn(files):
         "train.csv:1: wanted a row, found names of columns, 'label', 'text'. If that is a header: "
         "train_data.header=true. If it is a row, let another one be the first."
     )
+
+
+def test_a_column_that_the_task_does_not_read_may_be_empty(files):
+    rows = [(label, text, "" if at % 2 else f"id{at}") for at, (label, text) in enumerate(ROWS)]
+    with Path("train.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    columns = "train_data.columns=[label, text, id]"
+    words = [files[0], "valid_data.path=train.csv", columns, "trainer.max_steps=1", files[2]]
+    assert check(LOCAL, words).problems == []
+    run = weft.train(LOCAL, words)
+    assert len(weft.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
+    assert weft.train(LOCAL, words).folder == run.folder  # its data is what it was
+    kept = TextRows.Config(path="train.csv", columns=("label", "text", "id"), max_bad_rows=4)
+    named = json.loads((run.folder / "run.json").read_text())["data"]["train_data"]
+    assert kept.build().fingerprint() == named
+    with pytest.raises(DataError, match="column 'id' is empty"):  # nobody knows who reads it
+        TextRows.Config(path="train.csv", columns=("label", "text", "id")).build().read()
+    with pytest.raises(DataError, match="column 'text' is empty"):
+        weft.train(LOCAL, [*words, "train_data.columns={label: 0, text: 2, id: 1}"])
+
+
+@pytest.mark.parametrize("name", [n for n in registries.experiments.names() if "local" not in n])
+def test_every_column_of_an_experiment_is_known_to_be_read(name):
+    plan = plan_recipe(name, [], targets=["trainer"], draft=True).plan
+    node = plan.nodes["train_data"]
+    if isinstance(node.config, TextPairs.Config):
+        used = used_columns(Session(plan.nodes, {}))
+        assert used is not None
+        assert {*node.config.columns} - {*used, *FIXED, "id"} == set()  # an id is read by nobody
+
+
+def test_of_code_of_the_recipes_own_nobody_knows_what_it_reads():
+    plan = plan_recipe(LOCAL, [], targets=["trainer"], draft=True).plan
+    nodes = dict(plan.nodes)
+
+    def tokenizer():
+        """Reads any column."""
+
+    nodes["tokenizer"] = replace(nodes["tokenizer"], value=tokenizer, config=None, kind=None)
+    assert used_columns(Session(nodes, {})) is None
 
 
 def test_all_files_that_are_missing_are_named(files):

@@ -54,6 +54,11 @@ class Session:
         return self._objects[name]
 
     @property
+    def nodes(self) -> Mapping[str, Node]:
+        """What was planned, by its name."""
+        return self._nodes
+
+    @property
     def built(self) -> dict[str, Any]:
         """The Configs as built, with the sizes that came from data, as plain data by ingredient."""
         return {name: plain(config) for name, config in self._configs()}

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +27,6 @@ from weft.data.formats.by_suffix import (
     column_format,
     format_name,
 )
-from weft.data.formats.cells import json_of
 from weft.data.formats.columnar import ColumnarFormat
 from weft.data.formats.conll import ConllFormat
 from weft.data.formats.header import (
@@ -38,7 +37,7 @@ from weft.data.formats.header import (
     proposed,
     refuse_twice,
 )
-from weft.data.formats.json_lines import JsonLinesFormat
+from weft.data.formats.json_lines import JsonLinesFormat, first_keys
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.holdout import ChosenRows, Holdout
@@ -127,6 +126,7 @@ class TextPairs(Component, Batched, AccountedRows):
         self._layout = self._format()
         _ = self.batching  # refuses sizes that are none
         self.holdout = self._holdout()
+        self._required = self._layout.required
         self._table: ReadFiles | None = None
         self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
 
@@ -202,6 +202,12 @@ class TextPairs(Component, Batched, AccountedRows):
             self._numbers = self.holdout.of(self._every(), name=self.name)
         return self
 
+    def spare(self, columns: Collection[str]) -> None:
+        """Lets rows have columns empty that nobody reads; of no effect where they were read."""
+        kept = tuple(name for name in self._layout.required if name not in columns)
+        if self._table is None and kept:
+            self._layout = replace(self._layout, required=kept)
+
     def __len__(self) -> int:
         return len(self.rows())
 
@@ -270,7 +276,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
-        layout = asdict(self._layout)
+        layout = asdict(replace(self._layout, required=self._required))
         if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
             del layout["lists"]  # runs from before this setting have the same data
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
@@ -361,7 +367,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
     def _other_format(self, path: Path, ingredient: str) -> str:
         """What may be wrong with bad rows: other keys, or a format that its name does not have."""
-        if isinstance(self._layout, JsonLinesFormat) and (keys := _keys(path)):
+        if isinstance(self._layout, JsonLinesFormat) and (keys := first_keys(path)):
             names = proposed(self._layout.columns, keys)
             if not {*self._layout.columns.values()} <= {*keys} and "..." not in names.values():
                 setting = columns_setting(names, f"{ingredient}.columns")
@@ -379,16 +385,6 @@ class TextPairs(Component, Batched, AccountedRows):
             self.read()
         assert self._table is not None
         return self._table
-
-
-def _keys(path: Path) -> list[str]:
-    """The keys of the first line of JSON; none where it is no object."""
-    with path.open("rb") as stream:
-        try:
-            found = json_of(stream.readline(MAX_LINE_BYTES).decode("utf-8-sig"))
-        except ValueError:
-            return []
-    return [*found] if isinstance(found, dict) else []
 
 
 def _shown(cells: Row) -> str:

@@ -19,7 +19,7 @@ from weft.inference.load import NeedsCodeError, load_run, predictor_of
 from weft.inference.predictor import Predictor
 from weft.recipes.entering import choose_folder, refuse_other
 from weft.recipes.planning import Planned, plan_recipe, run_named
-from weft.recipes.reading import read_all
+from weft.recipes.reading import columns_of, read_all
 from weft.recipes.reload import EVALUATED, evaluate, read_settled
 from weft.recipes.run import Run, seed_everything, seed_of, train
 from weft.recipes.run_folder import RunFolder
@@ -241,7 +241,7 @@ def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str
     found = {}
     for name in EVALUATED:
         if session.has(name) and (data := session.get(name)) is not None:
-            data = read_settled(name, data, folder)
+            data = read_settled(name, data, folder, columns_of(task))
             found[name] = evaluate_task(
                 task, batches_of(name, data, task=task, train=False, seed=0)
             )

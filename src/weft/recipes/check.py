@@ -16,7 +16,7 @@ from weft.recipes.check_steps import CheckSteps
 from weft.recipes.export import refuse_exports
 from weft.recipes.max_tokens import auto_data, settle_max_tokens
 from weft.recipes.planning import Planned, plan_recipe
-from weft.recipes.reading import DATA, read_data, refuse_other_header
+from weft.recipes.reading import DATA, read_data, refuse_other_header, used_columns
 from weft.recipes.run import exports_of, seed_of
 from weft.recipes.run_folder import refuse_collision
 from weft.runtime.devices import Env
@@ -165,7 +165,7 @@ class _Walk:
     def data(self, name: str) -> str:
         """Builds one data ingredient and reads every row of it."""
         data = self.session.get(name)
-        count = read_data(name, data)
+        count = read_data(name, data, used_columns(self.session))
         refuse_other_header(name, data, self.session.get(DATA[0]))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 

@@ -10,7 +10,7 @@ from weft.config.session import Session
 from weft.errors import DataError, UserError
 from weft.inference.export.folder import ROWS
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
-from weft.recipes.reading import read_data
+from weft.recipes.reading import columns_of, read_data
 from weft.runtime.devices import Env
 from weft.tasks.row_batches import is_row, look, rows_of
 from weft.tasks.task import Row, Task
@@ -62,7 +62,7 @@ def _saved_rows(name: str, folder: Path, task: Task) -> Sequence[Row]:
     try:
         plan = saved_plan(folder, "settings", [name], provided=tuple(provided))
         data = plan.start(provided).get(name)
-        read_data(name, data)
+        read_data(name, data, columns_of(task))
         return _rows_in(name, data, task)
     except (NeedsCodeError, UserError, OSError):  # made by code, moved, deleted, or changed
         return []

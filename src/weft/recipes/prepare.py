@@ -1,7 +1,7 @@
 """Preparing a recipe's data: ``weft prepare RECIPE``. Every row is read, and tokens are kept."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from weft.data.store import tokens
 from weft.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from weft.errors import UserError
 from weft.recipes.planning import plan_recipe
-from weft.recipes.reading import DATA, fingerprint_of, read_data
+from weft.recipes.reading import DATA, fingerprint_of, read_data, used_columns
 from weft.recipes.run import seed_everything, seed_of
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
@@ -68,7 +68,7 @@ def prepare(
         names = [name for name in DATA if name in planned.plan.order]
         all_data = {name: session.get(name) for name in names}
         for name, data in all_data.items():
-            _read(name, data, say)
+            _read(name, data, used_columns(session), say)
         text: TextPath = session.get("task").text
         fill = partial(_fill, text=text, workers=workers, verify=verify, say=say)
         folders = {name: fill(name, data) for name, data in all_data.items()}
@@ -94,9 +94,9 @@ def _fill(
     return store.folder
 
 
-def _read(name: str, data: Any, say: Callable[[str], None]) -> None:
+def _read(name: str, data: Any, used: Collection[str] | None, say: Callable[[str], None]) -> None:
     """Reads all rows; says how many, and which are bad."""
-    count = read_data(name, data)
+    count = read_data(name, data, used)
     if count is None:
         return
     say(f"{name}: {count}")

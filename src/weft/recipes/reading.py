@@ -1,22 +1,45 @@
 """Reading the data of a recipe before anything else costs time: every row of every file."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.config.component import Config
+from weft.config.graph import Node
+from weft.config.ingredient import BuiltFrom
 from weft.config.session import Session
+from weft.config.values import plain
 from weft.data.bad_rows import AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
 from weft.data.first_row import is_header
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, UserError
+from weft.tasks.task import Task
 
-__all__ = ["DATA", "fingerprint_of", "read_all", "read_data", "refuse_other_header"]
+__all__ = [
+    "DATA",
+    "columns_of",
+    "fingerprint_of",
+    "read_all",
+    "read_data",
+    "refuse_other_header",
+    "used_columns",
+]
 
 DATA = ("train_data", "valid_data", "test_data")
 
 
-def read_data(name: str, data: object) -> RowCount | None:
+FIXED = ("source", "target", "references")
+"""Columns that tasks read under these names, which no setting has."""
+
+
+def read_data(name: str, data: object, used: Collection[str] | None = None) -> RowCount | None:
     """Reads data that accounts for its rows; other data is left as it is.
+
+    Args:
+        name: What the recipe calls it.
+        data: The data.
+        used: The columns that the task reads: others may be empty. None: not known.
 
     Returns:
         Good and bad rows, or None.
@@ -24,7 +47,57 @@ def read_data(name: str, data: object) -> RowCount | None:
     Raises:
         BadRowsError: There are more bad rows than are allowed.
     """
+    if used is not None and isinstance(data, TextPairs):
+        data.spare([column for column in data.config.columns if column not in (*used, *FIXED)])
     return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
+
+
+def used_columns(session: Session) -> set[str] | None:
+    """What may be a column that is read: every text in the settings of what is no data.
+
+    Returns:
+        None where there is no task, and where a part of the recipe's own may read any column.
+
+    Example:
+        >>> used_columns(Session({}, {})) is None
+        True
+    """
+    others = [node for name, node in session.nodes.items() if name not in DATA]
+    if "task" not in session.nodes or not all(map(_is_ours, others)):
+        return None
+    return {text for node in others for text in _texts(plain(node.settings))}
+
+
+def columns_of(task: Task) -> tuple[str, ...] | None:
+    """The columns that a built task reads; None of one of the recipe's own, which may read any."""
+    return task.text.columns if type(task).__module__.startswith("weft.") else None
+
+
+def _is_ours(node: Node) -> bool:
+    """Whether the library's code alone is in a part of a recipe."""
+    if isinstance(node.value, BuiltFrom):
+        return True
+    kinds = _owners(node.config) if node.is_config else [node.value]
+    return all(str(getattr(kind, "__module__", "")).startswith("weft.") for kind in kinds)
+
+
+def _owners(config: Any) -> list[Any]:
+    """The components of the Configs in a Config, at any depth."""
+    if isinstance(config, Mapping | list | tuple):
+        items = config.values() if isinstance(config, Mapping) else config
+        return [owner for item in items for owner in _owners(item)]
+    if not isinstance(config, Config):
+        return []
+    inner = [getattr(config, entry.name) for entry in dataclasses.fields(config)]
+    return [getattr(config, "owner", type(config)), *_owners(inner)]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
 
 
 def refuse_other_header(name: str, data: object, first: object) -> None:
@@ -72,7 +145,7 @@ def read_all(
     bad: list[BadRow] = []
     for name, data in _built(session, [name for name in DATA if name in order]).items():
         try:
-            read_data(name, data)
+            read_data(name, data, used_columns(session))
             bad += data.bad_rows if isinstance(data, AccountedRows) else ()
             refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
         except DataError as error:

@@ -1,6 +1,6 @@
 """After training, from a run alone: a predictor, or an evaluation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from weft.inference.load import (
 from weft.inference.predictor import Predictor
 from weft.recipes.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
-from weft.recipes.reading import read_data
+from weft.recipes.reading import columns_of, read_data
 from weft.recipes.run_folder import SCRIPT, RunFolder
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
@@ -143,14 +143,14 @@ def evaluate(
                 )
             else:
                 raise
-        data = read_settled(name, session.get(name), folder)
+        data = read_settled(name, session.get(name), folder, columns_of(task))
         found[name] = evaluate_task(task, batches_of(name, data, task=task, train=False, seed=0))
     return found
 
 
-def read_settled(name: str, data: Any, folder: Path) -> Any:
+def read_settled(name: str, data: Any, folder: Path, used: Collection[str] | None) -> Any:
     """Data to evaluate a run on: read, and with batches as large as the run's."""
-    read_data(name, data)
+    read_data(name, data, used)
     if is_auto(data):
         take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
     return data

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from typing_extensions import override
@@ -13,7 +14,7 @@ from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
-__all__ = ["JsonLinesFormat", "json_lines_format", "pick_row"]
+__all__ = ["JsonLinesFormat", "first_keys", "json_lines_format", "pick_row"]
 
 
 @dataclass(frozen=True)
@@ -163,3 +164,13 @@ def value_at(found: Any, key: str) -> Any:
 def no_key(found: Mapping[str, Any], key: str) -> str:
     """What is wrong with an object without a key that it must have."""
     return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]
+
+
+def first_keys(path: Path) -> list[str]:
+    """The keys of the first line of JSON; none where it is no object."""
+    with path.open("rb") as stream:
+        try:
+            found = json_of(stream.readline(MAX_LINE_BYTES).decode("utf-8-sig"))
+        except ValueError:
+            return []
+    return [*found] if isinstance(found, dict) else []

@@ -12,6 +12,8 @@ from tests.hostile.folder import in_each, manifest_says, steps
 from tests.hostile.small_run import small_run
 from weft.checkpoint import Checkpoints
 from weft.errors import CheckpointError
+from weft.metrics.reporters.json_values import complete_lines
+from weft.recipes.record import Record
 
 SECONDS, MEGABYTES = 5.0, 300
 """Of CPU and memory, for what took a minute and gigabytes."""
@@ -67,3 +69,17 @@ def test_a_part_that_would_not_be_read_again_is_not_saved(tmp_path, monkeypatch)
     assert "but at most 3,128 are read again beside such a model." in str(caught.value)
     store.save(1, {"data": Large()})  # without a model nothing says what is large
     assert json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"] == 1
+
+
+def test_a_log_with_a_hole_of_3_gb_is_not_taken_into_memory(tmp_path):
+    run = shutil.copytree(small_run(), tmp_path / "run")
+    log = run / "metrics.jsonl"
+    size = log.stat().st_size
+    with log.open("r+b") as file:
+        file.truncate(3 << 30)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert len(complete_lines(log)) == len(Record.read(run).values) > 0
+    weft.train(run, ["trainer.max_steps=6"])
+    assert size < log.stat().st_size < 2 * size
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+    assert grown < MEGABYTES, f"{grown:.0f} MB"

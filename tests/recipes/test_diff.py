@@ -163,3 +163,14 @@ def test_the_previous_run_is_the_one_written_last(tmp_path):
     assert previous_run(third) == first
     assert previous_run(first) == third
     assert previous_run(tmp_path / "none" / "x") is None
+
+
+def test_more_lines_than_a_run_writes_are_not_kept(tmp_path, monkeypatch):
+    run = made_run(tmp_path / "run")
+    lines = len((run / "metrics.jsonl").read_text().splitlines())
+    monkeypatch.setattr("weft.recipes.record.MOST_LINES", lines)
+    assert len(Record.read(run).values) == lines
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write("{}\n" * 1000)
+    with pytest.raises(UserError, match=r"metrics.jsonl has more than 6 lines, which no run"):
+        Record.read(run)

@@ -15,6 +15,8 @@ from weft.runtime.files import sha256
 
 __all__ = ["Record", "read_lines", "saved_settings", "state_of"]
 
+MOST_LINES = 1 << 20
+"""Evaluations and reports of a run; one every 100 steps of a hundred million steps."""
 LONGEST_LINE = 1 << 20
 """Bytes of a line of JSON that is read; a longer one is left out, as no run writes such."""
 
@@ -52,7 +54,7 @@ class Record:
             info=RunFolder(path).info,
             settings=_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
-            values=tuple(read_lines(path / "metrics.jsonl")),
+            values=_values(path / "metrics.jsonl"),
         )
 
     @property
@@ -129,6 +131,13 @@ def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[s
         elif isinstance(value, int | float) and not isinstance(value, bool):
             found[name] = _as_float(value)
     return {name: value for name, value in found.items() if name not in without}
+
+
+def _values(path: Path) -> tuple[dict[str, Any], ...]:
+    found = tuple(read_lines(path, MOST_LINES + 1))
+    if len(found) > MOST_LINES:
+        raise UserError(f"{path} has more than {MOST_LINES:,} lines, which no run writes.")
+    return found
 
 
 def _as_float(value: float) -> float:

@@ -12,6 +12,9 @@ from weft.text.list_cell import unlisted
 
 __all__ = ["complete_lines", "json_value"]
 
+LONGEST_LINE = 64 << 20
+"""Bytes of a line; that of 400,000 labels has 40 million."""
+
 
 def json_value(value: object, *, name: str = "value") -> Any:
     """The same value of types that JSON has.
@@ -63,10 +66,12 @@ def complete_lines(path: Path) -> list[dict[str, Any]]:
     Args:
         path: The log; where there is none, there are no lines.
     """
-    text = path.read_bytes() if path.is_file() else b""
-    found = []
-    for line in text.splitlines(keepends=True):
-        with suppress(ValueError):
-            value = json.loads(line) if line.endswith(b"\n") else None
-            found += [value] if isinstance(value, dict) else []
+    found: list[dict[str, Any]] = []
+    if not path.is_file():
+        return found
+    with path.open("rb") as file:
+        while line := file.readline(LONGEST_LINE):
+            with suppress(ValueError, RecursionError):
+                value = json.loads(line) if line.endswith(b"\n") else None
+                found += [value] if isinstance(value, dict) else []
     return found

@@ -1,5 +1,6 @@
 """``make results RESULTS=linear``: weft's linear models beside others, on small sets."""
 
+import json
 import math
 import shutil
 import statistics
@@ -78,11 +79,10 @@ def of_weft(train: Sequence[Row], dev: Sequence[Row], *, seed: int, folder: Path
     for name, rows in (("train", train), ("dev", dev)):
         text = "".join("\t".join(row) + "\n" for row in rows)
         (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
-    experiment = "pairs/ngrams" if len(train[0]) > 2 else "classification/ngrams"
     words = [f"train_data.path={folder / 'train.tsv'}", f"trainer.seed={seed}"]
     words += ["valid_data=null", "trainer.selection.metric=loss"]
     begun = time.process_time()
-    run = weft.train(experiment, words, run_dir=folder / "run")
+    run = weft.train(_experiment(train), words, run_dir=folder / "run")
     seconds = time.process_time() - begun
     names = ["text"] if len(train[0]) == 2 else ["text1", "text2"]
     asked = [dict(zip(names, row[1:], strict=True)) for row in dev]
@@ -111,7 +111,7 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
         for part, found in PARTS.items():
             if part in ("LinearSVC", "its words alone") and not cell.size and cell.seed > 1:
                 continue
-            key = key_of({"train": train, "dev": dev})
+            key = key_of({"train": train, "dev": dev, **_made_by(part, train)})
             if ledger.find(cell.name, part, key):
                 continue
             folder = out / "linear" / cell.name
@@ -120,6 +120,20 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
             right = sum(a == row[0] for a, row in zip(answers, dev, strict=True))
             line = {"job": cell.name, "part": part, "key": key, "cpu_s": seconds}
             ledger.add({**line, "value": 100 * right / len(dev), "dev": len(dev)})
+
+
+def _made_by(part: str, train: Sequence[Row]) -> dict[str, str]:
+    """What else a measurement depends on: of weft the settings of its experiment."""
+    if part != WEFT:
+        return {}
+    from weft.recipes.planning import plan_recipe
+
+    settings = plan_recipe(_experiment(train), targets=["trainer"]).plan.settings
+    return {"settings": json.dumps(settings, default=str, sort_keys=True)}
+
+
+def _experiment(train: Sequence[Row]) -> str:
+    return "pairs/ngrams" if len(train[0]) > 2 else "classification/ngrams"
 
 
 def table(ledger: Ledger, seeds: int) -> str:

@@ -32,7 +32,7 @@ def ngrams(
         train_data=TextRows.Config(path=Path("data/train.tsv"), columns=columns, batch_size=64),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         tokenizer=FittedNgrams.Config(columns=texts),
-        optimizer=SGD.Config(lr=lr, momentum=0.9, weight_decay=5e-5),
+        optimizer=SGD.Config(lr=lr, momentum=0.9, weight_decay=1e-4),
         lr_scheduler=Linear.Config(),
         trainer=Trainer.Config(
             max_epochs=20,

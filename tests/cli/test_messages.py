@@ -83,7 +83,8 @@ WRONG = {
     "help translation/tatoba": (
         "error: command line: no recipe is called 'translation/tatoba'. Did you mean "
         "'translation/tatoeba'? Wanted a script.py, a file.yaml, or an experiment: "
-        f"weft list experiments has all {len(registries.experiments.names())}.\n"
+        f"weft list experiments has all {len(registries.experiments.names())}. One of your own is "
+        "known once the module that registers it is: --include MODULE.\n"
     ),
     "help broken.py": "error: broken.py:1:5: not Python: invalid syntax.\n",
     "check doc.py": (

@@ -151,12 +151,11 @@ def test_a_script_runs_again_and_edited_though_it_registers(kitchen):
             "bad.py:1: the script failed: ModuleNotFoundError: No module named 'no_such'",
         ),
         (
-            "from weft.training import Trainer\n\nx = Trainer.Config(max_steps='10k', keeps=2)\n",
-            "bad.py:3: Trainer.Config has no setting 'keeps'. Did you mean 'keep'? It has: "
-            "max_steps, max_epochs, max_time, evaluate_every, save_every, report_every, keep, "
-            "accumulate, clip_norm, on_nonfinite, max_nonfinite, precision, compile, ema, "
-            "initialize, initialize_from, save_modules, export, selection, fast, seed.\n"
-            "bad.py:3: Trainer.Config.max_steps: wanted int, found '10k'.",
+            "from weft.training import Constant\n\n"
+            "x = Constant.Config(warmup=1, warmup_steps='10k')\n",
+            "bad.py:3: Constant.Config has no setting 'warmup'. Did you mean 'warmup_steps'? "
+            "It has: warmup_steps.\n"
+            "bad.py:3: Constant.Config.warmup_steps: wanted int, found '10k'.",
         ),
         ("raise SystemExit(3)\n", "bad.py:1: the script failed: SystemExit: 3"),
     ],

@@ -185,7 +185,8 @@ def test_experiments_are_functions_that_return_a_recipe(kitchen, monkeypatch):
     assert (source.table.doc, list(source.table.ingredients)) == ("Counts words.", ["tokenizer"])
     assert error(lambda: open_recipe("tiny/word")) == (
         "command line: no recipe is called 'tiny/word'. Did you mean 'tiny/words'? "
-        "Wanted a script.py, a file.yaml, or an experiment: tiny/words."
+        "Wanted a script.py, a file.yaml, or an experiment: tiny/words. One of your own is "
+        "known once the module that registers it is: --include MODULE."
     )
 
 

@@ -4,10 +4,9 @@ import enum
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from weft.config.durations import parse_duration
 from weft.config.kinds import DEVICE
@@ -24,7 +23,6 @@ _DTYPE_ALIASES = {
     "float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64",
 }  # fmt: skip
 _DEVICE = re.compile(r"(auto|cpu|cuda|mps|xpu|hpu|meta|mtia)(:\d+)?")
-_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {int: TypeAdapter(int), float: TypeAdapter(float)}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -59,14 +57,24 @@ def _bool(node: Node, _: type[Any]) -> bool:
     return bool(expect(word in _TRUE, word in _TRUE + _FALSE))
 
 
+@cache
+def _adapters() -> dict[type[Any], Any]:
+    """Pydantic's readers, imported where a number is read: ``weft --help`` reads none."""
+    from pydantic import TypeAdapter
+
+    return {int: TypeAdapter(int), float: TypeAdapter(float)}
+
+
 def _number(node: Node, kind: type[Any]) -> Any:
     given = node.value if isinstance(node, Value) else _text(node).strip()
     if isinstance(given, bool):
         raise WrongTypeError
     if isinstance(given, str) and given.lstrip("+-") in (".inf", ".nan"):
         given = given.replace(".", "")
+    from pydantic import ValidationError
+
     try:
-        return _ADAPTERS[kind].validate_python(given)
+        return _adapters()[kind].validate_python(given)
     except ValidationError as error:
         raise WrongTypeError from error
 

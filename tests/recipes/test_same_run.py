@@ -207,7 +207,7 @@ def test_lengths_of_time_are_compared_as_times(folder):
     weft.train("tiny.py", [*SHORT, "trainer.max_time=5m"])
     with pytest.raises(UserError) as failure:
         weft.train("tiny.py", [*SHORT, "trainer.max_time=15m"])
-    assert "To go on with it: weft train runs/tiny/" in str(failure.value)
+    assert "To go on with it: weft.train('runs/tiny/" in str(failure.value)
 
 
 def test_again_with_a_run_dir_takes_the_next_free_one(folder):

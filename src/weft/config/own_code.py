@@ -173,8 +173,12 @@ def _unit_of_module(module: ModuleType | None) -> _Unit | None:
 
 
 def _unit_of_cell(value: Any) -> _Unit | None:
-    """The text from which a function was made, or a method of the class."""
-    for function in (value, *vars(value).values()):
+    """The text from which a function was made, or a method of the class.
+
+    A Config seldom has a method that is written; its component has.
+    """
+    owner = getattr(value, "owner", None)
+    for function in (value, *vars(value).values(), *(vars(owner).values() if owner else ())):
         code = getattr(function, "__code__", None)
         lines = [] if code is None else linecache.getlines(code.co_filename)
         try:

@@ -1,11 +1,10 @@
 """Files that are no text, told by how they begin: read as lines they would be answered as such."""
 
-import codecs
 from collections.abc import Mapping
 
 from weft.errors import DataError
 
-__all__ = ["BEGINNINGS", "FEW_BYTES", "refuse_binary"]
+__all__ = ["BEGINNINGS", "refuse_binary"]
 
 PACKED = "unpack it first"
 BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
@@ -20,14 +19,13 @@ BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
     b"ARROW1\0\0": ("an Arrow file", "name the file, or its format by format=arrow"),
     b"\x89PNG": ("an image", "recognize its text first"),
     b"\xff\xd8\xff": ("an image", "recognize its text first"),
+    b"\x7fELF": ("a program", "name a file of text"),
+    b"MZ\x90\0": ("a program", "name a file of text"),
     b"SQLite format 3\0": ("a database", "export its rows as CSV"),
 }
 """How such files begin, what each is, and what to do about it."""
 LEAST_BYTES = 4096
 """Of fewer, each line may well be one bad row."""
-
-FEW_BYTES = 512
-"""Of fewer, NUL in a fiftieth of them says nothing."""
 
 
 def refuse_binary(head: bytes, name: str) -> None:
@@ -49,19 +47,8 @@ def refuse_binary(head: bytes, name: str) -> None:
     for beginning, (what, remedy) in BEGINNINGS.items():
         if head.startswith(beginning):
             raise DataError(f"{name}: wanted text, found {what}: {remedy}.")
-    if len(head) >= FEW_BYTES and head.count(0) * 50 > len(head) and not _is_utf8(head):
-        raise DataError(f"{name}: wanted text, found bytes of another kind, such as a program's.")
     if len(head) >= LEAST_BYTES and all(b"\0" in line for line in head.split(b"\n") if line):
         raise DataError(
             f"{name}: wanted text, found NUL in each line of the first {len(head):,} bytes: if it "
             "is text in UTF-16 or UTF-32, save it as UTF-8."
         )
-
-
-def _is_utf8(head: bytes) -> bool:
-    """Whether bytes are UTF-8, but for a character that is cut off at their end."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True

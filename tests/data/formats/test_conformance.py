@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from weft.data import text_pairs
 from weft.data.bad_rows import BadRow
+from weft.data.binary_files import BEGINNINGS
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
 from weft.data.formats.conll import conll_format
@@ -295,12 +296,15 @@ def test_what_is_written_comes_back(name, data):
 
 
 @pytest.mark.parametrize("name", CASES)
-@given(junk=st.binary(max_size=60))
+@given(junk=st.binary(max_size=60) | st.sampled_from([*BEGINNINGS]))
 def test_junk_is_bad_rows_or_an_error_with_the_name(name, junk):
-    kinds = r"^<stream>: no (parquet|arrow|SQuAD) file that can be read: "
-    whole = pytest.raises(DataError, match=kinds)
-    is_lines = name not in (*COLUMNAR, "squad")
-    with contextlib.nullcontext() if is_lines else whole:
+    refused = None
+    if name in (*COLUMNAR, "squad"):
+        refused = r"no (parquet|arrow|SQuAD) file that can be read: "
+    elif junk.startswith(tuple(BEGINNINGS)):
+        refused = r"wanted text, found an? "
+    whole = pytest.raises(DataError, match=f"^<stream>: {refused}")
+    with whole if refused else contextlib.nullcontext():
         table = read_table(io.BytesIO(junk), CASES[name].layout)
         assert table.count.good + table.count.bad == table.count.total
 
@@ -419,7 +423,11 @@ def test_columns_of_other_types_and_names_are_errors(tmp_path):
     for columns, text in (
         (("source", "target"), f"column 'target': {wanted} date32[day]."),
         (("source", "deep"), f"column 'deep': {wanted} list<element: list<element: string>>."),
-        (("source", "fr"), "wanted the column 'fr', found 'source', 'target', 'deep'."),
+        (
+            ("source", "fr"),
+            "wanted the column 'fr', found 'source', 'target', 'deep'. If it "
+            "has it by another name: 'columns={source: source, fr: target}'",
+        ),
     ):
         with pytest.raises(DataError) as error:
             read_table(path, parquet_format(columns))
@@ -498,7 +506,9 @@ def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
         ),
         (
             lambda: csv_format({"a": -1}),
-            "columns: wanted a position from 0 for 'a', found -1.",
+            "columns: wanted a position from 0 for 'a', found -1. Positions from the end are those "
+            "of CoNLL files, a token in a line: if it is one, say so by train_data.format=conll, "
+            "which valid_data follows.",
         ),
         (
             lambda: json_lines_format({"a": 0}),

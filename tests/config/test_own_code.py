@@ -205,6 +205,31 @@ def test_of_a_notebook_the_cells_that_are_reached_count(notebook):
     assert own_code([notebook["Part"]])["a_notebook.RATE"] == "4"
 
 
+def test_a_component_of_a_notebook_is_known_by_its_methods(notebook):
+    cell(
+        """
+        import functools
+        from weft.config import Component, Config
+
+        class Field(Component):
+            class Config(Config):
+                size: int = 1
+            @functools.lru_cache
+            def work(self, x):
+                return helper(x)
+
+        class Deep(Field):
+            def work(self, x):
+                return 2 * helper(x)
+        """,
+        notebook,
+    )
+    for part in (notebook["Field"], notebook["Deep"]):
+        found = own_code([part.Config, part])
+        assert found[f"a_notebook.{part.__name__}"].startswith(f"class {part.__name__}(")
+        assert "return RATE * x" in found["a_notebook.helper"]
+
+
 def test_code_without_source_is_refused():
     space = {"__name__": "typed_at_a_prompt"}
     exec("class Part:\n    def work(self): return 1\n", space)

@@ -6,6 +6,7 @@ Python's own and the library's is told by its version, which ``run.json`` has.
 """
 
 import ast
+import contextlib
 import dataclasses
 import inspect
 import linecache
@@ -153,7 +154,7 @@ def _outermost(file: Path, package: str) -> Path:
 
 
 def _unit_of(value: Any, module: ModuleType | None, name: str) -> _Unit:
-    for unit in (_unit_of_module(module), _unit_of_cell(value)):
+    for unit in (_unit_of_module(module), *_units_of_cells(value)):
         if unit is not None and name in unit.bound:
             return unit
     raise UserError(
@@ -172,22 +173,20 @@ def _unit_of_module(module: ModuleType | None) -> _Unit | None:
     return _Unit(label, bound, vars(module), _outermost(file, package), package)
 
 
-def _unit_of_cell(value: Any) -> _Unit | None:
-    """The text from which a function was made, or a method of the class.
+def _units_of_cells(value: Any) -> Iterator[_Unit]:
+    """The texts from which a function was made, or the methods of a class.
 
-    A Config seldom has a method that is written; its component has.
+    A Config seldom has a method that is written; its component has. What a decorator adds, as
+    dataclass does, has the names of another module.
     """
     owner = getattr(value, "owner", None)
-    for function in (value, *vars(value).values(), *(vars(owner).values() if owner else ())):
+    for found in (value, *vars(value).values(), *(vars(owner).values() if owner else ())):
+        function = inspect.unwrap(getattr(found, "__func__", found))
         code = getattr(function, "__code__", None)
-        lines = [] if code is None else linecache.getlines(code.co_filename)
-        try:
-            bound = top_level(ast.parse("".join(lines)))
-        except SyntaxError:
-            continue
-        if bound:
-            return _Unit(value.__module__, bound, function.__globals__, Path.cwd())
-    return None
+        if code is not None and function.__globals__.get("__name__") == value.__module__:
+            with contextlib.suppress(SyntaxError):
+                tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+                yield _Unit(value.__module__, top_level(tree), function.__globals__, Path.cwd())
 
 
 def top_level(tree: ast.Module) -> dict[str, list[ast.stmt]]:

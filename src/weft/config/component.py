@@ -156,7 +156,8 @@ def setting(
     """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
 
     Such settings (device, workers, reporting, saving, run length) are left out of the run's key.
-    ``in_key="set"``: left out where it is None, so that runs from before the field keep their keys.
+    ``in_key="set"``: left out where it is None, false, 0 or empty, so that runs from before the
+    field keep their keys.
 
     >>> class Saver(Component):
     ...     class Config(Config):

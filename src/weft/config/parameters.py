@@ -36,7 +36,7 @@ class Parameter:
 
     def decides(self, value: object) -> bool:
         """Whether that value of it is in the key."""
-        return bool(self.in_key) and not (self.in_key == "set" and value is None)
+        return bool(self.in_key) and not (self.in_key == "set" and not value)
 
     @property
     def required(self) -> bool:

@@ -109,12 +109,12 @@ class TextPairs(Component, Batched, AccountedRows):
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
         max_bad_rows: int = 0
         """How many rows may be left out because they cannot be read; decided before step 1."""
-        holdout: float = 0.0
+        holdout: float = setting(0.0, in_key="set")
         """Share of the rows that training leaves to valid_data, where that has no file of its own:
         by a hash of each row, so that rows keep their side as others are added."""
-        held_out: bool = False
+        held_out: bool = setting(default=False, in_key="set")
         """Whether these are the rows that holdout leaves to valid_data, and not all others."""
-        stratify: str | None = None
+        stratify: str | None = setting(None, in_key="set")
         """Column of which every value keeps a row for training, whatever holdout takes; null: that
         of the labels, where a row has one label."""
         max_line_bytes: int = MAX_LINE_BYTES

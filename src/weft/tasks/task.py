@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import CheckpointError, UserError
 from weft.metrics.metric import Metric, RowMetric
@@ -88,7 +88,7 @@ class Batches(Protocol):
 class AnsweredConfig(BaseConfig):
     """Settings of tasks whose evaluation answers rows."""
 
-    metrics: tuple[RowMetric.Config, ...] = ()
+    metrics: tuple[RowMetric.Config, ...] = setting((), in_key="set")
     """Metrics beside the task's own, as ``[rouge, {type: bleu, tokenize: char}]``; a value of a
     name that the task has takes its place. ``weft list metrics``, or a class of one's own."""
 

@@ -43,7 +43,7 @@ class TrainerConfig(Config):
     """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
     the step's update out, ``rollback`` goes back to where ``evaluate_every`` last fell due
     and on with other data."""
-    loss_upper_bound: float | None = None
+    loss_upper_bound: float | None = setting(None, in_key="set")
     """Loss a target of a step above which it counts as not finite: numbers that blow up need many
     steps to become infinite; null for none."""
     max_nonfinite: int = MAX_NONFINITE

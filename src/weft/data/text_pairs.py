@@ -202,9 +202,9 @@ class TextPairs(Component, Batched, AccountedRows):
             self._numbers = self.holdout.of(self._every(), name=self.name)
         return self
 
-    def spare(self, columns: Collection[str]) -> None:
-        """Lets rows have columns empty that nobody reads; of no effect where they were read."""
-        kept = tuple(name for name in self._layout.required if name not in columns)
+    def require(self, columns: Collection[str]) -> None:
+        """Lets rows have other columns empty; of no effect where they were read."""
+        kept = tuple(name for name in self._layout.required if name in columns)
         if self._table is None and kept:
             self._layout = replace(self._layout, required=kept)
 

@@ -48,7 +48,7 @@ def read_data(name: str, data: object, used: Collection[str] | None = None) -> R
         BadRowsError: There are more bad rows than are allowed.
     """
     if used is not None and isinstance(data, TextPairs):
-        data.spare([column for column in data.config.columns if column not in (*used, *FIXED)])
+        data.require((*used, *FIXED))
     return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
 
 

@@ -1,7 +1,7 @@
 """Settings given in Python: read as a file's, kept as they are, or refused by their names."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,7 @@ class Whole(Component):
         parts: tuple[Part.Config, ...] = ()
         named: Mapping[str, Part.Config] = setting(factory=dict)
         sizes: tuple[int, ...] = ()
+        names: Collection[str] = ()
         wide: Literal["yes", "no"] | None = None
         anything: Any = None
 
@@ -67,6 +68,10 @@ def test_what_is_of_its_annotation_stays_the_object_it_is():
     assert whole.part is part
     assert whole.sizes is sizes
     assert whole.anything is thing
+
+
+def test_names_may_be_the_keys_of_a_dictionary():
+    assert Whole.Config(path="x", names={"a": 1}).names == {"a": 1}
 
 
 @pytest.mark.parametrize(

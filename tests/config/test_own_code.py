@@ -230,6 +230,26 @@ def test_a_component_of_a_notebook_is_known_by_its_methods(notebook):
         assert "return RATE * x" in found["a_notebook.helper"]
 
 
+def test_constants_of_other_cells_count_by_what_they_hold(notebook):
+    cell("TABLE = {'sizes': [1, 2], 'kinds': (object(), Part), 'rates': {0.5}}\n", notebook)
+    cell(
+        """
+        class Whole:
+            def work(self):
+                return TABLE
+        """,
+        notebook,
+    )
+
+    def table():
+        return own_code([notebook["Whole"]])["a_notebook.TABLE"]
+
+    assert table() == "{'sizes': [1, 2], 'kinds': [object, Part], 'rates': {0.5}}"
+    assert "a_notebook.Part" in own_code([notebook["Whole"]])
+    notebook["TABLE"]["sizes"].append(3)
+    assert "[1, 2, 3]" in table()
+
+
 def test_code_without_source_is_refused():
     space = {"__name__": "typed_at_a_prompt"}
     exec("class Part:\n    def work(self): return 1\n", space)

@@ -82,6 +82,24 @@ def test_every_file_that_settings_name_is_compared(labels, caplog, file, line, s
     assert f"{said} changed since {old} was finished" in caplog.text
 
 
+WATCHED = """
+class Log(Callback):
+    def __init__(self, path): self.path = path
+    def step(self, progress): self.path.write_text(f"{self.path.read_text()}{progress.steps} ")
+
+def callbacks(log: Path = Path("steps.log")): return [Log(log)]
+"""
+
+
+def test_a_file_that_a_callback_writes_is_none_that_the_run_has_read(folder):
+    add(folder / "tiny.py", f"\nfrom weft.training import Callback\n{WATCHED}")
+    (folder / "steps.log").touch()
+    first = weft.train("tiny.py", SHORT)
+    assert (folder / "steps.log").read_text() == "1 2 "
+    assert weft.train("tiny.py", SHORT).folder == first.folder
+    assert (folder / "steps.log").read_text() == "1 2 "
+
+
 def test_rows_in_a_list_are_compared_though_no_setting_names_their_file(folder, caplog):
     text = (folder / "tiny.py").read_text(encoding="utf-8")
     start, end = text.index("train_data = "), text.index("test_data = ")

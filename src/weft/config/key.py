@@ -25,7 +25,15 @@ from weft.config.values import INVALID
 from weft.config.yaml_files import is_utf8
 from weft.errors import UserError
 
-__all__ = ["OBSERVERS", "key_settings", "local_modules", "plan_parts", "reached_code", "run_key"]
+__all__ = [
+    "OBSERVERS",
+    "deciding_names",
+    "key_settings",
+    "local_modules",
+    "plan_parts",
+    "reached_code",
+    "run_key",
+]
 
 OBSERVERS = ("reporters", "callbacks")
 """Ingredients that see a run and do not decide what it computes."""
@@ -34,7 +42,7 @@ OBSERVERS = ("reporters", "callbacks")
 def run_key(plan: Plan) -> str:
     """Twelve hex digits that name what the run computes."""
     content: dict[str, Any] = {"settings": key_settings(plan), "code": reached_code(plan)}
-    order = _deciding(plan)
+    order = deciding_names(plan)
     swaps = {name: path for name, path in plan.swaps.items() if name in order}
     content |= {"swaps": swaps, "objects": {} if plan.table.source else _objects(plan)}
     if wiring := _rebound(plan):
@@ -49,7 +57,7 @@ def run_key(plan: Plan) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _deciding(plan: Plan) -> list[str]:
+def deciding_names(plan: Plan) -> list[str]:
     """The planned names, without the observers and what only they need."""
     reached: set[str] = set()
     waiting = [name for name in plan.targets if name in plan.nodes]
@@ -64,7 +72,7 @@ def _deciding(plan: Plan) -> list[str]:
 def _rebound(plan: Plan) -> dict[str, dict[str, str]]:
     """What is built from an ingredient of another name: ``.given(vocabulary="labels")``."""
     found = {}
-    for name in _deciding(plan):
+    for name in deciding_names(plan):
         wired = plan.nodes[name].wiring.dependencies
         other = {key: wanted for key, (wanted, _) in wired.items() if key != wanted}
         if other:
@@ -75,7 +83,7 @@ def _rebound(plan: Plan) -> dict[str, dict[str, str]]:
 def _objects(plan: Plan) -> dict[str, str]:
     """Where the ingredients of a recipe without a script of its own are defined."""
     found = {}
-    for name in _deciding(plan):
+    for name in deciding_names(plan):
         value = documented(plan.nodes[name].value)
         if value is not None:
             module = getattr(value, "__module__", "")
@@ -87,7 +95,7 @@ def _objects(plan: Plan) -> dict[str, str]:
 def key_settings(plan: Plan) -> dict[str, Any]:
     """The resolved settings of the plan that are in the key."""
     found = {}
-    for name in sorted(_deciding(plan)):
+    for name in sorted(deciding_names(plan)):
         node = plan.nodes[name]
         kept = [(p, _kept(p, node)) for p in node.wiring.settings if p.in_key]
         values = {p.name: value for p, value in kept if p.decides(value)}
@@ -116,7 +124,7 @@ def reached_code(plan: Plan) -> dict[str, str]:
     Raises:
         UserError: The source of a part cannot be read.
     """
-    table, nodes = plan.table, [plan.nodes[name] for name in _deciding(plan)]
+    table, nodes = plan.table, [plan.nodes[name] for name in deciding_names(plan)]
     parts = [part for node in nodes for part in _parts(node)]
     if not table.source:
         return own_code(parts)

@@ -164,7 +164,7 @@ def _contains(value: Any, arguments: Sequence[Any]) -> bool:
     """Whether the items of a container are of the types that its annotation has."""
     if not arguments or isinstance(value, str) or not isinstance(value, Sequence | Mapping | Set):
         return True
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and len(arguments) == 2:
         key, item = arguments
         return all(is_of(k, key) and is_of(v, item) for k, v in value.items())
     if isinstance(value, tuple) and ... not in arguments:

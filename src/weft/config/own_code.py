@@ -119,8 +119,9 @@ class _Reached:
         elif isinstance(value, ModuleType):
             self.add_imports(ast.parse(f"import {value.__name__}"), Path(), "")
         else:
-            plain = isinstance(value, bool | int | float | str | bytes | tuple | None)
-            self.found[label] = repr(value) if plain else type(value).__qualname__
+            self.found[label] = _written(value)
+            for code in code_in(value):
+                self.add(code)
 
     def add_imports(self, tree: ast.AST, folder: Path, package: str) -> None:
         """Adds the modules of a person's own that are imported somewhere in the tree."""
@@ -134,6 +135,21 @@ class _Reached:
                         module = parsed(file)
                         self.found[label] = normalized([module])
                         waiting.append((module, _outermost(file, inside), inside))
+
+
+def _written(value: Any) -> str:
+    """A constant as text; of an object its class, as what it shows may be another each time."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {entry.name: getattr(value, entry.name) for entry in dataclasses.fields(value)}
+        return f"{type(value).__qualname__} {_written(fields)}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_written(k)}: {_written(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, Set):
+        return f"{{{', '.join(sorted(map(_written, value)))}}}"
+    plain = isinstance(value, bool | int | float | str | bytes | None)
+    return repr(value) if plain else getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _is_own(value: Any) -> bool:

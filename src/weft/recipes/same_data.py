@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.config.key import deciding_names
 from weft.config.parameters import settings_of
 from weft.config.plan import Plan
 from weft.config.session import Session
@@ -111,7 +112,8 @@ def _is_gone(name: str, path: Path) -> bool:
 def _paths(plan: Plan) -> dict[str, Path]:
     """The files and folders that deciding settings name, by the settings' dotted names."""
     found: dict[str, Path] = {}
-    for name, node in plan.nodes.items():
+    for name in deciding_names(plan):  # what an observer names may be what it writes
+        node = plan.nodes[name]
         deciding = {p.name for p in node.wiring.settings if p.in_key}
         for setting, value in node.settings.items():
             if setting in deciding:

@@ -11,9 +11,9 @@ from weft.recipes.check import check
 LOCAL = "classification/docnn/local"
 ROWS = [f"{('ham', 'spam')[n % 2]}\ttext {n}\n" for n in range(100)]
 OTHER = [row.replace("text", "other") for row in ROWS]
-ADVICE = (
-    ": its values say more of what is known by heart than of other texts. Take other rows, or "
-    "leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own."
+ADVICE = ": its values say more of what is known by heart than of other texts. Take other rows"
+HOLDOUT = (
+    ", or leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own."
 )
 
 
@@ -45,7 +45,7 @@ def test_rows_that_are_shared_in_bulk_are_said_by_check_and_training(valid, said
     given = words(valid)
     weft.train(LOCAL, given)
     lines = [line for line in caplog.messages if "known by heart" in line]
-    assert lines == ([said + ADVICE] if said else [])
+    assert lines == ([said + ADVICE + HOLDOUT] if said else [])
     notes = [note for note in check(LOCAL, given).notes if "known by heart" in note]
     assert notes == lines
 
@@ -55,7 +55,20 @@ def test_the_test_data_is_looked_at_and_a_holdout_is_not_the_training_data(caplo
     given = ["train_data.path=train.tsv", "train_data.holdout=0.2", "trainer.max_steps=2"]
     weft.train(LOCAL, [*given, "test_data.path=train.tsv"])
     lines = [line for line in caplog.messages if "known by heart" in line]
-    assert lines == [f"73 of 100 rows of test_data are in train_data{ADVICE}"], "those not left"
+    assert lines == [f"73 of 100 rows of test_data are in train_data{ADVICE}."], "those not left"
+
+
+@pytest.mark.parametrize("same", [0, 40])
+def test_blank_lines_of_a_text_are_not_looked_for_and_none_are_held_out_of_it(same):
+    Path("play.txt").write_text("".join(f"line {n} of a play\n\n" for n in range(100)))
+    kinds = ["play"] * same + ["song"] * (60 - same)
+    Path("song.txt").write_text(
+        "".join(f"line {n} of a {kind}\n\n" for n, kind in enumerate(kinds))
+    )
+    words = ["train_data.path=play.txt", "valid_data.path=song.txt"]
+    notes = [note for note in check("language/lstm/local", words).notes if "by heart" in note]
+    said = f"40 of 60 rows of valid_data are in train_data (looked for: 60 of 120){ADVICE}."
+    assert notes == ([said] if same else [])
 
 
 def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path):

@@ -16,6 +16,10 @@ LOOKED_AT = 1_000_000
 """Rows of the training data that are looked at, in about a second."""
 BULK = 0.2
 """Share of rows from which on it is said; short texts are often the same by chance."""
+HOLDOUT = (
+    ", or leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own"
+)
+"""What else helps validation data, where the training data has such a setting."""
 
 
 def shared_rows(session: Session) -> list[str]:
@@ -26,11 +30,18 @@ def shared_rows(session: Session) -> list[str]:
     """
     rows = {name: _rows(session.get(name)) for name in DATA if session.has(name)}
     train = rows.pop(DATA[0], ())
-    return [said for name, other in rows.items() if (said := _shared(train, other, name))]
+    found = {name: said for name, other in rows.items() if (said := _shared(train, other, name))}
+    may_leave = train and hasattr(getattr(session.get(DATA[0]), "config", None), "holdout")
+    return [
+        f"{said}{HOLDOUT if may_leave and name == 'valid_data' else ''}."
+        for name, said in found.items()
+    ]
 
 
 def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     """What is to be said of evaluated rows; empty where few of them are trained on.
+
+    Blank lines of a text are rows, but tell nothing.
 
     >>> rows = [{"text": str(n)} for n in range(10)]
     >>> _shared(rows, rows[5:] + [{"text": "new"}] * 5, "valid_data")[:45]
@@ -39,8 +50,9 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     ''
     """
     count = min(ASKED, len(other))
-    asked = [_said(other[n * len(other) // count]) for n in range(count)]
-    wanted = {*asked}
+    rows = (_said(other[n * len(other) // count]) for n in range(count))
+    asked = [row for row in rows if any(value for _, value in row)]
+    count, wanted = len(asked), {*asked}
     there = wanted.intersection(map(_said, islice(train, LOOKED_AT)))
     found = sum(row in there for row in asked)
     if not found or found < BULK * count:
@@ -48,8 +60,7 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     of_all = "" if count == len(other) else f" (looked for: {count:,} of {len(other):,})"
     return (
         f"{found:,} of {count:,} rows of {name} are in train_data{of_all}: its values say more of "
-        "what is known by heart than of other texts. Take other rows, or leave some of "
-        "train_data to valid_data: train_data.holdout=0.1, and no file of its own."
+        "what is known by heart than of other texts. Take other rows"
     )
 
 

@@ -8,6 +8,7 @@ from weft.cli.main import main
 from weft.config.include import include, included
 from weft.config.source import open_recipe
 from weft.errors import CodeNotAllowedError, Place, UserError
+from weft.recipes.planning import plan_recipe
 
 MODULE = '''
 """Mine."""
@@ -88,7 +89,6 @@ def test_a_module_that_is_none(name, message):
     with pytest.raises(UserError) as caught:
         include(name, Place("here"))
     assert str(caught.value) == f"here: {message}"
-    assert name not in included()
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,26 @@ def test_a_file_that_a_person_names_includes(kitchen, module, text):
     assert open_recipe("mine.yaml").name == "tests/mine"
     kitchen.file(f"{text}settings: {{optimizer: {{lr: 1}}}}\n", "more.yaml")
     assert open_recipe("tests/mine", configs=["more.yaml"]).layers
+
+
+def test_what_one_recipe_includes_is_no_need_of_the_next(kitchen, module, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("weft.cli.list.run", lambda args: seen.append(included()) or 0)
+    assert main(["list", "optimizers", "--include", "tests_module_of_mine"]) == 0
+    assert main(["list", "optimizers"]) == 0
+    assert seen == [["tests_module_of_mine"], []]
+    kitchen.file("recipe: classification/docnn\ninclude: tests_module_of_mine\n", "mine.yaml")
+    kitchen.file("include: tests_module_of_mine\n", "more.yaml")
+    for source in (
+        open_recipe("mine.yaml"),
+        open_recipe("classification/docnn", configs=["more.yaml"]),
+        open_recipe("mine.yaml", configs=["more.yaml"]),
+    ):
+        assert set(source.include) == {"tests_module_of_mine"}
+    plan = plan_recipe("classification/docnn", targets=["task"], draft=True)
+    assert plan.include == []
+    plan = plan_recipe("mine.yaml", targets=["task"], draft=True)
+    assert plan.include == ["tests_module_of_mine"]
 
 
 def test_a_runs_file_includes_nothing_unasked(kitchen, module):

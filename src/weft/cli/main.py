@@ -114,19 +114,14 @@ def _run(words: list[str]) -> int:
     args = _parser(name, module).parse_args(words)
     if module is None:
         return 0
-    _include(getattr(args, "include", []))
-    code: int = module.run(args)
+    if names := getattr(args, "include", []):
+        from weft.config.include import including
+
+        with including(names):
+            code: int = module.run(args)
+    else:
+        code = module.run(args)
     return code
-
-
-def _include(names: Sequence[str]) -> None:
-    """Imports the modules of ``--include``, whatever the command is."""
-    if names:
-        from weft.config.include import include
-        from weft.errors import Place
-
-        for name in names:
-            include(name, Place(f"command line: --include {name}"))
 
 
 def _command(words: list[str]) -> str | None:

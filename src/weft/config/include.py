@@ -1,7 +1,8 @@
 """Modules of a person's own: imported by name, so that what they register can be named."""
 
+import contextlib
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -11,9 +12,10 @@ from weft.config.imports import file_of
 from weft.config.nodes import Entries, Items, Node, Scalar, is_null
 from weft.errors import CodeNotAllowedError, Place, UserError
 
-__all__ = ["include", "include_of_file", "included", "is_includable"]
+__all__ = ["include", "include_of_file", "included", "including", "is_includable"]
 
-_TYPED: dict[str, None] = {}
+_TYPED: list[str] = []
+"""What ``--include`` names, while that command runs."""
 
 
 def include(name: str, place: Place) -> None:
@@ -39,11 +41,22 @@ def include(name: str, place: Place) -> None:
             f"{place}: '{name}' cannot be imported: {type(error).__name__}: {error}. A module is "
             "found in this folder, on PYTHONPATH, and where packages are installed."
         ) from error
-    _TYPED[name] = None
+
+
+@contextlib.contextmanager
+def including(names: Sequence[str]) -> Iterator[None]:
+    """Imports what ``--include`` names; every recipe of that command is one that needs them."""
+    for name in names:
+        include(name, Place(f"command line: --include {name}"))
+    _TYPED[:] = names
+    try:
+        yield
+    finally:
+        _TYPED.clear()
 
 
 def included() -> list[str]:
-    """The modules that were included in this process, in their order."""
+    """The modules that ``--include`` of this command names."""
     return list(_TYPED)
 
 
@@ -59,8 +72,8 @@ def is_includable(module: ModuleType, local: Collection[Path]) -> bool:
     return not known and file_of(module) not in local
 
 
-def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> None:
-    """Imports what ``include:`` of a YAML file names.
+def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> list[str]:
+    """Imports the modules that ``include:`` of a YAML file names, and returns their names.
 
     Args:
         top: The file.
@@ -71,7 +84,7 @@ def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> None:
         UserError: It is no list of modules, or one cannot be imported.
         CodeNotAllowedError: A run's file names one, and ``allow_code`` is not given.
     """
-    node = top.entries.get("include")
+    node, found = top.entries.get("include"), []
     for item in _names(node) if node is not None else []:
         if saved and not allow_code and not _is_here(item.text):
             raise CodeNotAllowedError(
@@ -81,6 +94,8 @@ def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> None:
             )
         if not (saved and _is_here(item.text)):
             include(item.text, item.place)
+        found.append(item.text)
+    return found
 
 
 def _names(node: Node) -> Iterable[Scalar]:

@@ -41,6 +41,7 @@ class Source:
             them too, so that a plan of it swaps again.
         closed: Files of runs among those of the layers, for which nothing is imported.
         left_out: Settings of a run's file that are not taken over, as they say where is written.
+        include: The modules that the files' ``include:`` names.
     """
 
     table: Table
@@ -51,6 +52,7 @@ class Source:
     swaps: Mapping[str, str] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
     left_out: Mapping[str, Scalar] = field(default_factory=dict)
+    include: tuple[str, ...] = ()
 
 
 def open_recipe(
@@ -69,24 +71,31 @@ def open_recipe(
         CodeNotAllowedError: A run folder's file names code, and ``allow_code`` is not given.
     """
     closed: tuple[str, ...] = ()
-    further = []
+    further, include = [], list[str]()
     for path in map(Path, configs):
         node = read_yaml(path)
         if not allow_code and _is_saved(path, node):
             closed = (*closed, str(path))
-        further.append(_further(path, node, closed=str(path) in closed))
-    if isinstance(recipe, Recipe):
-        return Source(table_of_recipe(recipe), tuple(further), "recipe", closed=closed)
-    if Path(recipe).suffix not in _SUFFIXES:
-        table = _table(str(recipe))
-        return Source(table, tuple(further), table.name, table.path, closed=closed)
+        _refuse_recipe(node)
+        include += include_of_file(node, saved=str(path) in closed, allow_code=False)
+        further.append(_settings(node, path))
+    if isinstance(recipe, Recipe) or Path(recipe).suffix not in _SUFFIXES:
+        table = table_of_recipe(recipe) if isinstance(recipe, Recipe) else _table(str(recipe))
+        return Source(
+            table,
+            tuple(further),
+            table.name,
+            table.path,
+            closed=closed,
+            include=tuple(include),
+        )
     path = Path(recipe)
     node = read_yaml(path)
     named = node.entries.get("recipe")
     saved = _is_saved(path, node)
     if not isinstance(named, Scalar):
         raise UserError(_unnamed(path, saved=saved))
-    include_of_file(node, saved=saved, allow_code=allow_code)
+    include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
     table = _named_table(path, named, saved=saved, allow_code=allow_code)
     layer, left_out = _settings(node, path, _SAVED_OUTER if saved else _OUTER), dict[str, Scalar]()
     if saved:
@@ -97,7 +106,9 @@ def open_recipe(
     if saved and not allow_code:
         closed = (str(path), *closed)
     layers = (layer, *further)
-    return Source(table, layers, table.name, table.path, path, swaps, closed, left_out)
+    return Source(
+        table, layers, table.name, table.path, path, swaps, closed, left_out, tuple(include)
+    )
 
 
 def _unnamed(path: Path, *, saved: bool) -> str:
@@ -111,16 +122,14 @@ def _unnamed(path: Path, *, saved: bool) -> str:
     )
 
 
-def _further(path: Path, node: Entries, *, closed: bool) -> Entries:
-    """The settings of a ``--config`` file, which may not name a recipe."""
+def _refuse_recipe(node: Entries) -> None:
+    """Refuses a ``--config`` file that names a recipe."""
     if "recipe" in node.entries:
         place = node.place_of("recipe")
         raise UserError(
             f"{place}: only the first file may name a recipe; remove this line, or run the file "
             f"itself."
         )
-    include_of_file(node, saved=closed, allow_code=False)
-    return _settings(node, path)
 
 
 def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entries:

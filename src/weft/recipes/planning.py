@@ -55,7 +55,7 @@ class Planned:
     @property
     def include(self) -> list[str]:
         """The modules without which the recipe's names mean nothing: ``--include`` brings them."""
-        found = dict.fromkeys(included())
+        found = dict.fromkeys([*included(), *self.source.include])
         experiment = registries.experiments.loaded(self.name) if self.script is None else None
         parts = [*plan_parts(self.plan), *([] if experiment is None else [experiment])]
         local = self.table.local_modules

@@ -301,6 +301,20 @@ def test_a_second_file_in_a_run_folder_is_of_the_run(kitchen, tmp_path):
         assert "is not executed" in error(lambda p=path: open_recipe(p), CodeNotAllowedError)
 
 
+def test_no_file_of_a_run_says_where_files_are_written(kitchen):
+    """That of a run made of a Recipe names none, so it may be a file of settings."""
+    script = kitchen.file("def tokenizer(cache_dir: str = '.', size: int = 1): return size\n")
+    settings = "settings: {tokenizer: {cache_dir: /no/such, size: 2}}\n"
+    kitchen.file(f"{settings}built: {{}}\n", "saved.yaml")
+    kitchen.file(settings, "mine.yaml")
+    source = open_recipe(script, configs=["saved.yaml"])
+    assert list(source.layers[0].entries["tokenizer"].entries) == ["size"]
+    assert list(source.left_out) == ["tokenizer.cache_dir"]
+    source = open_recipe(script, configs=["mine.yaml"])
+    assert list(source.layers[0].entries["tokenizer"].entries) == ["cache_dir", "size"]
+    assert not source.left_out
+
+
 def test_a_run_folder_that_lost_its_signs_is_one_still(kitchen, tmp_path):
     kitchen.file("raise RuntimeError('executed')\n")
     kitchen.file("recipe: recipe.py\nsettings: {}\n", "config.yaml")

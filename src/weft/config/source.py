@@ -71,14 +71,17 @@ def open_recipe(
         CodeNotAllowedError: A run folder's file names code, and ``allow_code`` is not given.
     """
     closed: tuple[str, ...] = ()
+    left_out: dict[str, Scalar] = {}
     further, include = [], list[str]()
     for path in map(Path, configs):
         node = read_yaml(path)
-        if not allow_code and _is_saved(path, node):
+        saved = _is_saved(path, node)
+        if saved and not allow_code:
             closed = (*closed, str(path))
         _refuse_recipe(node)
         include += include_of_file(node, saved=str(path) in closed, allow_code=False)
-        further.append(_settings(node, path))
+        layer = _settings(node, path)
+        further.append(_without_places(layer, left_out) if saved else layer)
     if isinstance(recipe, Recipe) or Path(recipe).suffix not in _SUFFIXES:
         table = table_of_recipe(recipe) if isinstance(recipe, Recipe) else _table(str(recipe))
         return Source(
@@ -88,6 +91,7 @@ def open_recipe(
             table.path,
             closed=closed,
             include=tuple(include),
+            left_out=left_out,
         )
     path = Path(recipe)
     node = read_yaml(path)
@@ -97,9 +101,8 @@ def open_recipe(
         raise UserError(_unnamed(path, saved=saved))
     include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
     table = _named_table(path, named, saved=saved, allow_code=allow_code)
-    layer, left_out = _settings(node, path, _SAVED_OUTER if saved else _OUTER), dict[str, Scalar]()
-    if saved:
-        layer, left_out = without_places(layer)
+    layer = _settings(node, path, _SAVED_OUTER if saved else _OUTER)
+    layer = _without_places(layer, left_out) if saved else layer
     swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
     if swaps:
         table = replace(table, swaps={**table.swaps, **swaps})
@@ -120,6 +123,13 @@ def _unnamed(path: Path, *, saved: bool) -> str:
         f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
         "experiment."
     )
+
+
+def _without_places(layer: Entries, left_out: dict[str, Scalar]) -> Entries:
+    """The settings of a run's file that are taken over; the others are added to those left out."""
+    kept, places = without_places(layer)
+    left_out |= places
+    return kept
 
 
 def _refuse_recipe(node: Entries) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.trained_run import copy_of, edited, train_script
 from weft.cli.main import main
 from weft.errors import StorageError, UserError, WeftError
 from weft.recipes.export import export
+from weft.runtime.disk import outward_links
 from weft.runtime.lock import Lock
 
 GOES_ON = ["trainer.max_steps=6"]
@@ -123,6 +125,17 @@ def test_an_export_is_not_written_through_a_link(run):
     with pytest.raises(StorageError, match="nothing is written or deleted there"):
         export(run, "ctranslate2")
     assert list(outside.iterdir()) == []
+
+
+def test_a_project_with_an_environment_may_be_a_run_folder(run):
+    """Links of hidden folders are a person's own; those that weft would rename are not."""
+    (run / ".venv" / "bin").mkdir(parents=True)
+    (run / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (run / ".git").symlink_to(run.parent)
+    assert outward_links(run) == []
+    moved = run / ".checkpoints.old-1"
+    moved.symlink_to(run.parent)
+    assert outward_links(run) == [moved]
 
 
 def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):

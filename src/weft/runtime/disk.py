@@ -171,13 +171,15 @@ def outward_links(folder: Path) -> list[Path]:
 
     These are refused when they are opened, replaced as a whole, or a person's own. What is in
     ``checkpoints`` is not looked at: it is written, renamed and deleted as a whole, and nothing is
-    ever written into one that is there.
+    ever written into one that is there. Nor is a hidden folder, as ``.venv`` of a project that is a
+    run folder, too: weft has none but those that it renames.
     """
     home, found = os.path.realpath(folder), []
     for root, names, files in os.walk(folder):
         if Path(root) == folder / "checkpoints":
             names.clear()
             continue
+        names[:] = [n for n in names if n[0] != "." or ".tmp-" in n or ".old-" in n]
         for path in [Path(root, name) for name in (*names, *files)]:
             if path.is_symlink() and not (Path(root) == folder and path.is_file()):
                 inside = Path(os.path.realpath(path)).is_relative_to(home)

@@ -141,7 +141,7 @@ def rows_of(data: Iterable[Row], *, train: bool) -> tuple[Sequence[Row], Batchin
     Example:
         >>> rows, batching = rows_of([{"source": "Go."}], train=True)
         >>> batching
-        Batching(max_tokens=2048, batch_size=None, shuffle=True, seed_offset=0)
+        Batching(max_tokens=2048, batch_size=None, shuffle=True, by_length=True, seed_offset=0)
     """
     if isinstance(data, RowSource):
         return data.rows(), data.batching

@@ -39,7 +39,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!weft\.).*"), ("py:.*", r"weft\..*\.([A-Z]
 def prepare(_app, what, _name, _obj, _options, lines):
     """Keeps napoleon from reading ``Shape:``, or a colon in an attribute's text, as a type."""
     if what in {"attribute", "data", "property"}:
-        lines.insert(0, "")
+        lines.insert(0, "\\")  # an escaped line end is nothing; an empty line would be skipped
     lines[:] = [line.replace("*Shape:*", "Shape") for line in lines]
 
 

@@ -74,7 +74,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
         path: DataPath
         """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
-        format. Several: a list, read in its order, or a pattern as data/*.csv, read by name."""
+        format. Several: a list, read in its order, or a pattern as ``data/*.csv``, read by name."""
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather; .json is SQuAD's), else TSV."""

@@ -15,11 +15,14 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 
 __all__ = [
+    "HasDim",
     "HasNgrams",
     "NgramClassifier",
     "NgramPairClassifier",
     "NgramPairRegressor",
+    "NgramPairScores",
     "NgramRegressor",
+    "NgramScores",
 ]
 
 

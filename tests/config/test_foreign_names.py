@@ -114,6 +114,15 @@ def test_a_setting_of_another_framework_is_told_weft_s_name(word, text):
     assert caught.value.problems[0].message.startswith(text)
 
 
+@pytest.mark.parametrize("setting", ["dim=8", "hidden=[4]", "nothing.at_all=1"])
+def test_an_ingredient_without_settings_is_not_meant(setting):
+    with pytest.raises(PlanError) as caught:
+        plan_recipe("classification/averaging/local", [f"modle.{setting}"], targets=["trainer"])
+    assert caught.value.problems[0].message == (
+        "'modle' is no ingredient of this recipe. Did you mean 'model'?"
+    )
+
+
 def test_an_ingredient_of_a_file_is_told_weft_s_name(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("scheduler: {type: constant}\nmodle: {max_length: 9}\n")
@@ -152,6 +161,11 @@ def test_a_hook_of_another_framework_is_refused_with_weft_s_name():
             "configure_optimizers",
             "would never be called. In weft it is the ingredients optimizer and lr_scheduler (and "
             "parameter_groups).",
+        ),
+        (
+            Translation,
+            "validation_epoch_end",
+            "would never be called. In weft it is the ingredient callbacks.",
         ),
         (
             Trainer,

@@ -87,11 +87,16 @@ HOOKS = {
         "validation_step": "eval_step test_step",
         "predict": "inference_step predict_step prediction_step",
         "answer_metrics": "build_metrics",
-        "measure": "process_metrics compute_metrics",
+        "measure": "process_metrics process_compiled_metrics compute_metrics",
         "aggregate": "aggregate_logs",
         "reduce": "reduce_aggregated_logs",
         "initialize": "setup",
         "the ingredient model (or module)": "build_model",
+        "the ingredient callbacks": "on_fit_start on_fit_end on_train_start on_train_end "
+        "on_train_batch_start on_train_batch_end on_train_epoch_start on_train_epoch_end "
+        "training_epoch_end on_validation_start on_validation_end on_validation_epoch_start "
+        "on_validation_epoch_end validation_epoch_end on_test_epoch_end test_epoch_end",
+        "the ingredient reporters": "create_metric_reporter",
         _OPTIMIZER: "configure_optimizers create_optimizer",
         _DATA: "build_inputs prepare_data train_dataloader val_dataloader test_dataloader",
     }),

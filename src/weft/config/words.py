@@ -189,7 +189,7 @@ class Names:
         self.problems.append(Problem(text.strip(), word.place))
 
     def nearest(self, name: str, settings: Iterable[str], dotted: Iterable[str]) -> str:
-        """The ingredient of the nearest name; of several, one that has such a setting.
+        """The ingredient of the nearest name; of several, one that has such a setting, or any.
 
         Args:
             name: What is no ingredient.
@@ -197,7 +197,11 @@ class Names:
             dotted: All settings that there are.
         """
         known = {".".join(found.split(".")[:2]) for found in dotted}
-        return near(name, self.all(), lambda one: any(f"{one}.{key}" in known for key in settings))
+        with_settings = dict.fromkeys(found.partition(".")[0] for found in dotted)
+        suits = near(
+            name, with_settings, lambda one: any(f"{one}.{key}" in known for key in settings)
+        )
+        return suits or near(name, self.all())
 
 
 def _outermost(names: Iterable[str]) -> list[str]:

@@ -538,6 +538,29 @@ def test_settings_that_cannot_be_are_refused(make, text):
 
 
 @pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        # Two words without a tag: the second would be the tag.
+        ("a\tO\nNew York\nb\tO\n\nc\tO\n", ["c"], [2]),
+        ("a\tO\nNew York\n\nc\tO\n", ["c"], [2]),
+        ("a O\nb\tO\nc O\n\nd O\n", ["a b c", "d"], []),
+        ("a\t O\nb\tO\n", ["a b"], []),
+    ],
+)
+def test_a_line_without_a_tab_among_lines_with_tabs_is_bad(tmp_path, monkeypatch, text, good, bad):
+    path = tmp_path / "a.conll"
+    path.write_text(text)
+    table = read_table(path, conll_format())
+    assert table.columns["words"] == good
+    reason = "wanted a tab between columns as other lines have, found spaces"
+    assert [(row.line, row.reason) for row in table.bad_rows] == [(line, reason) for line in bad]
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    rows = TextRows.Config(path=path, columns={"words": 0}, max_bad_rows=9).build().rows()
+    assert [rows[at]["words"] for at in range(len(rows))] == good
+
+
+@pytest.mark.parametrize(
     ("columns", "text", "good", "bad"),
     [
         # A word without its tag would be its own.

@@ -73,7 +73,8 @@ def conll_format(
         columns: Position of each column, from 0, or from the end below 0; ``{"words": 0, "tags":
             -1}`` by default. Each line must have as many as the others of its sentence, and where
             positions are from the end, or all columns are read, as other sentences.
-        separator: Between columns, ``"\\t"`` where a value may hold spaces; None: any white space.
+        separator: Between columns, ``"\\t"`` where a value may hold spaces; None: any white space,
+            but a line with spaces alone is bad in a sentence of which half the lines have tabs.
         comment: How lines begin that are none of a sentence's tokens. Only before its first token:
             a token may begin like that. None: lines that begin with ``"# "`` and are not columns
             like the sentence's first other line (fewer or more of them, no tabs where it has tabs,
@@ -146,9 +147,13 @@ class _ConllScan(LineScan):
         self.place = block[0].offset
         found = [self._parts(line) for line in sentence]
         wanted = self._wanted(self._size(found))
+        tabs = [b"\t" in line.raw for line in sentence]
+        tabbed = self._layout.separator is None and 2 * sum(tabs) >= len(tabs)
         tokens: list[list[str]] = []
-        for line, parts in zip(sentence, found, strict=True):
+        for line, parts, tab in zip(sentence, found, tabs, strict=True):
             values = parts if isinstance(parts, str) else self._values(parts, wanted)
+            if tabbed and not (tab or len(parts) == 1 or isinstance(values, str)):
+                values = "wanted a tab between columns as other lines have, found spaces"
             if isinstance(values, str):
                 yield sentence[0].number, line.bad(self.name, values)
                 return

@@ -21,11 +21,12 @@ def test_the_history_is_a_line_for_each_report_with_flat_values(run):
     )
     first, second = run.history
     assert math.isnan(first.pop("loss"))
-    assert first == {"split": "train", "seconds": 2.5, "step": 1.0, "epoch": 0.1}
+    assert first == {"split": "train", "seconds": 2.5, "step": 1, "epoch": 0.1}
     assert second == {
-        "split": "valid", "seconds": None, "step": 1.0, "epoch": 0.1, "loss": 3.0,
+        "split": "valid", "seconds": None, "step": 1, "epoch": 0.1, "loss": 3.0,
         "label/a/f1": 0.5,
     }  # fmt: skip
+    assert isinstance(second["step"], int)
 
 
 def test_a_run_without_the_file_has_no_history(run):

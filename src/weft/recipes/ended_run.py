@@ -35,7 +35,8 @@ class Run:
             time = line.get("time")
             seconds = numbers(time, ()).get("elapsed") if isinstance(time, dict) else None
             place = {"split": line.get("split"), "seconds": seconds}
-            lines.append({**place, **numbers(line, ())})
+            counted = {name: value for name, value in line.items() if type(value) is int}
+            lines.append({**place, **numbers(line, ()), **counted})
         return lines
 
     def plot(self, *names: str) -> "Plot":

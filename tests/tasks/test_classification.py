@@ -1,5 +1,7 @@
 """Classification of documents: batches, loss, evaluation and answers; bad rows are refused."""
 
+import shlex
+
 import pytest
 import torch
 
@@ -7,12 +9,14 @@ from tests.tasks.rows import data_of, learn
 from weft.data.columns import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
+from weft.metrics.tallies import Tally
 from weft.models.classifier import Classifier
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.label_losses import FocalLoss
 from weft.models.layers.words import WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.classification import DocumentClassification
+from weft.tasks.label_counts import never_predicted
 from weft.text.columns.number import FittedNumbers
 from weft.text.labels import FittedLabels
 from weft.text.words import FittedWords
@@ -205,6 +209,12 @@ def test_labels_that_are_never_an_answer_are_named_with_the_setting_that_makes_t
         "1 of the 2 labels of the rows is never predicted: 'spam' (2 rows). To make it count more: "
         "task.loss.weights='{\"spam\": 2}'; or train longer, or add rows of it.",
     )
+
+
+def test_the_setting_that_makes_labels_count_can_be_pasted_whatever_their_names():
+    (remark,) = never_predicted({"it is": Tally(8, 10, 8), "it's": Tally(0, 0, 2)})
+    (word,) = [part for part in shlex.split(remark) if part.startswith("task.loss.weights=")]
+    assert word == 'task.loss.weights={"it\'s": 2};'
 
 
 def test_where_all_labels_are_answered_there_is_no_remark():

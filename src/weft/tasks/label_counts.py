@@ -1,6 +1,7 @@
 """What counts say of labels: without an example, not trained, one for all, never predicted."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -136,7 +137,7 @@ def never_predicted(tallies: Mapping[str, Tally]) -> list[str]:
     weights = {name: round(rows / len(occurring) / never[name]) for name in names}
     heavier = json.dumps({n: w for n, w in weights.items() if w > 1}, ensure_ascii=False)
     verb, them = ("is", "it") if len(never) == 1 else ("are", "them")
-    weigh = f"To make {them} count more: task.loss.weights='{heavier}'; or train"
+    weigh = f"To make {them} count more: task.loss.weights={shlex.quote(heavier)}; or train"
     remedy = weigh if len(heavier) > len("{}") else "Train"
     return [
         f"{len(never)} of the {len(occurring)} labels of the rows {verb} never predicted: "

@@ -300,9 +300,9 @@ print(weft.load({str(run)!r})("Go.").text)
     )
     assert done.stdout.splitlines() == [
         f"NeedsCodeError The module of {run} is of type 'tests_deep', which nothing imported here "
-        "has registered. Import the module that registers it (--include MODULE); or, if it is the "
-        f"recipe's own ({run / 'recipe.py'}) and you trust that, allow it: --allow-code on the "
-        "command line, allow_code=True in Python.",
+        "has registered. Import the module that registers it (--include tests_my_models); or, if "
+        f"it is the recipe's own ({run / 'recipe.py'}) and you trust that, allow it: --allow-code "
+        "on the command line, allow_code=True in Python.",
         weft.load(run)("Go.").text,
     ]
     assert not (tmp_path / "canary").exists()

@@ -41,11 +41,14 @@ def within_memory(room: int | None = None) -> Iterator[None]:
         weft.errors.UserError: a table of 9 x 1,000,000,000,000 numbers takes 36,000.0 GB of ...
     """
     most = (MOST if (found := host_room()) is None else found) if room is None else room
-    held = 0
+    held, seen = 0, set[int]()
 
     def count(module: nn.Module, name: str, value: Tensor | None) -> None:
         nonlocal held
-        held += 0 if value is None else value.numel() * value.element_size()
+        if value is None or value.is_meta or id(value) in seen:  # shared by two modules
+            return
+        seen.add(id(value))
+        held += value.numel() * value.element_size()
         if held > most:
             what = f"the parameters up to {type(module).__name__}.{name}"
             raise _too_large(what, held, most, verb="take")

@@ -214,7 +214,7 @@ def _made(
         try:
             trainer = session.get("trainer")
         finally:
-            _tell_first_look(session, plan)
+            _tell_first_look(session, plan, folder)
     check_trainer(trainer)
     built = _sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
@@ -267,8 +267,11 @@ def _selected_by(trainer: object) -> dict[str, str] | None:
     return {"metric": selection.config.metric, "better": better}
 
 
-def _tell_first_look(session: Session, plan: Plan) -> None:
-    """Says what a person sees at once to be wrong, and no program does."""
+def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
+    """Says what a person sees at once to be wrong, and no program does.
+
+    What asks for each row is said at the first start only: a million rows take five seconds.
+    """
     if "task" not in session.built:  # it could not be, or is none of a component's
         return
     text, data = session.get("task").text, session.get("train_data")
@@ -276,6 +279,8 @@ def _tell_first_look(session: Session, plan: Plan) -> None:
         LOG.info(line)
     if line := nothing_selected(plan):
         LOG.info(line)
+    if (folder.path / "checkpoints").is_dir():
+        return
     for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
         LOG.warning(warning)
 

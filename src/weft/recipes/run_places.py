@@ -18,6 +18,8 @@ def remember_place(folder: Path) -> None:
     if folder.is_relative_to(ROOT) or folder.absolute() in remembered_places():
         return
     with suppress(OSError):
+        if PLACES.exists() and PLACES.stat().st_size > LARGEST:
+            return
         PLACES.parent.mkdir(exist_ok=True)
         with PLACES.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{folder}\n")

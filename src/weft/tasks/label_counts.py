@@ -103,10 +103,11 @@ def unseen_note(
         found = Counter(name for n in numbers for name in text.unseen_in(rows[int(n)], role))
         shown = ", ".join(f"{name!r} {count:,}" for name, count in found.most_common(SHOWN))
         more = ", ..." if len(found) > SHOWN else ""
+        they = "these labels" if isinstance(text.targets[role], SeveralLabels) else "they"
         notes.append(
             f"{len(numbers):,} of {len(rows):,} rows have a label in column "
-            f"'{text.targets[role].name}' that training has not ({shown}{more}): they count as "
-            "wrong, and are left out of the loss."
+            f"'{text.targets[role].name}' that training has not ({shown}{more}): {they} count "
+            "as wrong, and are left out of the loss."
         )
     return " ".join(notes)
 

@@ -4,6 +4,7 @@ Their order in the text is lost, which is what a linear model reads. Ids are pad
 n-grams of words, then those of characters, each from the frequent to the rare; a text's are rising.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, islice
@@ -34,6 +35,8 @@ FIRST = 2
 NGRAMS = "ngrams.txt"
 ROWS = 10_000
 """Rows whose n-grams are counted together."""
+LOG = logging.getLogger("weft")
+
 MOST = 4_000_000
 """N-grams that are counted; where there are more, those seen once so far are forgotten: 1 GB."""
 
@@ -328,6 +331,7 @@ class _Counting:
             self.counts, (0, size - len(self.counts))
         )
         if size > MOST:
+            LOG.info("Of %s n-grams those of a single row so far are forgotten.", f"{size:,}")
             self._keep(self.counts > 1)
 
     def _keep(self, which: NDArray[np.bool_]) -> None:

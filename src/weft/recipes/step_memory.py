@@ -29,8 +29,9 @@ __all__ = [
     "weight_bytes",
 ]
 
-FEW_ROWS = 4
-"""A batch of so few rows is tried whole."""
+FEW_ROWS = 8
+"""A batch of so few rows is tried whole. Of more, half as many are tried at least: what one to
+three rows hold is not on the line of the others on some processors."""
 POINTS = 1000
 """Places of a pass at which bytes are compared; 12 layers have some 1,500 operations."""
 
@@ -138,8 +139,8 @@ def step_bytes(
 ) -> StepBytes:
     """Counts what forward and backward pass of the largest batch hold at most.
 
-    A sixteenth and an eighth of its rows, the longest, go through a copy of the task, and the
-    tensors that are there after each operation are counted; what is there in the whole batch is, at
+    A sixteenth and an eighth of its rows, the longest, 4 and 8 at least, go through a copy of the
+    task, and the tensors that are there after each operation are counted; what is there in the whole batch is, at
     each point of the pass, on the line through the two. The random generators, the task and its
     module are afterwards as they were.
 
@@ -150,8 +151,8 @@ def step_bytes(
         accumulate: Batches of a step: with several, a batch meets the gradients of those before.
     """
     rows = largest_rows(epoch)
-    less = max(1, len(rows) // 16)
-    sizes = [len(rows)] if len(rows) <= FEW_ROWS else [less, max(less + 1, len(rows) // 8)]
+    less = max(FEW_ROWS // 2, len(rows) // 16)
+    sizes = [len(rows)] if len(rows) <= FEW_ROWS else [less, max(2 * less, len(rows) // 8)]
     live = LiveBytes()
     with apart(task) as tried:
         passes = [

@@ -140,9 +140,9 @@ def step_bytes(
     """Counts what forward and backward pass of the largest batch hold at most.
 
     A sixteenth and an eighth of its rows, the longest, 4 and 8 at least, go through a copy of the
-    task, and the tensors that are there after each operation are counted; what is there in the whole batch is, at
-    each point of the pass, on the line through the two. The random generators, the task and its
-    module are afterwards as they were.
+    task, and the tensors that are there after each operation are counted; what is there in the
+    whole batch is, at each point of the pass, on the line through the two. The random generators,
+    the task and its module are afterwards as they were.
 
     Args:
         task: The task, with its module where it is trained.

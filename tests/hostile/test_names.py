@@ -1,6 +1,5 @@
 """Names that are not UTF-8, or that a terminal would obey, in and around run folders."""
 
-import logging
 import os
 import shutil
 
@@ -24,12 +23,6 @@ COMMANDS = (
     "train {run} trainer.max_steps=6",
     "runs list runs",
 )
-
-
-@pytest.fixture(autouse=True)
-def unkept_log(monkeypatch):
-    """Keeps the log from pytest, whose processes exchange UTF-8 alone."""
-    monkeypatch.setattr(logging.getLogger("weft"), "propagate", False)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.recipes.made_runs import aged, made_run
 from weft.cli.main import main
+from weft.cli.runs_list import Listed
 from weft.recipes.run_places import remember_place, remembered_places
 
 
@@ -102,3 +103,12 @@ def test_a_directory_that_cannot_be_written_to_keeps_no_places(tmp_path, monkeyp
     Path(".weft").write_text("a file")
     remember_place(Path("stars"))
     assert remembered_places() == {}
+
+
+def test_a_run_that_is_deleted_while_it_is_listed_ends_no_list(tmp_path, monkeypatch):
+    listed = Listed.read(made_run(tmp_path / "run"))
+    # Each file is there when it is asked for, and gone before its time is.
+    monkeypatch.setattr(Path, "is_file", lambda self: True)
+    shutil.rmtree(tmp_path / "run")
+    assert (listed.written, listed.size) == (0.0, 0)
+    assert listed.cells([])[0] == str(tmp_path / "run")

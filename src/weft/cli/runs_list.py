@@ -113,8 +113,11 @@ class Listed:
     @property
     def written(self) -> float:
         """When it wrote to last, in seconds since 1970; 0 where it cannot be told."""
-        times = [file.lstat().st_mtime for n in WRITTEN if (file := self.path / n).is_file()]
-        return max(times, default=0.0)
+        last = 0.0
+        for name in WRITTEN:
+            with suppress(OSError):  # not there, or gone meanwhile
+                last = max(last, (self.path / name).lstat().st_mtime)
+        return last
 
     @property
     def size(self) -> int:

@@ -1,5 +1,7 @@
 """Tiny recipes: scripts in a temporary folder, and a table of defaults of our own."""
 
+from importlib import invalidate_caches
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,9 @@ class Kitchen:
     def file(self, text: str, name: str = "recipe.py") -> Path:
         path = self.folder / name
         path.write_text(text)
+        # Bytecode is told from its source by size and second: one of this second may be another's.
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
+        invalidate_caches()
         return path
 
     def table(self, text: str = SCRIPT, name: str = "recipe.py"):

@@ -11,7 +11,7 @@ import sacrebleu
 
 from weft.recipes.corpus import (
     five_new_sentences,
-    generate,
+    load_corpus,
     nearest_sentence,
     word_for_word,
     write_corpus,
@@ -23,8 +23,8 @@ DIGEST = "11696c9fb7d7ce6696ff4fb8f7d56da71b9201f59d4a04380c4c171f2ef4aca7"
 
 PRINT_DIGEST = """
 import hashlib
-from weft.recipes.corpus import generate
-corpus = generate()
+from weft.recipes.corpus import load_corpus
+corpus = load_corpus()
 pairs = corpus.train + corpus.valid + corpus.test
 print(hashlib.sha256("\\n".join(map("\\t".join, pairs)).encode()).hexdigest())
 """
@@ -32,7 +32,7 @@ print(hashlib.sha256("\\n".join(map("\\t".join, pairs)).encode()).hexdigest())
 
 @pytest.fixture(scope="module")
 def corpus():
-    return generate()
+    return load_corpus()
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,17 @@ def test_digest_is_the_same_in_another_process_with_another_hash_seed(pairs):
     assert theirs.stdout.strip() == DIGEST
 
 
-def test_another_seed_is_another_corpus(pairs):
-    other = generate(seed=1)
-    assert len(set(other.train) & set(pairs)) < 3000
-    assert len(other.train) == 26_000
+def test_another_seed_deals_the_same_sentences_anew(corpus, pairs):
+    other = load_corpus(seed=1)
+    parts = other.train, other.valid, other.test
+    assert [len(part) for part in parts] == [26_000, 500, 500]
+    assert {pair for part in parts for pair in part} == set(pairs)
+    assert len(set(other.test) & set(corpus.test)) < 50
+    for side in (0, 1):
+        seen = {word for pair in other.train for word in words_of(pair[side])}
+        held_out = other.valid + other.test
+        assert {word for pair in held_out for word in words_of(pair[side])} <= seen
+    assert load_corpus(seed=1) == other
 
 
 def test_surface_of_every_sentence(pairs):

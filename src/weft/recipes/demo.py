@@ -6,7 +6,7 @@ from pathlib import Path
 import sacrebleu
 
 from weft.recipes.corpus.baselines import nearest_sentence, word_for_word
-from weft.recipes.corpus.parts import Corpus, five_new_sentences, generate
+from weft.recipes.corpus.parts import Corpus, five_new_sentences, load_corpus
 from weft.recipes.reload import load
 from weft.recipes.run import Run, train
 
@@ -28,7 +28,7 @@ def demo(
         again: Trains anew although the run exists.
         say: Called with the lines of the report.
     """
-    corpus = generate()
+    corpus = load_corpus()
     say(
         f"The corpus is generated from a grammar: {len(corpus.train):,} English-French pairs to "
         f"train on, {len(corpus.valid)} to select by, {len(corpus.test)} to test on; "

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from weft.errors import UserError
-from weft.recipes.corpus.parts import generate
+from weft.recipes.corpus.parts import load_corpus
 from weft.recipes.reviews import generate_reviews
 from weft.runtime.files import new_folder, write_file
 
@@ -94,7 +94,7 @@ def _data(template: str) -> Mapping[str, str]:
     if template == "task":
         parts = generate_reviews(REVIEWS)
     else:
-        corpus = generate()
+        corpus = load_corpus()
         parts = {part: getattr(corpus, part)[:count] for part, count in PAIRS.items()}
     return {
         f"data/{part}.tsv": "".join(f"{first}\t{second}\n" for first, second in rows)

@@ -1,23 +1,25 @@
 """The corpus: distinct pairs in three parts that share no sentence; every word is seen in train."""
 
+import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
-from weft.recipes.corpus.dictionary import DICTIONARY
-from weft.recipes.corpus.draws import Draws
-from weft.recipes.corpus.sentences import draw_pair
 from weft.runtime.files import write_atomic
 
-__all__ = ["Corpus", "five_new_sentences", "generate", "words_of", "write_corpus"]
+__all__ = ["Corpus", "five_new_sentences", "hold_out", "load_corpus", "words_of", "write_corpus"]
 
 Pair = tuple[str, str]
 
-_TRAIN, _HELD_OUT = 26_000, 500
-_EXTRA = 100  # spare held-out pairs, for the five new sentences
+FILE = "corpus.tsv.bz2"
+"""Beside this module: the pairs of train, valid and test, five more, and the dictionary."""
+TRAIN, HELD_OUT = 26_000, 500
+"""Pairs of the part to train on, and of each of the two others."""
+_FIVE = 5
 _SEEN_AT_LEAST = 5  # times a word of a held-out sentence occurs in what is left for train
 
 
@@ -41,47 +43,63 @@ def words_of(sentence: str) -> list[str]:
     return [word.strip(",.?!") for word in text.split() if word.strip(",.?!")]
 
 
-def generate(seed: int = 0) -> Corpus:
-    """Generates the whole corpus: 26,000 pairs to train on, 500 to validate and 500 to test.
+@cache
+def _rows() -> list[Pair]:
+    """Pairs of sentences, then pairs of words: what is shipped."""
+    import pyarrow as pa  # it reads bz2 where Python was built without
+
+    packed = pa.BufferReader((files("weft.recipes.corpus") / FILE).read_bytes())
+    lines = pa.CompressedInputStream(packed, "bz2").read().decode().splitlines()
+    return [(en, fr) for en, _, fr in (line.partition("\t") for line in lines)]
+
+
+def load_corpus(seed: int = 0) -> Corpus:
+    """The whole corpus: 26,000 pairs to train on, 500 to validate and 500 to test.
 
     Every English sentence and every French one occurs once in all three parts together, so no
     part shares a sentence with another. Each word of a held-out sentence occurs in train, in
-    both languages. The same `seed` gives the same corpus on every machine.
+    both languages.
 
-    >>> corpus = generate()
+    Args:
+        seed: Which sentences are held out, and the order of all; the same on every machine.
+
+    >>> corpus = load_corpus()
     >>> len(corpus.train), len(corpus.valid), len(corpus.test)
     (26000, 500, 500)
     """
-    train, valid, test, _ = _parts(seed)
-    return Corpus(list(train), list(valid), list(test), MappingProxyType(DICTIONARY))
+    rows, size = _rows(), TRAIN + 2 * HELD_OUT
+    pairs, held_out = rows[:TRAIN], rows[TRAIN:size]
+    if seed:
+        mixed = rows[:size]
+        random.Random(seed).shuffle(mixed)  # noqa: S311  # no secret
+        pairs, held_out = hold_out(mixed, 2 * HELD_OUT)
+    words = MappingProxyType(dict(rows[size + _FIVE :]))
+    return Corpus(pairs, held_out[:HELD_OUT], held_out[HELD_OUT:], words)
 
 
-def five_new_sentences(seed: int = 0) -> list[Pair]:
+def five_new_sentences() -> list[Pair]:
     """Five English sentences of no part, their words all seen, with their translations.
 
     >>> len(five_new_sentences())
     5
     """
-    return list(_parts(seed)[3])
+    size = TRAIN + 2 * HELD_OUT
+    return _rows()[size : size + _FIVE]
 
 
-@lru_cache(maxsize=2)
-def _parts(seed: int) -> tuple[tuple[Pair, ...], ...]:
-    draws = Draws(seed)
-    pairs = _distinct(draws, _TRAIN + 2 * _HELD_OUT + _EXTRA)
+def hold_out(pairs: Sequence[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
+    """The pairs without, and the first ``count`` all of whose words the others have as well."""
     seen = Counter(word for pair in pairs for word in _vocabulary(pair))
-    train: list[Pair] = []
+    rest: list[Pair] = []
     held_out: list[Pair] = []
     for pair in pairs:
         words = _vocabulary(pair)
-        wanted = 2 * _HELD_OUT + _EXTRA
-        if len(held_out) < wanted and all(seen[word] > _SEEN_AT_LEAST for word in words):
+        if len(held_out) < count and all(seen[word] > _SEEN_AT_LEAST for word in words):
             held_out.append(pair)
             seen.subtract(words)
         else:
-            train.append(pair)
-    valid, test = held_out[:_HELD_OUT], held_out[_HELD_OUT : 2 * _HELD_OUT]
-    return tuple(train), tuple(valid), tuple(test), _five(held_out[2 * _HELD_OUT :])
+            rest.append(pair)
+    return rest, held_out
 
 
 def _vocabulary(pair: Pair) -> list[str]:
@@ -90,36 +108,12 @@ def _vocabulary(pair: Pair) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _distinct(draws: Draws, count: int) -> list[Pair]:
-    """The first `count` pairs drawn, leaving out what repeats either side."""
-    english: set[str] = set()
-    french: set[str] = set()
-    pairs: list[Pair] = []
-    while len(pairs) < count:
-        pair = draw_pair(draws)
-        if pair[0] not in english and pair[1] not in french:
-            pairs.append(pair)
-            english.add(pair[0])
-            french.add(pair[1])
-    return pairs
-
-
-def _five(spare: list[Pair]) -> tuple[Pair, ...]:
-    """Five pairs of 7 to 11 English words that show different things, one a question."""
-    middle = [p for p in spare if 7 <= len(p[0].split()) <= 11]
-    questions = [p for p in middle if p[0].endswith("?")]
-    negations = [p for p in middle if " not " in p[0] or " never " in p[0]]
-    past = [p for p in middle if "est " in p[1] and p[0].endswith(".")]
-    chosen = dict.fromkeys([*questions[:1], *negations[:1], *past[:2], *middle])
-    return tuple(chosen)[:5]
-
-
 def write_corpus(folder: Path, seed: int = 0) -> dict[str, Path]:
     """Writes train.tsv, valid.tsv and test.tsv (English, tab, French) where they are not there yet.
 
     Args:
         folder: Made if absent.
-        seed: Of the corpus.
+        seed: Of the split.
 
     Returns:
         The three paths by part: "train", "valid", "test".
@@ -127,7 +121,7 @@ def write_corpus(folder: Path, seed: int = 0) -> dict[str, Path]:
     Raises:
         StorageError: When the disk is full or the folder cannot be written.
     """
-    corpus = generate(seed)
+    corpus = load_corpus(seed)
     parts = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}

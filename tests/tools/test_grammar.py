@@ -2,14 +2,14 @@
 
 import pytest
 
-from weft.recipes.corpus.grammar.clauses import OBJECTS, Clause, sentence
-from weft.recipes.corpus.grammar.conjugation import conjugate
-from weft.recipes.corpus.grammar.elision import contract, join
-from weft.recipes.corpus.grammar.noun_phrases import PRONOUNS, both, name_phrase, noun_phrase
-from weft.recipes.corpus.grammar.numbers import number_en, number_fr
-from weft.recipes.corpus.lexicon.adjectives import ADJECTIVES
-from weft.recipes.corpus.lexicon.nouns import NOUNS
-from weft.recipes.corpus.lexicon.verbs import VERBS
+from tools.corpus.grammar.clauses import OBJECTS, Clause, sentence
+from tools.corpus.grammar.conjugation import conjugate
+from tools.corpus.grammar.elision import contract, join
+from tools.corpus.grammar.noun_phrases import PRONOUNS, both, name_phrase, noun_phrase
+from tools.corpus.grammar.numbers import number_en, number_fr
+from tools.corpus.lexicon.adjectives import ADJECTIVES
+from tools.corpus.lexicon.nouns import NOUNS
+from tools.corpus.lexicon.verbs import VERBS
 
 ADJECTIVE = {a.en: a for a in ADJECTIVES}
 ME, YOU, HE, SHE, WE, THEY = PRONOUNS

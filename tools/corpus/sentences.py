@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from weft.recipes.corpus.draws import Draws
-from weft.recipes.corpus.lexicon.nouns import NAMES
-from weft.recipes.corpus.questions import question_pair, what_pair, who_pair
-from weft.recipes.corpus.statements import (
+from tools.corpus.draws import Draws
+from tools.corpus.lexicon.nouns import NAMES
+from tools.corpus.questions import question_pair, what_pair, who_pair
+from tools.corpus.statements import (
     age_pair,
     comparison_pair,
     modal_pair,

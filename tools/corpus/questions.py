@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from weft.recipes.corpus.clause_draws import TENSES, draw_clause, draw_time
-from weft.recipes.corpus.draws import Draws
-from weft.recipes.corpus.grammar.clauses import Clause, sentence
-from weft.recipes.corpus.grammar.noun_phrases import PRONOUNS, NounPhrase, noun_phrase
-from weft.recipes.corpus.lexicon.nouns import nouns_of
-from weft.recipes.corpus.lexicon.verbs import verbs_of
-from weft.recipes.corpus.phrases import actor
+from tools.corpus.clause_draws import TENSES, draw_clause, draw_time
+from tools.corpus.draws import Draws
+from tools.corpus.grammar.clauses import Clause, sentence
+from tools.corpus.grammar.noun_phrases import PRONOUNS, NounPhrase, noun_phrase
+from tools.corpus.lexicon.nouns import nouns_of
+from tools.corpus.lexicon.verbs import verbs_of
+from tools.corpus.phrases import actor
 
 __all__ = ["question_pair", "what_pair", "who_pair"]
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from weft.recipes.corpus.grammar.agreement import adjective_form
-from weft.recipes.corpus.grammar.elision import contract, starts_with_vowel
-from weft.recipes.corpus.grammar.numbers import number_en, number_fr
-from weft.recipes.corpus.lexicon.adjectives import Adjective
-from weft.recipes.corpus.lexicon.nouns import NAMES, Noun
+from tools.corpus.grammar.agreement import adjective_form
+from tools.corpus.grammar.elision import contract, starts_with_vowel
+from tools.corpus.grammar.numbers import number_en, number_fr
+from tools.corpus.lexicon.adjectives import Adjective
+from tools.corpus.lexicon.nouns import NAMES, Noun
 
 __all__ = ["PRONOUNS", "NounPhrase", "both", "name_phrase", "noun_phrase"]
 
@@ -140,8 +140,8 @@ def noun_phrase(
         before: The adjective that stands before the French noun.
         after: The adjective that follows it.
 
-    >>> from weft.recipes.corpus.lexicon.nouns import nouns_of
-    >>> from weft.recipes.corpus.lexicon.adjectives import ADJECTIVES
+    >>> from tools.corpus.lexicon.nouns import nouns_of
+    >>> from tools.corpus.lexicon.adjectives import ADJECTIVES
     >>> hotel = next(n for n in nouns_of("B") if n.en == "hotel")
     >>> new = next(a for a in ADJECTIVES if a.en == "new")
     >>> noun_phrase(hotel, "a", before=new)

@@ -1,20 +1,20 @@
 """Draws clauses: a verb of any kind, what it takes after it, and when it happens."""
 
-from weft.recipes.corpus.draws import Draws
-from weft.recipes.corpus.grammar.clauses import Clause
-from weft.recipes.corpus.grammar.elision import contract
-from weft.recipes.corpus.grammar.noun_phrases import NounPhrase, noun_phrase
-from weft.recipes.corpus.grammar.numbers import number_en, number_fr
-from weft.recipes.corpus.lexicon.circumstances import (
+from tools.corpus.draws import Draws
+from tools.corpus.grammar.clauses import Clause
+from tools.corpus.grammar.elision import contract
+from tools.corpus.grammar.noun_phrases import NounPhrase, noun_phrase
+from tools.corpus.grammar.numbers import number_en, number_fr
+from tools.corpus.lexicon.circumstances import (
     HOURS,
     INSTRUMENTS,
     PLACES,
     REGIONS,
     WHEN,
 )
-from weft.recipes.corpus.lexicon.nouns import nouns_of
-from weft.recipes.corpus.lexicon.verbs import Verb, verbs_of
-from weft.recipes.corpus.phrases import person, thing
+from tools.corpus.lexicon.nouns import nouns_of
+from tools.corpus.lexicon.verbs import Verb, verbs_of
+from tools.corpus.phrases import person, thing
 
 __all__ = ["TENSES", "After", "draw_clause", "draw_negation", "draw_time"]
 

@@ -1,11 +1,11 @@
 """One French word for each English word form: what a pocket dictionary would say."""
 
-from weft.recipes.corpus.grammar.conjugation import conjugate
-from weft.recipes.corpus.grammar.elision import join
-from weft.recipes.corpus.grammar.numbers import number_en, number_fr
-from weft.recipes.corpus.lexicon.adjectives import ADJECTIVES
-from weft.recipes.corpus.lexicon.nouns import NAMES, NOUNS
-from weft.recipes.corpus.lexicon.verbs import VERBS, Verb
+from tools.corpus.grammar.conjugation import conjugate
+from tools.corpus.grammar.elision import join
+from tools.corpus.grammar.numbers import number_en, number_fr
+from tools.corpus.lexicon.adjectives import ADJECTIVES
+from tools.corpus.lexicon.nouns import NAMES, NOUNS
+from tools.corpus.lexicon.verbs import VERBS, Verb
 
 __all__ = ["DICTIONARY"]
 

@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from weft.recipes.corpus.clause_draws import TENSES, After, draw_clause, draw_negation, draw_time
-from weft.recipes.corpus.draws import Draws
-from weft.recipes.corpus.grammar.agreement import adjective_form
-from weft.recipes.corpus.grammar.clauses import OBJECTS, Clause, be_en, be_fr, sentence
-from weft.recipes.corpus.grammar.noun_phrases import PRONOUNS, NounPhrase, noun_phrase
-from weft.recipes.corpus.grammar.numbers import number_en, number_fr
-from weft.recipes.corpus.lexicon.adjectives import adjectives_of
-from weft.recipes.corpus.lexicon.circumstances import (
+from tools.corpus.clause_draws import TENSES, After, draw_clause, draw_negation, draw_time
+from tools.corpus.draws import Draws
+from tools.corpus.grammar.agreement import adjective_form
+from tools.corpus.grammar.clauses import OBJECTS, Clause, be_en, be_fr, sentence
+from tools.corpus.grammar.noun_phrases import PRONOUNS, NounPhrase, noun_phrase
+from tools.corpus.grammar.numbers import number_en, number_fr
+from tools.corpus.lexicon.adjectives import adjectives_of
+from tools.corpus.lexicon.circumstances import (
     ROOMS,
     WHEN,
 )
-from weft.recipes.corpus.lexicon.nouns import nouns_of
-from weft.recipes.corpus.lexicon.verbs import Verb, verbs_of
-from weft.recipes.corpus.phrases import actor, named, person, thing
+from tools.corpus.lexicon.nouns import nouns_of
+from tools.corpus.lexicon.verbs import Verb, verbs_of
+from tools.corpus.phrases import actor, named, person, thing
 
 __all__ = [
     "age_pair",

@@ -7,7 +7,7 @@ Y is young, Q marks what can be opened, W what one writes, M a mass (no plural).
 
 from dataclasses import dataclass
 
-from weft.recipes.corpus.lexicon.plurals import plural_en, plural_fr
+from tools.corpus.lexicon.plurals import plural_en, plural_fr
 
 __all__ = ["NAMES", "NOUNS", "Noun", "nouns_of"]
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from weft.recipes.corpus.grammar.agreement import adjective_form
-from weft.recipes.corpus.grammar.conjugation import IMPERFECT, conjugate
-from weft.recipes.corpus.grammar.elision import join
-from weft.recipes.corpus.grammar.noun_phrases import NounPhrase
-from weft.recipes.corpus.lexicon.verbs import Verb
+from tools.corpus.grammar.agreement import adjective_form
+from tools.corpus.grammar.conjugation import IMPERFECT, conjugate
+from tools.corpus.grammar.elision import join
+from tools.corpus.grammar.noun_phrases import NounPhrase
+from tools.corpus.lexicon.verbs import Verb
 
 __all__ = ["FREQUENCY", "NEGATION", "OBJECTS", "Clause", "be_en", "be_fr", "sentence"]
 

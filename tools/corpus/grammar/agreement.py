@@ -1,7 +1,7 @@
 """Gender and number: the four forms of an adjective or a past participle."""
 
-from weft.recipes.corpus.grammar.elision import starts_with_vowel
-from weft.recipes.corpus.lexicon.plurals import plural_fr
+from tools.corpus.grammar.elision import starts_with_vowel
+from tools.corpus.lexicon.plurals import plural_fr
 
 __all__ = ["adjective_form", "feminine"]
 

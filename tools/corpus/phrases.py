@@ -1,15 +1,15 @@
 """Draws noun phrases that make sense: who acts, and on what."""
 
-from weft.recipes.corpus.draws import Draws
-from weft.recipes.corpus.grammar.noun_phrases import (
+from tools.corpus.draws import Draws
+from tools.corpus.grammar.noun_phrases import (
     PRONOUNS,
     NounPhrase,
     both,
     name_phrase,
     noun_phrase,
 )
-from weft.recipes.corpus.lexicon.adjectives import Adjective, adjectives_of
-from weft.recipes.corpus.lexicon.nouns import NAMES, Noun, nouns_of
+from tools.corpus.lexicon.adjectives import Adjective, adjectives_of
+from tools.corpus.lexicon.nouns import NAMES, Noun, nouns_of
 
 __all__ = ["actor", "adjectives_for", "named", "person", "thing"]
 

@@ -91,8 +91,8 @@ def test_what_would_be_another_run_is_refused(trainings, done):
     assert ended.code == 2
     assert ended.log == (
         f"error: {run} cannot go on with another optimizer.lr and trainer.seed: that is another "
-        "run. Its length, saving and reporting can change. To train anew with these settings, "
-        "name the recipe itself.\n"
+        "run. Its length, saving and reporting can change, and the place of the same data. To "
+        "train anew with these settings, name the recipe itself.\n"
     )
     assert "changes" not in json.loads((run / "run.json").read_text())
 

@@ -1,7 +1,7 @@
 """Going on with a run under other settings: what may change, and the record of it."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from weft.config.key import key_settings
@@ -14,12 +14,15 @@ __all__ = ["allowed_changes", "flat", "record_changes"]
 LOG = logging.getLogger("weft")
 
 
-def allowed_changes(now: Planned, before: Planned) -> dict[str, Any]:
+def allowed_changes(
+    now: Planned, before: Planned, *, moved: Collection[str] = ()
+) -> dict[str, Any]:
     """What the command changes in the run that it goes on with.
 
     Args:
         now: The run as planned with the command's words.
         before: The run as planned without them.
+        moved: Settings that name a place, which may be another as long as the content is the same.
 
     Returns:
         The changed settings by their dotted names, with the values before and now.
@@ -31,11 +34,11 @@ def allowed_changes(now: Planned, before: Planned) -> dict[str, Any]:
         **_changed(before.plan.swaps, now.plan.swaps),
         **_changed(flat(key_settings(before.plan)), flat(key_settings(now.plan))),
     }
-    if refused:
+    if blocked := [name for name in refused if name not in moved]:
         raise UserError(
-            f"{now.run} cannot go on with another {' and '.join(refused)}: that is another run. "
-            "Its length, saving and reporting can change. To train anew with these settings, "
-            "name the recipe itself."
+            f"{now.run} cannot go on with another {' and '.join(blocked)}: that is another run. "
+            "Its length, saving and reporting can change, and the place of the same data. To train "
+            "anew with these settings, name the recipe itself."
         )
     return _changed(flat(before.plan.settings), flat(now.plan.settings))
 

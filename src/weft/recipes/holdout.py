@@ -52,12 +52,16 @@ def with_held_out(
     return replace(table, ingredients=found)
 
 
-def holdout_words(plan: Plan) -> list[str]:
+def holdout_words(plan: Plan, words: Sequence[str]) -> list[str]:
     """What follows from a share, as words: the labels' column; and that a test file is whole.
 
-    Of each label a row is kept for training, where a row has one label.
+    Of each label a row is kept for training, where a row has one label. Settings that a run has
+    written name the file of both sides: one that the words name for the training data is of both.
     """
     whole = ["test_data.holdout=0"] if _share(plan, "test_data") else []
+    named = [word for word in words if word.startswith("train_data.path=")]
+    if named and _is_held_out(plan):
+        whole.append(f"{PATH}={named[-1].partition('=')[2]}")
     labels, data = plan.nodes.get("labels"), plan.nodes.get("train_data")
     said = {} if labels is None else labels.settings
     column, known = said.get("column"), data.settings.get("columns", ()) if data else ()

@@ -106,7 +106,7 @@ def plan_recipe(
     plan = make(source.table, words=said)
     if holds_out(plan):
         table = with_held_out(source.table, plan, source.layers, said)
-        plan = make(table, words=[*holdout_words(plan), *said])
+        plan = make(table, words=[*holdout_words(plan, said), *said])
     if not draft:
         check_held_out(plan)
     typed = {word.partition("=")[0] for word in said}

@@ -38,7 +38,7 @@ from weft.recipes.run_folder import (
     versions,
 )
 from weft.recipes.run_places import remember_place
-from weft.recipes.same_data import compare_data, fingerprints, run_of_data
+from weft.recipes.same_data import compare_data, fingerprints, moved_settings, run_of_data
 from weft.recipes.same_run import (
     compare_built,
     compare_text,
@@ -102,10 +102,12 @@ def train(
     _look_at(planned)
     folder = choose_folder(planned, run_dir=run_dir, again=again)
     goes_on = planned.run is not None and not again
-    changes = allowed_changes(planned, plan(recipe)) if goes_on else {}
+    moved = moved_settings(folder, planned.plan) if goes_on else ()
+    changes = allowed_changes(planned, plan(recipe), moved=moved) if goes_on else {}
     start = partial(_started, planned, device=device, overrides=tuple(words_of(overrides)))
     named = goes_on or run_dir is not None
-    folder = run_of_data(folder, planned, named=named, read=lambda: _read(start(folder), planned))
+    read = partial(_read, start(folder), planned)
+    folder = run_of_data(folder, planned, named=named, changes=changes, read=read)
     if is_finished(folder, planned):
         return _done(folder, planned)
     with entered(folder.path):
@@ -167,7 +169,7 @@ def _read(session: Session, planned: Planned) -> dict[str, str]:
 def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], session: Session) -> Run:
     plan = planned.plan
     with recorded(folder):
-        trainer, built, found = _made(session, plan, folder)
+        trainer, built, found = _made(session, plan, folder, changes)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
         need = _need(trainer, folder)
         facts = {**found, "data_summary": summary, "need": need and need.record}
@@ -197,7 +199,7 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
 
 
 def _made(
-    session: Session, plan: Plan, folder: RunFolder
+    session: Session, plan: Plan, folder: RunFolder, changes: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The trainer with all it needs, each compared with what the folder's run had.
 
@@ -217,7 +219,7 @@ def _made(
             _tell_first_look(session, plan, folder)
     check_trainer(trainer)
     built = _sizes(session, plan)
-    compare_built(folder, {k: v for k, v in session.compared.items() if k in built})
+    compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
     if session.has("task"):
         compare_text(folder, session.get("task").text)
     if folder.newest is not None:

@@ -5,7 +5,8 @@ import hashlib
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from weft.recipes.run_folder import RunFolder
 from weft.recipes.same_run import is_finished
 from weft.runtime.files import sha256
 
-__all__ = ["changed_data", "compare_data", "fingerprints", "run_of_data"]
+__all__ = ["changed_data", "compare_data", "fingerprints", "moved_settings", "run_of_data"]
 
 LOG = logging.getLogger("weft")
 
@@ -57,7 +58,7 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
     Raises:
         UserError: It is other data.
     """
-    changed = [name for name in changed_data(folder, now) if name.partition(".")[0] in DATA]
+    changed = [name for name in changed_data(folder, now) if _data_of(name)]
     if changed:
         raise UserError(
             f"{' and '.join(changed)} changed since {folder.path} was started: "
@@ -65,8 +66,30 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
         )
 
 
+def moved_settings(folder: RunFolder, plan: Plan) -> set[str]:
+    """The settings that may name another place: the run knows what it has read there.
+
+    Of data that is compared when it is read; of other files here.
+
+    Args:
+        folder: The run that is gone on with.
+        plan: Names the files where they are now.
+    """
+    known = folder.info.get("data", {})
+    return {
+        _whole(name)
+        for name, path in _paths(plan).items()
+        if (known[name] == _digest(path) if name in known else _data_of(name) in known)
+    }
+
+
 def run_of_data(
-    folder: RunFolder, planned: Planned, *, named: bool, read: Callable[[], Mapping[str, str]]
+    folder: RunFolder,
+    planned: Planned,
+    *,
+    named: bool,
+    changes: Collection[str],
+    read: Callable[[], Mapping[str, str]],
 ) -> RunFolder:
     """The run of the data as it is now: the folder's, one beside it, or the next free one.
 
@@ -74,6 +97,7 @@ def run_of_data(
         folder: The run of the recipe's key, or the one that was named.
         planned: The recipe.
         named: Whether no other folder may be taken.
+        changes: The settings that are others than the run's.
         read: Gives the fingerprints of the data as it is now; called where a run is finished.
 
     Raises:
@@ -81,11 +105,16 @@ def run_of_data(
     """
     runs = [folder] if named else folder.numbered()
     known = [*itertools.takewhile(lambda run: run.info, runs)]
+    paths = [(_whole(name), path) for name, path in _paths(planned.plan).items()]
+    gone = [(n, path) for n, path in paths if n not in changes and _is_gone(n, path)]
     if not known or (len(known) == 1 and not is_finished(folder, planned)):
+        for name, path in gone[:1] if known else ():
+            typed = f"weft train {folder.path} {name}=ITS_NEW_PLACE"
+            LOG.warning("%s (%s) is gone. If it was moved, this goes on: %s", name, path, typed)
         return folder
-    gone = [f"{n} ({p})" for n, p in _paths(planned.plan).items() if _is_gone(n, p)]
-    if gone:
-        LOG.warning("Not compared with what %s has read: there is no %s.", known[-1].path, gone[0])
+    for name, path in gone[:1]:
+        old = known[-1].path
+        LOG.warning("Not compared with what %s has read: there is no %s (%s).", old, name, path)
     now = known[-1].info.get("data", {}) if gone else read()
     for run in known:
         if not changed_data(run, now):
@@ -106,7 +135,22 @@ def run_of_data(
 
 
 def _is_gone(name: str, path: Path) -> bool:
-    return name.partition(".")[0] in DATA and not first_file(path).exists()
+    return _data_of(name) is not None and not first_file(path).exists()
+
+
+def _data_of(name: str) -> str | None:
+    """The data that a setting is one of; None: of something else."""
+    first = name.partition(".")[0]
+    return first if first in DATA else None
+
+
+def _whole(name: str) -> str:
+    """The setting that a path is in.
+
+    >>> _whole("train_data.path.0")
+    'train_data.path'
+    """
+    return re.sub(r"(\.\d+)+$", "", name)
 
 
 def _paths(plan: Plan) -> dict[str, Path]:

@@ -4,6 +4,7 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from weft.checkpoint.run_seal import RunSeal
@@ -91,8 +92,16 @@ def _size(limit: int | str) -> float:
     return parse_duration(limit).total_seconds() if isinstance(limit, str) else limit
 
 
-def compare_built(folder: RunFolder, built: Mapping[str, Any]) -> None:
-    """Refuses to go on where sizes that came from data have become others."""
+def compare_built(
+    folder: RunFolder, built: Mapping[str, Any], changes: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Refuses to go on where sizes that came from data have become others.
+
+    Args:
+        folder: The run's.
+        built: What was built otherwise than it was set.
+        changes: Settings that may be others than the run's, as the new place of a file.
+    """
     if not folder.info or not (folder.path / "config.yaml").is_file():
         return
     try:
@@ -106,7 +115,12 @@ def compare_built(folder: RunFolder, built: Mapping[str, Any]) -> None:
     now = flat((untyped(made) or {}) if made is not None else {})
     # The path of a tokenizer's file is where, not what: the text path is compared byte by byte.
     both = [n for n in before if n in now and not n.startswith("tokenizer.")]
-    changed = [f"{n} was {before[n]}, is {now[n]}" for n in both if before[n] != now[n]]
+    lawful = [(str(change["before"]), str(change["now"])) for change in changes.values()]
+    changed = [
+        f"{n} was {before[n]}, is {now[n]}"
+        for n in both
+        if before[n] != now[n] and (str(before[n]), str(now[n])) not in lawful
+    ]
     if changed:
         raise UserError(f"{folder.path} was built otherwise: {'; '.join(changed)}. {ANEW}")
 

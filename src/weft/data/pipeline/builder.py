@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.config.read_once import refuse_read_once
 from weft.data.pipeline.collate import collate
 from weft.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
-from weft.data.pipeline.grouping import Bucket, BucketByLength, Shuffle, as_sizes, longest
+from weft.data.pipeline.grouping import Bucket, BucketByLength, Pack, Shuffle, longest
 from weft.data.pipeline.iterating import DataPipeline
-from weft.data.pipeline.node import Node
-from weft.data.pipeline.packing import Pack
+from weft.data.pipeline.node import Cursor, Node
 from weft.data.pipeline.prefetching import Prefetch
-from weft.data.pipeline.sources import Items, ReadText, check_count
+from weft.data.pipeline.sources import Items, TextLines, check_count
 from weft.data.pipeline.transforms import Filter, Map, Repeat, Shard, Skip, Take
 from weft.errors import UserError
 
@@ -45,13 +45,20 @@ class PipelineBuilder(Generic[T]):
     def __init__(self, node: Node[T]) -> None:
         self.node = node
 
+    def _then(
+        self, verb: str, cursor: Callable[..., Cursor[U]], **settings: Any
+    ) -> "PipelineBuilder[U]":
+        """The chain with one more verb, as its signature says it."""
+        opened = partial(cursor, self.node, **settings)
+        return PipelineBuilder(Node(f"{self.node.signature}.{verb}", opened))
+
     def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
         """``function(item)`` of each item; an error names the item and, of read_text, the line."""
-        return PipelineBuilder(Map(self.node, function))
+        return self._then("map", Map, function=function)
 
     def filter(self, function: Callable[[T], object]) -> "PipelineBuilder[T]":
         """The items of which ``function(item)`` is true."""
-        return PipelineBuilder(Filter(self.node, function))
+        return self._then("filter", Filter, function=function)
 
     def shuffle(self, window: int, *, seed: int = 0) -> "PipelineBuilder[T]":
         """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
@@ -62,7 +69,7 @@ class PipelineBuilder(Generic[T]):
         """
         check_count("shuffle", "window", window)
         check_count("shuffle", "seed", seed, least=0)
-        return PipelineBuilder(Shuffle(self.node, window, seed))
+        return self._then(f"shuffle({window}, seed={seed})", Shuffle, window=window, seed=seed)
 
     def shard(self, index: int, count: int) -> "PipelineBuilder[T]":
         """Every ``count``-th item from number ``index`` on; all indices together give all items."""
@@ -70,12 +77,13 @@ class PipelineBuilder(Generic[T]):
         check_count("shard", "index", index, least=0)
         if index >= count:
             raise UserError(f"shard: index must be below count {count}, found {index}.")
-        return PipelineBuilder(Shard(self.node, index, count))
+        return self._then(f"shard({index}, {count})", Shard, index=index, shards=count)
 
     def bucket(self, n: int, *, drop_remainder: bool = False) -> "PipelineBuilder[list[T]]":
         """Lists of ``n`` items; the last is shorter, or dropped."""
         check_count("bucket", "n", n)
-        return PipelineBuilder(Bucket(self.node, n, drop_remainder))
+        drop = ", drop_remainder" if drop_remainder else ""
+        return self._then(f"bucket({n}{drop})", Bucket, n=n, drop_remainder=drop_remainder)
 
     def bucket_by_length(
         self,
@@ -98,7 +106,14 @@ class PipelineBuilder(Generic[T]):
         for n, long in sizes:
             check_count("bucket_by_length", "items", n)
             check_count("bucket_by_length", "longest length", long, least=0)
-        return PipelineBuilder(BucketByLength(self.node, as_sizes(sizes), length, skip_long))
+        ordered = sorted(((int(n), int(long)) for n, long in sizes), key=lambda pair: pair[1])
+        return self._then(
+            f"bucket_by_length({ordered})",
+            BucketByLength,
+            sizes=ordered,
+            length=length,
+            skip_long=skip_long,
+        )
 
     def pack(
         self, length: int, *, drop_remainder: bool = False
@@ -117,7 +132,10 @@ class PipelineBuilder(Generic[T]):
             [[5, 6, 3, 7], [3, 8, 9, 3]]
         """
         check_count("pack", "length", length)
-        return PipelineBuilder(Pack(self.node, length, drop_remainder))
+        drop = ", drop_remainder" if drop_remainder else ""
+        return self._then(
+            f"pack({length}{drop})", Pack, length=length, drop_remainder=drop_remainder
+        )
 
     def batch(
         self, n: int, *, pad_idx: int | None = None, drop_remainder: bool = False
@@ -133,7 +151,7 @@ class PipelineBuilder(Generic[T]):
 
     def collate(self, *, pad_idx: int | None = None) -> "PipelineBuilder[Any]":
         """Makes each list of examples (of bucket, bucket_by_length) a batch, as ``batch`` does."""
-        return PipelineBuilder(Map(self.node, partial(_collate, pad_idx=pad_idx)))
+        return self.map(partial(_collate, pad_idx=pad_idx))
 
     def zip(
         self, *others: "Pipelines", shortest: bool = False
@@ -159,22 +177,23 @@ class PipelineBuilder(Generic[T]):
         """``n`` epochs as one (each with an order of its own), or all of them without end."""
         if n is not None:
             check_count("repeat", "n", n)
-        return PipelineBuilder(Repeat(self.node, n))
+        return self._then(f"repeat({n})", Repeat, n=n)
 
     def take(self, n: int) -> "PipelineBuilder[T]":
         """The first ``n`` items of each epoch."""
         check_count("take", "n", n, least=0)
-        return PipelineBuilder(Take(self.node, n))
+        return self._then(f"take({n})", Take, n=n)
 
     def skip(self, n: int) -> "PipelineBuilder[T]":
         """All but the first ``n`` items of each epoch."""
         check_count("skip", "n", n, least=0)
-        return PipelineBuilder(Skip(self.node, n))
+        return self._then(f"skip({n})", Skip, n=n)
 
     def prefetch(self, n: int) -> "PipelineBuilder[T]":
         """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""
         check_count("prefetch", "n", n)
-        return PipelineBuilder(Prefetch(self.node, n))
+        # Working ahead changes no position: a state fits the pipeline with and without it.
+        return PipelineBuilder(Node(self.node.signature, partial(Prefetch, self.node, n=n)))
 
     def and_return(self) -> DataPipeline[T]:
         """The pipeline: an iterable of which one iteration is one epoch."""
@@ -199,12 +218,14 @@ def read_text(
         DataError: When iterated: a line is not UTF-8 or longer than a megabyte; it names the line.
     """
     check_count("read_text", "skip_header", skip_header, least=0)
-    return PipelineBuilder(ReadText(Path(path), rtrim, skip_header))
+    cursor = partial(TextLines, Path(path), rtrim=rtrim, skip_header=skip_header)
+    return PipelineBuilder(Node(f"read_text(skip_header={skip_header})", cursor))
 
 
 def from_sequence(items: Sequence[T]) -> PipelineBuilder[T]:
     """The items of a list or another sequence, not copied."""
-    return PipelineBuilder(Items(items))
+    refuse_read_once(items, "from_sequence's argument")
+    return PipelineBuilder(Node(f"from_sequence({len(items)} items)", partial(Items, items)))
 
 
 def zip_pipelines(
@@ -222,17 +243,18 @@ def zip_pipelines(
         [(['a', 'b'], tensor([[1, 0],
                 [2, 3]]))]
     """
-    return PipelineBuilder(Zip(_nodes("zip", pipelines), shortest))
+    extra = ", shortest" if shortest else ""
+    return _several("zip", _nodes("zip", pipelines), Zip, extra, shortest=shortest)
 
 
 def concat_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """The items of the first pipeline, then those of the second, and so on."""
-    return PipelineBuilder(Concat(_nodes("concat", pipelines)))
+    return _several("concat", _nodes("concat", pipelines), Concat)
 
 
 def round_robin_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """One item of each pipeline in turn; those that have ended are left out."""
-    return PipelineBuilder(RoundRobin(_nodes("round_robin", pipelines)))
+    return _several("round_robin", _nodes("round_robin", pipelines), RoundRobin)
 
 
 def sample_pipelines(
@@ -250,13 +272,28 @@ def sample_pipelines(
     if len(weights) != len(nodes) or not all(weight > 0 for weight in weights):
         raise UserError(f"sample: wanted {len(nodes)} positive weights, found {list(weights)}.")
     check_count("sample", "seed", seed, least=0)
-    return PipelineBuilder(Sample(nodes, tuple(map(float, weights)), seed))
+    weights = [float(weight) for weight in weights]
+    return _several(
+        "sample", nodes, Sample, f", {weights}, seed={seed}", weights=weights, seed=seed
+    )
 
 
 def _nodes(verb: str, pipelines: Sequence[Pipelines]) -> tuple[Node[Any], ...]:
     if not pipelines:
         raise UserError(f"{verb}: wanted at least one pipeline, found none.")
     return tuple(pipeline.node for pipeline in pipelines)
+
+
+def _several(
+    verb: str,
+    nodes: Sequence[Node[Any]],
+    cursor: Callable[..., Cursor[T]],
+    extra: str = "",
+    **settings: Any,
+) -> PipelineBuilder[T]:
+    """The chain that begins with a verb over several."""
+    sources = ", ".join(node.signature for node in nodes)
+    return PipelineBuilder(Node(f"{verb}([{sources}]{extra})", partial(cursor, nodes, **settings)))
 
 
 def _collate(items: Sequence[Any] | Mapping[str, Any], pad_idx: int | None) -> Any:

@@ -1,7 +1,7 @@
 """Verbs over several pipelines: zip, concat, round_robin, sample."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,23 +16,15 @@ T = TypeVar("T")
 DRAWS = 1024  # random numbers made at once; part of what a seed means, so it stays
 
 
-@dataclass(frozen=True)
-class _Several(Node[T]):
-    sources: tuple[Node[Any], ...]
-
-    def _signed(self, verb: str, extra: str = "") -> str:
-        return f"{verb}([{', '.join(source.signature() for source in self.sources)}]{extra})"
-
-
-class _SeveralCursor(Cursor[T]):
+class _Several(Cursor[T]):
     """Opens all sources; ``done`` are those that have ended."""
 
-    def __init__(self, node: _Several[T], epoch: int, state: State | None) -> None:
-        states = [None] * len(node.sources) if state is None else state["sources"]
+    def __init__(self, sources: Sequence[Node[Any]], epoch: int, state: State | None) -> None:
+        states = [None] * len(sources) if state is None else state["sources"]
         self.sources: list[Cursor[Any]] = [
-            source.open(epoch, each) for source, each in zip(node.sources, states, strict=True)
+            source.open(epoch, each) for source, each in zip(sources, states, strict=True)
         ]
-        self.done = [False] * len(node.sources) if state is None else list(state["done"])
+        self.done = [False] * len(sources) if state is None else list(state["done"])
         self.turn: int = 0 if state is None else state["turn"]
         self.last = self.sources[0]
 
@@ -73,25 +65,14 @@ class _SeveralCursor(Cursor[T]):
         self.turn += 1
 
 
-@dataclass(frozen=True)
 class Zip(_Several[tuple[Any, ...]]):
     """Tuples of one item of each."""
 
-    shortest: bool = False
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[tuple[Any, ...]]:
-        return _ZipCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return self._signed("zip", ", shortest" if self.shortest else "")
-
-
-class _ZipCursor(_SeveralCursor[tuple[Any, ...]]):
-    def __init__(self, node: Zip, epoch: int, state: State | None) -> None:
-        super().__init__(node, epoch, state)
-        self._shortest = node.shortest
+    def __init__(
+        self, sources: Sequence[Node[Any]], epoch: int, state: State | None, *, shortest: bool
+    ) -> None:
+        super().__init__(sources, epoch, state)
+        self._shortest = shortest
 
     @override
     def __next__(self) -> tuple[Any, ...]:
@@ -125,39 +106,17 @@ class _ZipCursor(_SeveralCursor[tuple[Any, ...]]):
         return ", ".join(dict.fromkeys(p for p in (s.place() for s in self.sources) if p))
 
 
-@dataclass(frozen=True)
 class Concat(_Several[T]):
     """The items of the first, then those of the second, and so on."""
 
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _ConcatCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return self._signed("concat")
-
-
-class _ConcatCursor(_SeveralCursor[T]):
     @override
     def choose(self) -> int:
         return self.done.index(False)
 
 
-@dataclass(frozen=True)
 class RoundRobin(_Several[T]):
     """One item of each in turn, until all have ended."""
 
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _RoundRobinCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return self._signed("round_robin")
-
-
-class _RoundRobinCursor(_SeveralCursor[T]):
     @override
     def choose(self) -> int:
         while self.done[self.turn]:
@@ -169,28 +128,23 @@ class _RoundRobinCursor(_SeveralCursor[T]):
         self.turn = (self.turn + 1) % len(self.sources)
 
 
-@dataclass(frozen=True)
 class Sample(_Several[T]):
-    """Each item from a pipeline drawn by weight among those that have not ended."""
+    """Each item from a pipeline drawn by weight among those that have not ended.
 
-    weights: tuple[float, ...]
-    seed: int
+    The draw of item number ``turn`` is a function of (seed, epoch, turn).
+    """
 
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _SampleCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return self._signed("sample", f", {list(self.weights)}, seed={self.seed}")
-
-
-class _SampleCursor(_SeveralCursor[T]):
-    """The draw of item number ``turn`` is a function of (seed, epoch, turn)."""
-
-    def __init__(self, node: Sample[T], epoch: int, state: State | None) -> None:
-        super().__init__(node, epoch, state)
-        self._weights, self._seed, self._epoch = np.array(node.weights), node.seed, epoch
+    def __init__(
+        self,
+        sources: Sequence[Node[Any]],
+        epoch: int,
+        state: State | None,
+        *,
+        weights: Sequence[float],
+        seed: int,
+    ) -> None:
+        super().__init__(sources, epoch, state)
+        self._weights, self._seed, self._epoch = np.array(weights), seed, epoch
         self._page, self._draws = -1, np.empty(0)
 
     @override

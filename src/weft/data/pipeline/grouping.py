@@ -1,43 +1,33 @@
-"""Verbs that hold several items: shuffle, bucket, bucket_by_length. No buffer is ever saved."""
+"""Verbs that hold several items, of which none is ever saved: shuffle, bucket, pack."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.data.pipeline.node import Cursor, Follower, Node, State
+from weft.data.pipeline.node import Follower, Node, State
 from weft.errors import DataError
 
-__all__ = ["Bucket", "BucketByLength", "Shuffle", "longest"]
+__all__ = ["Bucket", "BucketByLength", "Pack", "Shuffle", "longest"]
 
 T = TypeVar("T")
+Ids = NDArray[np.int64]
+NONE: Ids = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True)
-class Shuffle(Node[T]):
-    """Each window of items in an order that is a function of (seed, epoch, window's number)."""
+class Shuffle(Follower[T]):
+    """Each window of items in an order that is a function of (seed, epoch, window's number).
 
-    source: Node[T]
-    window: int
-    seed: int
+    State: that of the source at the window's start, and how much of the window was given.
+    """
 
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _ShuffleCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.shuffle({self.window}, seed={self.seed})"
-
-
-class _ShuffleCursor(Follower[T]):
-    """State: that of the source at the window's start, and how much of the window was given."""
-
-    def __init__(self, node: Shuffle[T], epoch: int, state: State | None) -> None:
-        self._node, self._epoch = node, epoch
-        self.source = node.source.open(epoch, None if state is None else state["source"])
+    def __init__(
+        self, source: Node[T], epoch: int, state: State | None, *, window: int, seed: int
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._window, self._seed, self._epoch = window, seed, epoch
         self._windows = 0 if state is None else state["window"]
         self._start: State = self.source.state()
         self._items: list[tuple[T, str]] = []
@@ -63,9 +53,9 @@ class _ShuffleCursor(Follower[T]):
         found: list[tuple[T, str]] = []
         for item in self.source:
             found.append((item, self.source.place()))
-            if len(found) == self._node.window:
+            if len(found) == self._window:
                 break
-        key = (self._node.seed, self._epoch, self._windows)
+        key = (self._seed, self._epoch, self._windows)
         order = np.random.default_rng(key).permutation(len(found))
         self._items, self._given = [found[i] for i in order], 0
 
@@ -78,28 +68,14 @@ class _ShuffleCursor(Follower[T]):
         return self._place
 
 
-@dataclass(frozen=True)
-class Bucket(Node[list[T]]):
+class Bucket(Follower[list[T]]):
     """Lists of ``n`` items; the last may be shorter, or is dropped."""
 
-    source: Node[T]
-    n: int
-    drop_remainder: bool = False
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[list[T]]:
-        return _BucketCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        drop = ", drop_remainder" if self.drop_remainder else ""
-        return f"{self.source.signature()}.bucket({self.n}{drop})"
-
-
-class _BucketCursor(Follower[list[T]]):
-    def __init__(self, node: Bucket[T], epoch: int, state: State | None) -> None:
-        self._node = node
-        self.source = node.source.open(epoch, None if state is None else state["source"])
+    def __init__(
+        self, source: Node[T], epoch: int, state: State | None, *, n: int, drop_remainder: bool
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._n, self._drop_remainder = n, drop_remainder
         self._place = ""
 
     @override
@@ -109,9 +85,9 @@ class _BucketCursor(Follower[list[T]]):
             if not items:
                 self._place = self.source.place()
             items.append(item)
-            if len(items) == self._node.n:
+            if len(items) == self._n:
                 return items
-        if not items or self._node.drop_remainder:
+        if not items or self._drop_remainder:
             raise StopIteration
         return items
 
@@ -137,35 +113,28 @@ def longest(item: Any) -> int:
     return len(item)
 
 
-@dataclass(frozen=True)
-class BucketByLength(Node[list[T]]):
-    """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length)."""
+class BucketByLength(Follower[list[T]]):
+    """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length).
 
-    source: Node[T]
-    sizes: tuple[tuple[int, int], ...]
-    length: Callable[[T], int]
-    skip_long: bool = False
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[list[T]]:
-        return _ByLengthCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.bucket_by_length({list(self.sizes)})"
-
-
-class _ByLengthCursor(Follower[list[T]]):
-    """The state is the source's before the oldest item held, and which items since were given.
+    The state is the source's before the oldest item held, and which items since were given.
 
     On resume all since then are read again, and those that were given are left out.
     """
 
-    def __init__(self, node: BucketByLength[T], epoch: int, state: State | None) -> None:
-        self._node = node
-        self.source = node.source.open(epoch, None if state is None else state["source"])
+    def __init__(
+        self,
+        source: Node[T],
+        epoch: int,
+        state: State | None,
+        *,
+        sizes: Sequence[tuple[int, int]],
+        length: Callable[[T], int],
+        skip_long: bool,
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._sizes, self._length, self._skip_long = sizes, length, skip_long
         self._number = 0 if state is None else state["number"]  # of the next item of the source
-        self._buckets: list[list[tuple[int, T]]] = [[] for _ in node.sizes]
+        self._buckets: list[list[tuple[int, T]]] = [[] for _ in sizes]
         self._held: dict[int, State] = {}  # number of an item held -> the source before it
         self._place, self._over = "", False
         if state is not None:
@@ -195,18 +164,18 @@ class _ByLengthCursor(Follower[list[T]]):
         number, self._number = self._number, self._number + 1
         if not keep:
             return None
-        length = self._node.length(item)
-        for index, (size, longest_length) in enumerate(self._node.sizes):
+        length = self._length(item)
+        for index, (size, longest_length) in enumerate(self._sizes):
             if length <= longest_length:
                 self._held[number] = before
                 self._buckets[index].append((number, item))
                 return index if len(self._buckets[index]) == size else None
-        if self._node.skip_long:
+        if self._skip_long:
             return None
         place = self.source.place()
         raise DataError(
             f"bucket_by_length: item {number + 1}{f' ({place})' if place else ''} has length "
-            f"{length}, and the longest bucket takes {self._node.sizes[-1][1]}. Add a bucket, or "
+            f"{length}, and the longest bucket takes {self._sizes[-1][1]}. Add a bucket, or "
             "leave such items out with skip_long=True."
         )
 
@@ -234,6 +203,74 @@ class _ByLengthCursor(Follower[list[T]]):
         return ""
 
 
-def as_sizes(sizes: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The pairs of (items, longest length), shortest first."""
-    return tuple(sorted(((int(n), int(length)) for n, length in sizes), key=lambda pair: pair[1]))
+class Pack(Follower[Ids]):
+    """Blocks of ``length`` ids, cut from all sequences joined; the last may be shorter.
+
+    State: the source's before the sequence that was cut last, and how much of it was given.
+    """
+
+    def __init__(
+        self,
+        source: Node[Any],
+        epoch: int,
+        state: State | None,
+        *,
+        length: int,
+        drop_remainder: bool,
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._length, self._drop_remainder = length, drop_remainder
+        self._number = 0 if state is None else state["number"]  # of the next sequence
+        self._before: State = self.source.state()
+        self._ids, self._used, self._place = NONE, 0, ""
+        if state is not None and state["used"]:
+            self._read()
+            self._used = state["used"]
+
+    @override
+    def __next__(self) -> Ids:
+        parts: list[Ids] = []
+        missing = self._length
+        while missing:
+            if self._used == len(self._ids):
+                try:
+                    self._read()
+                except StopIteration:
+                    break
+            part = self._ids[self._used : self._used + missing]
+            if len(part) and not parts:
+                self._place = self.source.place()
+            self._used += len(part)
+            missing -= len(part)
+            parts.append(part)
+        block = np.concatenate([NONE, *parts])  # a copy: what is cut from is another block's too
+        if not len(block) or (missing and self._drop_remainder):
+            raise StopIteration
+        return block
+
+    def _read(self) -> None:
+        """Takes the next sequence."""
+        self._before = self.source.state()
+        item = next(self.source)
+        self._number += 1
+        try:
+            found = np.asarray(item)
+        except (ValueError, TypeError):  # lists of several lengths
+            found = np.array(None)
+        if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+            place = self.source.place()
+            raise DataError(
+                f"pack: wanted sequences of ids, but item {self._number}"
+                f"{f' ({place})' if place else ''} is {item!r:.80}. Encode with map before."
+            )
+        self._ids, self._used = found.astype(np.int64), 0
+
+    @override
+    def state(self) -> State:
+        if self._used == len(self._ids):
+            return {"source": self.source.state(), "number": self._number, "used": 0}
+        return {"source": self._before, "number": self._number - 1, "used": self._used}
+
+    @override
+    def place(self) -> str:
+        return f"from {self._place}" if self._place else ""

@@ -59,7 +59,7 @@ class DataPipeline(Generic[T]):
     def state_dict(self) -> State:
         """Position after the last item given, as JSON: the chain's signature, epoch and cursor."""
         cursor = None if self._cursor is None else self._cursor.state()
-        return {"pipeline": self.node.signature(), "epoch": self.epoch, "cursor": cursor}
+        return {"pipeline": self.node.signature, "epoch": self.epoch, "cursor": cursor}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where the pipeline stood that gave ``state``.
@@ -67,7 +67,7 @@ class DataPipeline(Generic[T]):
         Raises:
             DataError: The state is of another chain of verbs, or a file has another size now.
         """
-        mine = self.node.signature()
+        mine = self.node.signature
         if state["pipeline"] != mine:
             raise DataError(
                 f"The state is of another pipeline: wanted one of {mine}, "

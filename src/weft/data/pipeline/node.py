@@ -1,11 +1,12 @@
-"""The two halves of a verb: a `Node` says what is done, a `Cursor` is where one epoch of it stands.
+"""A `Node` says how a chain of verbs is opened, a `Cursor` is where one epoch of it stands.
 
-A node is a description and never changes: it can be opened any number of times. A cursor's `state`
-is plain JSON and holds positions only, no items: what was buffered is read again on resume.
+A verb is a class of cursors. A node never changes: it can be opened any number of times. A cursor's
+`state` is plain JSON and holds positions only, no items: what was buffered is read again on resume.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
@@ -32,10 +33,28 @@ class Cursor(ABC, Iterator[T_co]):
         """Lets go of threads; called when the epoch is left or over. Closing twice is harmless."""
 
 
+@dataclass(frozen=True)
+class Node(Generic[T_co]):
+    """One verb and, through its source, the whole chain before it.
+
+    Attributes:
+        signature: The chain of verbs and what decides their positions, without functions and paths.
+        cursor: Starts an epoch, or goes on from a state that a cursor of the same epoch gave.
+    """
+
+    signature: str
+    cursor: Callable[[int, State | None], Cursor[T_co]]
+
+    def open(self, epoch: int, state: State | None = None) -> Cursor[T_co]:
+        """The cursor of an epoch."""
+        return self.cursor(epoch, state)
+
+
 class Follower(Cursor[T_co]):
     """A cursor over one source."""
 
-    source: Cursor[Any]
+    def __init__(self, source: Node[Any], epoch: int, state: State | None) -> None:
+        self.source = source.open(epoch, None if state is None else state["source"])
 
     @override
     def place(self) -> str:
@@ -44,15 +63,3 @@ class Follower(Cursor[T_co]):
     @override
     def close(self) -> None:
         self.source.close()
-
-
-class Node(ABC, Generic[T_co]):
-    """One verb and, through its source, the whole chain before it."""
-
-    @abstractmethod
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T_co]:
-        """Starts the epoch, or goes on from a state that a cursor of the same epoch gave."""
-
-    @abstractmethod
-    def signature(self) -> str:
-        """The chain of verbs and what decides their positions, without functions and paths."""

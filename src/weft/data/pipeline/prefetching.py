@@ -17,23 +17,6 @@ T = TypeVar("T")
 WAIT = 0.1  # seconds until a thread that nobody reads from looks whether it should stop
 
 
-@dataclass(frozen=True)
-class Prefetch(Node[T]):
-    """The items of the source, up to ``n`` of them made ahead by a thread."""
-
-    source: Node[T]
-    n: int
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _PrefetchCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        # Working ahead changes no position: a state fits the pipeline with and without it.
-        return self.source.signature()
-
-
 @dataclass
 class _Made:
     """One item with the source's state and place after it, or what ended the source."""
@@ -44,11 +27,13 @@ class _Made:
     error: BaseException | None = None
 
 
-class _PrefetchCursor(Cursor[T]):
-    def __init__(self, node: Prefetch[T], epoch: int, state: State | None) -> None:
-        source = node.source.open(epoch, state)
+class Prefetch(Cursor[T]):
+    """The items of the source, up to ``n`` of them made ahead by a thread."""
+
+    def __init__(self, node: Node[T], epoch: int, state: State | None, *, n: int) -> None:
+        source = node.open(epoch, state)
         self._state, self._place = source.state(), ""
-        self._ready: queue.Queue[_Made] = queue.Queue(node.n)
+        self._ready: queue.Queue[_Made] = queue.Queue(n)
         self._end: BaseException | None = None
         stop = threading.Event()
         work = threading.Thread(

@@ -1,7 +1,7 @@
 """Pipelines that begin with a file of rows: TSV, CSV, JSON lines, Parquet, Arrow, CoNLL."""
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from typing_extensions import override
@@ -15,7 +15,8 @@ from weft.data.formats.lines import tsv_format
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.pipeline.builder import PipelineBuilder
 from weft.data.pipeline.node import Cursor, Node, State
-from weft.errors import DataError, UserError
+from weft.data.pipeline.sources import check_size
+from weft.errors import DataError
 
 __all__ = [
     "read_arrow",
@@ -30,52 +31,33 @@ Columns = Sequence[str] | Mapping[str, int | str]
 PAIR = ("source", "target")
 
 
-@dataclass(frozen=True)
-class ReadRows(Node[dict[str, str]]):
-    """The rows of a file, as dicts; a bad row is an error that names its place."""
+class FileRows(Cursor[dict[str, str]]):
+    """The rows of a file, as dicts; a bad row is an error that names its place.
 
-    verb: str
-    path: Path
-    layout: RowFormat
+    The file is kept open until it is left; a resumed cursor reads past the rows that were given.
+    """
 
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[dict[str, str]]:
-        return _RowCursor(self, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.verb}({', '.join(self.layout.columns)})"
-
-
-class _RowCursor(Cursor[dict[str, str]]):
-    """Keeps the file open until it is left; a resumed one reads past the rows that were given."""
-
-    def __init__(self, node: ReadRows, state: State | None) -> None:
-        self._node, self._given, self._line = node, 0, 0
-        try:
-            self._size = node.path.stat().st_size
-        except OSError as error:
-            raise UserError(f"{node.verb}: {node.path} cannot be read: {error.strerror}.") from None
-        if state is not None and state["size"] != self._size:
-            raise DataError(
-                f"{node.verb}: {node.path} has {self._size} bytes, and had {state['size']} when "
-                "the state was saved. Start anew, or put the old file back."
-            )
+    def __init__(
+        self, path: Path, epoch: int, state: State | None, *, verb: str, layout: RowFormat
+    ) -> None:
+        self._verb, self._path, self._layout = verb, path, layout
+        self._given, self._line = 0, 0
+        self._size = check_size(verb, path, state)
         self._rows = self._scan()
         while state is not None and self._given < state["row"]:
             next(self)
 
     def _scan(self) -> Generator[tuple[int, Row | BadRow], None, None]:
-        with self._node.path.open("rb") as stream:
-            yield from self._node.layout.scan(stream, str(self._node.path))
+        with self._path.open("rb") as stream:
+            yield from self._layout.scan(stream, str(self._path))
 
     @override
     def __next__(self) -> dict[str, str]:
         self._line, row = next(self._rows)
         if isinstance(row, BadRow):
-            raise DataError(f"{self._node.verb}: {row}.")
+            raise DataError(f"{self._verb}: {row}.")
         self._given += 1
-        return dict(zip(self._node.layout.columns, row, strict=True))
+        return dict(zip(self._layout.columns, row, strict=True))
 
     @override
     def state(self) -> State:
@@ -83,7 +65,7 @@ class _RowCursor(Cursor[dict[str, str]]):
 
     @override
     def place(self) -> str:
-        return f"{self._node.path}:{self._line}"
+        return f"{self._path}:{self._line}"
 
     @override
     def close(self) -> None:
@@ -91,7 +73,8 @@ class _RowCursor(Cursor[dict[str, str]]):
 
 
 def _begin(verb: str, path: Path | str, layout: RowFormat) -> PipelineBuilder[dict[str, str]]:
-    return PipelineBuilder(ReadRows(verb, Path(path), layout))
+    cursor = partial(FileRows, Path(path), verb=verb, layout=layout)
+    return PipelineBuilder(Node(f"{verb}({', '.join(layout.columns)})", cursor))
 
 
 def read_tsv(

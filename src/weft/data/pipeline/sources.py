@@ -1,44 +1,26 @@
 """Where pipelines begin: a text file, or a sequence in memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from weft.config.read_once import refuse_read_once
 from weft.data.line_blocks import MAX_LINE_BYTES
-from weft.data.pipeline.node import Cursor, Node, State
+from weft.data.pipeline.node import Cursor, State
 from weft.errors import DataError, UserError
 
-__all__ = ["Items", "ReadText", "check_count"]
+__all__ = ["Items", "TextLines", "check_count", "check_size"]
 
 T = TypeVar("T")
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
-class Items(Node[T]):
+class Items(Cursor[T]):
     """The items of a sequence, in order."""
 
-    items: Sequence[T]
-
-    def __post_init__(self) -> None:
-        refuse_read_once(self.items, "from_sequence's argument")
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _ItemsCursor(self.items, 0 if state is None else state["index"])
-
-    @override
-    def signature(self) -> str:
-        return f"from_sequence({len(self.items)} items)"
-
-
-class _ItemsCursor(Cursor[T]):
-    def __init__(self, items: Sequence[T], index: int) -> None:
-        self._items, self._index = items, index
+    def __init__(self, items: Sequence[T], epoch: int, state: State | None) -> None:
+        self._items, self._index = items, 0 if state is None else state["index"]
 
     @override
     def __next__(self) -> T:
@@ -52,43 +34,23 @@ class _ItemsCursor(Cursor[T]):
         return {"index": self._index}
 
 
-@dataclass(frozen=True)
-class ReadText(Node[str]):
-    """The lines of a UTF-8 file, without their ends."""
+class TextLines(Cursor[str]):
+    """The lines of a UTF-8 file, without their ends.
 
-    path: Path
-    rtrim: bool
-    skip_header: int
+    It reads in blocks and keeps no file open, so that thousands of files can be zipped.
+    """
 
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[str]:
-        return _TextCursor(self, state)
-
-    @override
-    def signature(self) -> str:
-        return f"read_text(skip_header={self.skip_header})"
-
-
-class _TextCursor(Cursor[str]):
-    """Reads in blocks and keeps no file open, so that thousands of files can be zipped."""
-
-    def __init__(self, node: ReadText, state: State | None) -> None:
-        self._node = node
-        try:
-            self._size = node.path.stat().st_size
-        except OSError as error:
-            raise UserError(f"read_text: {node.path} cannot be read: {error.strerror}.") from error
-        if state is not None and state["size"] != self._size:
-            raise DataError(
-                f"read_text: {node.path} has {self._size} bytes, and had {state['size']} when the "
-                "state was saved. Start anew, or put the old file back."
-            )
+    def __init__(
+        self, path: Path, epoch: int, state: State | None, *, rtrim: bool, skip_header: int
+    ) -> None:
+        self._path, self._rtrim = path, rtrim
+        self._size = check_size("read_text", path, state)
         self._line = 0 if state is None else state["line"]
         self._byte = 0 if state is None else state["byte"]
         self._lines: list[bytes] = []
         self._at = 0
         if state is None:
-            for _ in range(node.skip_header):
+            for _ in range(skip_header):
                 self._raw()
 
     @override
@@ -103,7 +65,7 @@ class _TextCursor(Cursor[str]):
                 f"read_text: {self.place()}: bad UTF-8: 0x{raw[error.start]:02x} at byte "
                 f"{error.start} of the line ({error.reason})."
             ) from error
-        return text.rstrip() if self._node.rtrim else text
+        return text.rstrip() if self._rtrim else text
 
     @override
     def state(self) -> State:
@@ -111,7 +73,7 @@ class _TextCursor(Cursor[str]):
 
     @override
     def place(self) -> str:
-        return f"{self._node.path}:{self._line}"
+        return f"{self._path}:{self._line}"
 
     def _raw(self) -> bytes | None:
         if self._at == len(self._lines):
@@ -125,7 +87,7 @@ class _TextCursor(Cursor[str]):
         return raw
 
     def _fill(self) -> None:
-        with self._node.path.open("rb") as file:
+        with self._path.open("rb") as file:
             file.seek(self._byte)
             block = file.read(MAX_LINE_BYTES)
             if self._byte == 0 and block.startswith(BOM):
@@ -133,12 +95,31 @@ class _TextCursor(Cursor[str]):
             cut = block.rfind(b"\n") + 1
             if not cut and len(block) + len(BOM) >= MAX_LINE_BYTES:
                 raise DataError(
-                    f"read_text: {self._node.path}:{self._line + 1}: the line has more than "
+                    f"read_text: {self._path}:{self._line + 1}: the line has more than "
                     f"{MAX_LINE_BYTES} bytes. Is a line end lost?"
                 )
         whole = block[:cut] if cut else block
         *lines, last = whole.split(b"\n")
         self._lines, self._at = [line + b"\n" for line in lines] + [last] * bool(last), 0
+
+
+def check_size(verb: str, path: Path, state: State | None) -> int:
+    """The size of a file, which is to be that of the state.
+
+    Raises:
+        UserError: The file cannot be read.
+        DataError: It has another size.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise UserError(f"{verb}: {path} cannot be read: {error.strerror}.") from error
+    if state is not None and state["size"] != size:
+        raise DataError(
+            f"{verb}: {path} has {size} bytes, and had {state['size']} when the state was saved. "
+            "Start anew, or put the old file back."
+        )
+    return size
 
 
 def check_count(verb: str, name: str, value: Any, *, least: int = 1) -> None:

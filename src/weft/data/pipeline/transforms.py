@@ -1,12 +1,11 @@
 """Verbs that look at one item at a time: map, filter, take, skip, shard, repeat."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from weft.data.pipeline.node import Cursor, Follower, Node, State
+from weft.data.pipeline.node import Follower, Node, State
 from weft.errors import DataError
 
 __all__ = ["Filter", "Map", "Repeat", "Shard", "Skip", "Take"]
@@ -19,7 +18,7 @@ class _Counting(Follower[T]):
     """A cursor that counts what it took from its source."""
 
     def __init__(self, source: Node[Any], epoch: int, state: State | None) -> None:
-        self.source = source.open(epoch, None if state is None else state["source"])
+        super().__init__(source, epoch, state)
         self.count: int = 0 if state is None else state["count"]
 
     @override
@@ -27,26 +26,14 @@ class _Counting(Follower[T]):
         return {"source": self.source.state(), "count": self.count}
 
 
-@dataclass(frozen=True)
-class Map(Node[U], Generic[T, U]):
+class Map(_Counting[U]):
     """``function(item)`` of each item."""
 
-    source: Node[T]
-    function: Callable[[T], U]
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[U]:
-        return _MapCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.map"
-
-
-class _MapCursor(_Counting[U]):
-    def __init__(self, node: Map[Any, U], epoch: int, state: State | None) -> None:
-        super().__init__(node.source, epoch, state)
-        self._function = node.function
+    def __init__(
+        self, source: Node[T], epoch: int, state: State | None, *, function: Callable[[T], U]
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._function = function
 
     @override
     def __next__(self) -> U:
@@ -58,26 +45,14 @@ class _MapCursor(_Counting[U]):
             raise _named("map", self._function, self, error) from error
 
 
-@dataclass(frozen=True)
-class Filter(Node[T]):
+class Filter(_Counting[T]):
     """The items of which ``function(item)`` is true."""
 
-    source: Node[T]
-    function: Callable[[T], object]
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _FilterCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.filter"
-
-
-class _FilterCursor(_Counting[T]):
-    def __init__(self, node: Filter[T], epoch: int, state: State | None) -> None:
-        super().__init__(node.source, epoch, state)
-        self._function = node.function
+    def __init__(
+        self, source: Node[T], epoch: int, state: State | None, *, function: Callable[[T], object]
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._function = function
 
     @override
     def __next__(self) -> T:
@@ -92,26 +67,12 @@ class _FilterCursor(_Counting[T]):
                 return item
 
 
-@dataclass(frozen=True)
-class Take(Node[T]):
+class Take(_Counting[T]):
     """The first ``n`` items of an epoch."""
 
-    source: Node[T]
-    n: int
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _TakeCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.take({self.n})"
-
-
-class _TakeCursor(_Counting[T]):
-    def __init__(self, node: Take[T], epoch: int, state: State | None) -> None:
-        super().__init__(node.source, epoch, state)
-        self._n = node.n
+    def __init__(self, source: Node[T], epoch: int, state: State | None, *, n: int) -> None:
+        super().__init__(source, epoch, state)
+        self._n = n
 
     @override
     def __next__(self) -> T:
@@ -122,56 +83,30 @@ class _TakeCursor(_Counting[T]):
         return item
 
 
-@dataclass(frozen=True)
-class Skip(Node[T]):
+class Skip(_Counting[T]):
     """All items but the first ``n`` of an epoch."""
 
-    source: Node[T]
-    n: int
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _SkipCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.skip({self.n})"
-
-
-class _SkipCursor(_Counting[T]):
-    def __init__(self, node: Skip[T], epoch: int, state: State | None) -> None:
-        super().__init__(node.source, epoch, state)
-        self._n = node.n
+    def __init__(self, source: Node[T], epoch: int, state: State | None, *, n: int) -> None:
+        super().__init__(source, epoch, state)
+        self._n = n
 
     @override
     def __next__(self) -> T:
         while self.count < self._n:
             next(self.source)
             self.count += 1
-        return next(self.source)  # type: ignore[no-any-return]  # the source is of T
+        item: T = next(self.source)
+        return item
 
 
-@dataclass(frozen=True)
-class Shard(Node[T]):
-    """Every ``count``-th item, beginning with number ``index``."""
+class Shard(_Counting[T]):
+    """Every ``shards``-th item, beginning with number ``index``."""
 
-    source: Node[T]
-    index: int
-    count: int
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _ShardCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.shard({self.index}, {self.count})"
-
-
-class _ShardCursor(_Counting[T]):
-    def __init__(self, node: Shard[T], epoch: int, state: State | None) -> None:
-        super().__init__(node.source, epoch, state)
-        self._index, self._shards = node.index, node.count
+    def __init__(
+        self, source: Node[T], epoch: int, state: State | None, *, index: int, shards: int
+    ) -> None:
+        super().__init__(source, epoch, state)
+        self._index, self._shards = index, shards
 
     @override
     def __next__(self) -> T:
@@ -182,32 +117,16 @@ class _ShardCursor(_Counting[T]):
                 return item
 
 
-@dataclass(frozen=True)
-class Repeat(Node[T]):
+class Repeat(Follower[T]):
     """``n`` epochs of the source as one, or (None) all of them without end."""
 
-    source: Node[T]
-    n: int | None
-
-    @override
-    def open(self, epoch: int, state: State | None = None) -> Cursor[T]:
-        return _RepeatCursor(self, epoch, state)
-
-    @override
-    def signature(self) -> str:
-        return f"{self.source.signature()}.repeat({self.n})"
-
-
-class _RepeatCursor(Follower[T]):
-    def __init__(self, node: Repeat[T], epoch: int, state: State | None) -> None:
-        self._node = node
+    def __init__(self, source: Node[T], epoch: int, state: State | None, *, n: int | None) -> None:
+        self._node, self._n = source, n
         # Without end there is a second epoch only after a take: its orders are to be new ones.
-        self._first = epoch * (node.n or 1 << 32)
+        self._first = epoch * (n or 1 << 32)
         self._round = 0 if state is None else state["round"]
         self._empty = state is None or state["empty"]
-        self.source = node.source.open(
-            self._first + self._round, None if state is None else state["source"]
-        )
+        super().__init__(source, self._first + self._round, state)
 
     @override
     def __next__(self) -> T:
@@ -221,13 +140,13 @@ class _RepeatCursor(Follower[T]):
                 return item
 
     def _next_round(self) -> None:
-        if self._node.n is not None and self._round + 1 >= self._node.n:
+        if self._n is not None and self._round + 1 >= self._n:
             raise StopIteration
-        if self._empty and self._node.n is None:
+        if self._empty and self._n is None:
             raise DataError("repeat: the source has no items, so repeating it would never end.")
         self._round, self._empty = self._round + 1, True
         self.source.close()
-        self.source = self._node.source.open(self._first + self._round)
+        self.source = self._node.open(self._first + self._round)
 
     @override
     def state(self) -> State:

@@ -15,6 +15,7 @@ from tests.trained_run import copy_of, edited, train_script
 from weft.cli.main import main
 from weft.errors import StorageError, UserError, WeftError
 from weft.recipes.export import export
+from weft.recipes.run_folder import RunFolder
 from weft.runtime.disk import outward_links
 from weft.runtime.lock import Lock
 
@@ -136,6 +137,42 @@ def test_a_project_with_an_environment_may_be_a_run_folder(run):
     moved = run / ".checkpoints.old-1"
     moved.symlink_to(run.parent)
     assert outward_links(run) == [moved]
+
+
+def test_a_persons_own_links_stop_nothing_and_are_not_followed(run, tmp_path, capsys):
+    outside = tmp_path / "big disk"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "paper.txt").write_text("mine")
+    (run / "notes.txt").symlink_to(outside / "gone.txt")
+    (run / "data").symlink_to(outside)
+    (run / "figures").mkdir()
+    (run / "figures" / "paper.txt").symlink_to(outside / "paper.txt")
+    before = unchanged(outside)
+    assert weft.train(run, GOES_ON, allow_code=True).result["steps"] == 6
+    assert unchanged(outside) == before
+    assert (run / "data").is_symlink()
+    assert main(["runs", "prune", str(run), "--whole-runs", "--yes"]) == 0
+    assert not run.exists(), capsys.readouterr()
+    assert unchanged(outside) == before
+
+
+def test_code_is_not_written_through_a_linked_folder(run, tmp_path):
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    (run / "parts").symlink_to(outside)
+    module = tmp_path / "project" / "parts" / "heads.py"
+    module.parent.mkdir(parents=True)
+    for path in (module, tmp_path / "project" / "mine.py"):
+        path.write_text("HEADS = 2\n")
+    with pytest.raises(StorageError) as refused:
+        RunFolder(run).write_sources(tmp_path / "project" / "mine.py", [module])
+    assert str(refused.value).startswith(f"{run / 'parts'} is a link to {outside}, which is not in")
+    assert list(outside.iterdir()) == []
+
+
+def test_names_of_another_case_are_looked_at_too(run, tmp_path):
+    (run / "Modules").symlink_to(tmp_path)
+    assert outward_links(run) == [run / "Modules"]
 
 
 def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):

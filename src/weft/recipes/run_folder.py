@@ -25,6 +25,7 @@ from weft.checkpoint.run_seal import RunSeal, sealed_config
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.config.yaml_files import dump_yaml
 from weft.errors import CheckpointError, UserError
+from weft.runtime.disk import refuse_outward_folder
 from weft.runtime.files import LEFTOVER, sha256, write_atomic
 from weft.runtime.reading import parse_json, read_all
 
@@ -217,6 +218,7 @@ class RunFolder:
         names |= {module.resolve().relative_to(home).as_posix(): module for module in modules}
         for name, source in names.items():
             target = self.path / name
+            refuse_outward_folder(target.parent, self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(target, source.read_bytes())
         return list(names)

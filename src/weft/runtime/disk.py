@@ -6,6 +6,7 @@ call for k = 1, 2, 3 ... until a whole save passes (the method of SQLite's tests
 
 import fcntl
 import hashlib
+import itertools
 import os
 import shutil
 import stat
@@ -24,6 +25,7 @@ __all__ = [
     "open_in_place",
     "operations",
     "outward_links",
+    "refuse_outward_folder",
     "refuse_outward_links",
     "storage_error",
     "storing",
@@ -41,6 +43,9 @@ calls.
 NO_ROOM = frozenset({EDQUOT, EFBIG, ENOSPC})
 """What the disk says where bytes are what is missing."""
 
+
+WRITTEN = frozenset({"checkpoints", "export", "modules", "predictions", "wandb"})
+"""The folders of a run folder that weft writes."""
 
 NO_LINKS = "Nothing is written through a link: put a file of its own there, then start again."
 
@@ -167,40 +172,66 @@ def open_in_place(path: Path, flags: int) -> int:
 
 
 def outward_links(folder: Path) -> list[Path]:
-    """Links below a folder to what is outside it, but for files directly in it.
+    """Links to what is outside a run folder where weft writes, renames or deletes.
 
-    These are refused when they are opened, replaced as a whole, or a person's own. What is in
+    That is in its own folders. Files beside them are refused when they are opened, or replaced as a
+    whole; every other link is a person's own, and none of it is followed. What is in
     ``checkpoints`` is not looked at: it is written, renamed and deleted as a whole, and nothing is
-    ever written into one that is there. Nor is a hidden folder, as ``.venv`` of a project that is a
-    run folder, too: weft has none but those that it renames.
+    ever written into one that is there.
     """
     home, found = os.path.realpath(folder), []
-    for root, names, files in os.walk(folder):
-        if Path(root) == folder / "checkpoints":
-            names.clear()
+    for top in folder.iterdir() if folder.is_dir() else ():
+        name = top.name.casefold()  # some disks take any case for the same name
+        if name not in WRITTEN and not any(part in name for part in (".tmp-", ".old-")):
             continue
-        names[:] = [n for n in names if n[0] != "." or ".tmp-" in n or ".old-" in n]
-        for path in [Path(root, name) for name in (*names, *files)]:
-            if path.is_symlink() and not (Path(root) == folder and path.is_file()):
-                inside = Path(os.path.realpath(path)).is_relative_to(home)
-                found += [] if inside else [path]
+        within = () if name == "checkpoints" or top.is_symlink() else os.walk(top)
+        inside = [Path(root, name) for root, *names in within for name in itertools.chain(*names)]
+        links = filter(Path.is_symlink, (top, *inside))
+        found += [link for link in links if not _is_below(link, home)]
     return sorted(found)
 
 
-def refuse_outward_links(folder: Path) -> None:
-    """Refuses a folder of which a part is elsewhere: nothing outside it is written or deleted.
+def _is_below(path: Path, home: str) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(home)
 
-    The folder itself may be a link, and links in it to places in it are fine.
+
+def refuse_outward_folder(folder: Path, home: Path) -> None:
+    """Refuses to write in a folder that is elsewhere than its path says, by a link on its way.
+
+    Args:
+        folder: Where files are to be written; there may be none yet.
+        home: The run folder that it is to be in.
+
+    Raises:
+        StorageError: A folder between the two is a link to what is outside.
+    """
+    for path in (folder, *folder.parents):
+        if path == home:
+            return
+        if path.is_symlink() and not _is_below(path, os.path.realpath(home)):
+            raise _elsewhere(path, home)
+
+
+def refuse_outward_links(folder: Path) -> None:
+    """Refuses a run folder of which a part that is written is elsewhere.
+
+    The folder itself may be a link, and links in it to places in it are fine. It is looked at when
+    a process enters. Afterwards each file is opened so that it is no link itself; a folder that is
+    replaced by a link meanwhile is not noticed: that takes another process of the same person.
 
     Raises:
         StorageError: There is such a link; names it, and where it leads.
     """
     for path in outward_links(folder)[:1]:
-        raise StorageError(
-            f"{path} is a link to {os.path.realpath(path)}, which is not in {folder}: nothing is "
-            "written or deleted there. Put what it leads to in its place; the whole of "
-            f"{folder} may be a link to another disk."
-        )
+        raise _elsewhere(path, folder)
+
+
+def _elsewhere(path: Path, folder: Path) -> StorageError:
+    return StorageError(
+        f"{path} is a link to {os.path.realpath(path)}, which is not in {folder}: nothing is "
+        "written or deleted there. Put what it leads to in its place; the whole of "
+        f"{folder} may be a link to another disk."
+    )
 
 
 class HashingFile:

@@ -157,18 +157,20 @@ optimizers: Registry[Any] = Registry(
 schedules: Registry[Any] = Registry(
     "lr_scheduler",
     {
-        name: f"weft.training.schedules.{name}"
-        for name in (
-            "constant",
-            "cosine",
-            "exponential",
-            "inverse_square_root",
-            "linear",
-            "one_cycle",
-            "plateau",
-            "polynomial",
-            "step",
-        )
+        "plateau": "weft.training.schedules.plateau",
+        **dict.fromkeys(
+            (
+                "constant",
+                "cosine",
+                "exponential",
+                "inverse_square_root",
+                "linear",
+                "one_cycle",
+                "polynomial",
+                "step",
+            ),
+            "weft.training.schedules.decay",
+        ),
     },
 )
 metrics: Registry[Any] = Registry(

@@ -1,0 +1,315 @@
+"""The schedules that know the step and the length of the run; plateau.py follows a metric."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import ClassVar
+
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.limits import require
+from weft.errors import UserError
+from weft.training.schedules.schedule import Schedule
+
+__all__ = [
+    "Constant",
+    "Cosine",
+    "Exponential",
+    "InverseSquareRoot",
+    "Linear",
+    "OneCycle",
+    "Polynomial",
+    "Step",
+]
+
+
+@registries.schedules.register("constant")
+class Constant(Schedule):
+    """The peak rate throughout.
+
+    Example:
+        >>> schedule = Constant.Config(warmup_steps=4).build()
+        >>> [schedule(step, None) for step in (1, 2, 4, 100)]
+        [0.25, 0.5, 1.0, 1.0]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the constant schedule."""
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """Always 1."""
+        return 1.0
+
+
+@registries.schedules.register("linear")
+class Linear(Schedule):
+    """Falls in a straight line to ``end`` at the end of the run.
+
+    Example:
+        >>> schedule = Linear.Config().build()
+        >>> [schedule(step, 4) for step in (1, 2, 3, 4)]
+        [1.0, 0.75, 0.5, 0.25]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the linear schedule."""
+
+        end: float = 0.0
+        """Factor that the line reaches after the last step."""
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the line."""
+        return self.config.end + (1 - self.config.end) * self._left(step, total)
+
+
+@registries.schedules.register("polynomial")
+class Polynomial(Schedule):
+    """Falls as a power of the share of the run that is left, to ``end`` at the end.
+
+    ``end + (1 - end) * left ** power``: power 1 is the straight line, 2 falls early, 0.5 late.
+
+    Example:
+        >>> schedule = Polynomial.Config(power=2.0).build()
+        >>> [schedule(step, 4) for step in (1, 2, 3, 4)]
+        [1.0, 0.5625, 0.25, 0.0625]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the polynomial schedule."""
+
+        power: float = 2.0
+        """Power of the share that is left."""
+        end: float = 0.0
+        """Factor that the curve reaches after the last step."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses a power with which the rate never falls, or starts at its end."""
+            super().__post_init__()
+            require(self, "lr_scheduler", positive=["power"])
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the curve."""
+        left: float = self._left(step, total) ** self.config.power
+        return self.config.end + (1 - self.config.end) * left
+
+
+@registries.schedules.register("cosine")
+class Cosine(Schedule):
+    """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts).
+
+    Example:
+        >>> schedule = Cosine.Config().build()
+        >>> [round(schedule(step, 4), 3) for step in (1, 3, 5)]
+        [1.0, 0.5, 0.0]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the cosine schedule."""
+
+        end: float = 0.0
+        """Factor that the curve reaches after the last step."""
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the curve."""
+        height = (1 - math.cos(math.pi * self._left(step, total))) / 2
+        return self.config.end + (1 - self.config.end) * height
+
+
+@registries.schedules.register("exponential")
+class Exponential(Schedule):
+    """Falls by the factor ``decay`` every ``every`` steps, smoothly or in steps; needs no length.
+
+    Example:
+        >>> schedule = Exponential.Config(decay=0.5, every=100).build()
+        >>> [schedule(step, None) for step in (1, 101, 201)]
+        [1.0, 0.5, 0.25]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the exponential schedule."""
+
+        decay: float = 0.5
+        """Factor on the rate after every so many steps."""
+        every: int = 1000
+        """Steps after which the rate has fallen by that factor."""
+        staircase: bool = False
+        """Whether it falls only then, at once."""
+        end: float = 0.0
+        """Factor below which the rate does not fall."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses a curve that does not fall."""
+            super().__post_init__()
+            if not 0 < self.decay <= 1:
+                raise UserError(
+                    f"lr_scheduler.decay must be above 0 and at most 1, but is {self.decay}."
+                )
+            require(self, "lr_scheduler", sizes=["every"])
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the curve, or on its step."""
+        taken, every = step - 1 - self.config.warmup_steps, self.config.every
+        times = taken // every if self.config.staircase else taken / every
+        return max(self.config.end, self.config.decay**times)
+
+
+@registries.schedules.register("step")
+class Step(Schedule):
+    """Falls by the factor ``decay`` after each of the steps ``milestones``; needs no length.
+
+    Example:
+        >>> schedule = Step.Config(milestones=(100, 200)).build()
+        >>> [round(schedule(step, None), 3) for step in (100, 101, 200, 201)]
+        [1.0, 0.1, 0.1, 0.01]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the step schedule."""
+
+        milestones: tuple[int, ...]
+        """Steps after which the rate falls, counted from the start of the run, each once."""
+        decay: float = 0.1
+        """Factor on the rate at each."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses milestones that are none, or a rate that does not fall."""
+            super().__post_init__()
+            rising = all(
+                a < b for a, b in zip((0, *self.milestones), self.milestones, strict=False)
+            )
+            if not self.milestones or not rising:
+                raise UserError(
+                    "lr_scheduler.milestones must be steps that grow, the first at least 1, "
+                    f"but is {list(self.milestones)}."
+                )
+            if not 0 < self.decay <= 1:
+                raise UserError(
+                    f"lr_scheduler.decay must be above 0 and at most 1, but is {self.decay}."
+                )
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """The factor to the power of the milestones that are passed."""
+        factor: float = self.config.decay ** bisect_left(self.config.milestones, step)
+        return factor
+
+
+@registries.schedules.register("inverse_square_root")
+class InverseSquareRoot(Schedule):
+    """Falls with the square root of the step: sqrt(warmup / step) after the warm-up.
+
+    From Vaswani et al. 2017.
+
+    It needs no length, so a run can be lengthened without changing what was trained. With
+    ``cooldown`` the last share of a run of known length falls in a straight line to 0, which is
+    worth having where the length is known.
+
+    Example:
+        >>> schedule = InverseSquareRoot.Config(warmup_steps=400).build()
+        >>> [schedule(step, None) for step in (200, 400, 1600)]
+        [0.5, 1.0, 0.5]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the inverse-square-root schedule."""
+
+        warmup_steps: int = 400
+        """Steps over which the rate grows linearly from near 0 to its peak."""
+        cooldown: float = 0.0
+        """Share of the run's end over which the rate falls linearly to 0 (Hägele et al. 2024)."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses what is no share too."""
+            super().__post_init__()
+            if not 0 <= self.cooldown <= 1:
+                raise UserError(
+                    f"lr_scheduler.cooldown must be from 0 to 1, but is {self.cooldown}."
+                )
+
+    length_free: ClassVar[str] = "set lr_scheduler.cooldown=0"
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the curve, and in the cooldown below it."""
+        factor = math.sqrt(max(1, self.config.warmup_steps) / step)
+        if self.config.cooldown > 0:
+            factor *= min(1.0, self._left(step, total) / self.config.cooldown)
+        return factor
+
+
+@registries.schedules.register("one_cycle")
+class OneCycle(Schedule):
+    """Rises from ``start`` to the peak and falls to ``end`` at the last step, both along a cosine.
+
+    From Smith and Topin 2018, in the two phases of Howard's fastai and torch's ``OneCycleLR``; the
+    momentum is left as it is.
+
+    Example:
+        >>> schedule = OneCycle.Config(rise=0.5).build()
+        >>> [round(schedule(step, 10), 3) for step in (1, 3, 5, 7, 10)]
+        [0.04, 0.52, 1.0, 0.655, 0.0]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the one-cycle schedule."""
+
+        warmup_steps: int = 0
+        """Steps of the rise; 0 takes the share ``rise`` of the run."""
+        rise: float = 0.3
+        """Share of the run over which the rate rises to its peak."""
+        start: float = 0.04
+        """Factor of the first step (1 / 25)."""
+        end: float = 4e-6
+        """Factor of the last step (a ten-thousandth of the first)."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses what is no share."""
+            super().__post_init__()
+            for name in ("rise", "start"):
+                if not 0 <= (value := getattr(self, name)) <= 1:
+                    raise UserError(f"lr_scheduler.{name} must be from 0 to 1, but is {value}.")
+
+    config: Config
+
+    @override
+    def __call__(self, step: int, total: int | None, history: Sequence[float] = ()) -> float:
+        """The factor for one step; its rise is the warm-up."""
+        return self.after_warmup(step, total, history)
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        """On the way up, or on the way down."""
+        length = self._length(total)
+        peak = min(length, max(1.0, self.config.warmup_steps or self.config.rise * length))
+        if step < peak:
+            return _between(self.config.start, 1.0, (step - 1) / (peak - 1))
+        down = 1.0 if length == peak else (step - peak) / (length - peak)
+        return _between(1.0, self.config.end, min(1.0, down)) if step > peak else 1.0
+
+
+def _between(one: float, other: float, share: float) -> float:
+    """Half a cosine from one to the other."""
+    return other + (one - other) * (1 + math.cos(math.pi * share)) / 2

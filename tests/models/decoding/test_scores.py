@@ -12,14 +12,17 @@ from transformers import (
 )
 
 from weft.errors import UserError
-from weft.models.decoding.filters import Filter
 from weft.models.decoding.forced import Forced
-from weft.models.decoding.min_length import MinLength
-from weft.models.decoding.ngrams import NoRepeatedNgrams
-from weft.models.decoding.repetition import RepetitionPenalty
-from weft.models.decoding.scores import Scores, processors_of
+from weft.models.decoding.sampling import Filter
+from weft.models.decoding.scores import (
+    MinLength,
+    NoRepeatedNgrams,
+    RepetitionPenalty,
+    Scores,
+    UnknownPenalty,
+    processors_of,
+)
 from weft.models.decoding.settings import Decoding
-from weft.models.decoding.unknown import UnknownPenalty
 
 ROWS, SIZE, START = 7, 11, 2
 

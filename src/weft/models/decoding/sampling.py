@@ -1,17 +1,135 @@
-"""Sampling: tokens drawn by their probability."""
+"""Sampling: targets drawn by random numbers that belong to a source, not to its place in a batch.
+
+A generator's state would give a row other numbers in another batch. Here a number is a function of
+(seed, the source's ids, which draw of the source, position), by the mixing steps of splitmix64
+(Steele, Lea and Flood 2014).
+"""
 
 import dataclasses
+from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor
 
-from weft.models.decoding.draws import source_keys, uniforms
-from weft.models.decoding.filters import Filter
 from weft.models.decoding.hypothesis import Generator, Hypothesis
 from weft.models.decoding.request import Request
 from weft.models.decoding.single import grow
 
-__all__ = ["sample"]
+__all__ = ["Filter", "sample", "source_keys", "uniforms"]
+
+
+@final
+@dataclass(frozen=True)
+class Filter:
+    """The distribution that tokens are drawn from.
+
+    Example:
+        >>> one, two = Filter(top_k=2).draw(
+        ...     torch.tensor([[0.0, 1.0, 2.0]] * 2), torch.tensor([0.1, 0.99], dtype=torch.float64)
+        ... )
+        >>> int(one), int(two)
+        (2, 1)
+    """
+
+    temperature: float = 1.0
+    """Scores are divided by it."""
+    top_k: int = 0
+    """Only this many likeliest tokens are left (Fan et al. 2018); 0: all."""
+    top_p: float = 1.0
+    """The fewest likeliest tokens with this probability together are left (Holtzman et al. 2020),
+    of those that ``top_k`` leaves; at least one."""
+
+    def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Probabilities of the tokens left, which do not sum to 1, and their ids.
+
+        Args:
+            scores: *Shape:* :math:`(N,V)`.
+
+        Returns:
+            Probabilities, float64, and ids (None: a probability for each id), both :math:`(N,M)`.
+        """
+        scores, tokens = scores.double() / self.temperature, None
+        if 0 < self.top_k < scores.shape[1] or self.top_p < 1:
+            kept = min(self.top_k or scores.shape[1], scores.shape[1])
+            scores, tokens = scores.topk(kept, dim=1)
+        probabilities = scores.softmax(dim=1)
+        if self.top_p < 1:
+            before = probabilities.cumsum(dim=1) - probabilities
+            probabilities = probabilities.masked_fill(before >= self.top_p, 0.0)
+        return probabilities, tokens
+
+    def draw(self, scores: Tensor, uniforms: Tensor) -> Tensor:
+        """Draws a token of each row by its number from 0 to below 1.
+
+        The number is looked up in the cumulated probabilities: rounding errors of scores change a
+        token about as rarely as they are small.
+
+        Args:
+            scores: *Shape:* :math:`(N,V)`.
+            uniforms: float64. *Shape:* :math:`(N)`.
+
+        Returns:
+            Ids. *Shape:* :math:`(N)`.
+        """
+        probabilities, tokens = self(scores)
+        sums = probabilities.cumsum(dim=1)
+        places = torch.searchsorted(sums, (uniforms * sums[:, -1])[:, None], right=True)
+        places = places.clamp(max=sums.shape[1] - 1)
+        return (places if tokens is None else tokens.gather(1, places))[:, 0]
+
+
+_GOLDEN = -0x61C8864680B583EB  # 2**64 divided by the golden ratio, as a signed number
+
+
+def _shifted(x: Tensor, bits: int) -> Tensor:
+    """A logical right shift: torch's keeps the sign."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _mixed(x: Tensor) -> Tensor:
+    x = x + _GOLDEN
+    x = (x ^ _shifted(x, 30)) * -0x40A7B892E31B1A47
+    x = (x ^ _shifted(x, 27)) * -0x6B2FB644ECCEEE15
+    return x ^ _shifted(x, 31)
+
+
+def source_keys(source: Tensor, source_lengths: Tensor | None, *, seed: int) -> Tensor:
+    """A number of 64 bits for each row's ids, whatever its padding.
+
+    Args:
+        source: Token ids. *Shape:* :math:`(B,S)`.
+        source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
+        seed: Another seed gives all rows other keys.
+
+    Returns:
+        Keys, int64. *Shape:* :math:`(B)`.
+
+    Example:
+        >>> a, b = source_keys(torch.tensor([[4, 5, 0], [4, 5, 6]]), torch.tensor([2, 3]), seed=1)
+        >>> int(a) == int(source_keys(torch.tensor([[4, 5]]), None, seed=1)), int(a) == int(b)
+        (True, False)
+    """
+    seed = (seed + 2**63) % 2**64 - 2**63
+    keys = _mixed(torch.full((len(source),), seed, dtype=torch.int64, device=source.device))
+    for place in range(source.shape[1]):
+        next_keys = _mixed(keys ^ source[:, place])
+        real = None if source_lengths is None else source_lengths > place
+        keys = next_keys if real is None else torch.where(real, next_keys, keys)
+    return keys
+
+
+def uniforms(keys: Tensor, number: Tensor | int) -> Tensor:
+    """A number from 0 to below 1 for each key, other ones for another ``number``.
+
+    Returns:
+        Multiples of :math:`2^{-40}`, float64. *Shape:* that of ``keys``.
+
+    Example:
+        >>> uniforms(torch.tensor([1, 2]), 0).round(decimals=4).tolist()
+        [0.3682, 0.3922]
+    """
+    return _shifted(_mixed(_mixed(keys) ^ number), 24).double() * 2.0**-40
 
 
 @torch.inference_mode()

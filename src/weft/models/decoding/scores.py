@@ -1,20 +1,25 @@
 """What changes the scores of next tokens before a search chooses among them."""
 
 from collections.abc import Sequence
-from typing import Protocol, final
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, final
 
 import torch
 from torch import Tensor
 
 from weft.errors import UserError
 from weft.models.decoding.forced import Forced
-from weft.models.decoding.min_length import MinLength
-from weft.models.decoding.ngrams import NoRepeatedNgrams
-from weft.models.decoding.repetition import RepetitionPenalty
 from weft.models.decoding.settings import Decoding
-from weft.models.decoding.unknown import UnknownPenalty
 
-__all__ = ["ScoreProcessor", "Scores", "processors_of"]
+__all__ = [
+    "MinLength",
+    "NoRepeatedNgrams",
+    "RepetitionPenalty",
+    "ScoreProcessor",
+    "Scores",
+    "UnknownPenalty",
+    "processors_of",
+]
 
 
 class ScoreProcessor(Protocol):
@@ -38,6 +43,107 @@ class ScoreProcessor(Protocol):
             The scores.
         """
         ...
+
+
+@final
+@dataclass(frozen=True)
+class RepetitionPenalty:
+    r"""Makes tokens that occurred less likely (CTRL, Keskar et al. 2019, section 4.1).
+
+    A score :math:`s` of a token of the target so far becomes :math:`s / \theta` where it is
+    positive and :math:`s \theta` where it is negative.
+
+    Example:
+        >>> penalty = RepetitionPenalty(2.0)
+        >>> penalty(torch.tensor([[4.0, -1.0, 3.0]]), torch.tensor([[0, 1, 1]]), 1).tolist()
+        [[2.0, -2.0, 3.0]]
+    """
+
+    only_bans: ClassVar[bool] = False
+
+    penalty: float
+    r"""The :math:`\theta`."""
+
+    def __call__(self, scores: Tensor, ids: Tensor, start: int) -> Tensor:
+        """As :class:`ScoreProcessor`."""
+        found = scores.gather(1, ids)
+        less = torch.where(found < 0, found * self.penalty, found / self.penalty)
+        return scores.scatter_(1, ids, less)
+
+
+@final
+@dataclass(frozen=True)
+class UnknownPenalty:
+    """Makes the unknown token, which stands for no text, less likely.
+
+    Example:
+        >>> import torch
+        >>> UnknownPenalty(1.5, unk_idx=1)(torch.zeros(1, 2), torch.tensor([[0]]), 1).tolist()
+        [[0.0, -1.5]]
+    """
+
+    only_bans: ClassVar[bool] = False
+
+    penalty: float
+    """Taken from its score; infinite bans it."""
+    unk_idx: int
+    """Id of the unknown token."""
+
+    def __call__(self, scores: Tensor, ids: Tensor, start: int) -> Tensor:
+        """As :class:`ScoreProcessor`."""
+        scores[:, self.unk_idx] -= self.penalty
+        return scores
+
+
+@final
+@dataclass(frozen=True)
+class NoRepeatedNgrams:
+    """Bans a token that would make the last ``size`` ids occur a second time (Paulus et al. 2018).
+
+    Example:
+        >>> NoRepeatedNgrams(2)(torch.zeros(1, 4), torch.tensor([[1, 2, 3, 1]]), 0).tolist()
+        [[0.0, 0.0, -inf, 0.0]]
+    """
+
+    only_bans: ClassVar[bool] = True
+
+    size: int
+    """Tokens of a sequence, from 1."""
+
+    def __call__(self, scores: Tensor, ids: Tensor, start: int) -> Tensor:
+        """As :class:`ScoreProcessor`."""
+        if ids.shape[1] < self.size:
+            return scores
+        windows = ids.unfold(1, self.size, 1)
+        begun = ids[:, ids.shape[1] - self.size + 1 :]
+        again = (windows[:, :, :-1] == begun[:, None]).all(dim=2)
+        rows, places = again.nonzero(as_tuple=True)
+        scores[rows, windows[rows, places, -1]] = -torch.inf
+        return scores
+
+
+@final
+@dataclass(frozen=True)
+class MinLength:
+    """Bans the end mark until enough ids were generated.
+
+    Example:
+        >>> MinLength(2, eos_idx=0)(torch.zeros(1, 2), torch.tensor([[1, 5]]), 1).tolist()
+        [[-inf, 0.0]]
+    """
+
+    only_bans: ClassVar[bool] = True
+
+    length: int
+    """Ids without the prefix and the end mark."""
+    eos_idx: int
+    """Id of the end mark."""
+
+    def __call__(self, scores: Tensor, ids: Tensor, start: int) -> Tensor:
+        """As :class:`ScoreProcessor`."""
+        if ids.shape[1] - start < self.length:
+            scores[:, self.eos_idx] = -torch.inf
+        return scores
 
 
 def processors_of(decoding: Decoding, *, eos_idx: int, unk_idx: int | None) -> list[ScoreProcessor]:

@@ -1,6 +1,7 @@
 """Going on with a run from a stranger: files that are larger than it can need are not read."""
 
 import json
+import os
 import resource
 import shutil
 import time
@@ -9,7 +10,7 @@ import pytest
 
 import weft
 from tests.hostile.folder import in_each, manifest_says, steps
-from tests.hostile.small_run import small_run
+from tests.hostile.small_run import small_run, words
 from weft.checkpoint import Checkpoints
 from weft.errors import CheckpointError
 from weft.metrics.reporters.json_values import complete_lines
@@ -48,6 +49,44 @@ def test_what_no_run_can_need_is_not_read_when_it_goes_on(tmp_path, name, change
     start = time.process_time()
     with pytest.raises(CheckpointError, match=f"{name}: {message}"):
         weft.train(run, ["trainer.max_steps=6"])
+    assert time.process_time() - start < SECONDS
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+    assert grown < MEGABYTES, f"{grown:.0f} MB"
+
+
+def pipes(run, name):
+    for step in steps(run):
+        (step / name).unlink()
+        os.mkfifo(step / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("model.safetensors", holes, "3,221,225,472 bytes are more than the 1,07[0-9,]+ that are "),
+        ("model.safetensors", pipes, "not a regular file"),
+        ("state.json", lists, "44,040,193 items are more than the 1,048,576 allowed"),
+        (
+            "text/columns/text/tokenizer/words.txt",
+            holes,
+            "3,[0-9,]* bytes are more than the 1,073,741,824",
+        ),
+        ("text/columns/text/tokenizer/words.txt", pipes, "not a regular file"),
+    ],
+)
+@pytest.mark.parametrize("part", ["", "checkpoints/step-00000004"])
+def test_what_no_run_can_need_is_not_read_to_begin_with(tmp_path, name, change, message, part):
+    run = shutil.copytree(small_run(), tmp_path / "run")
+    change(run, name)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    said = "text/: " if "text" in name and change is holes else f"{name}: "
+    with pytest.raises(CheckpointError, match=f"step-00000004.*{said}{message}"):
+        weft.train(
+            "classification/averaging",
+            words(**{"trainer.initialize": run / part}),
+            run_dir=tmp_path / "new",
+        )
     assert time.process_time() - start < SECONDS
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert grown < MEGABYTES, f"{grown:.0f} MB"

@@ -2,17 +2,17 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft.checkpoint.manifest import FOLDER, Manifest, damage
+from weft.checkpoint.manifest import FOLDER, Manifest
 from weft.checkpoint.parts import check_fit, plain_parts, read_part, tensor_file
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.saved import SavedCheckpoints
+from weft.checkpoint.saved_text import verify_text
 from weft.errors import CheckpointError, UserError
 from weft.inference.sizes import Budget
-from weft.text.columns.dictionary import PHRASES
 from weft.text.description import SavedTextError
 from weft.text.paths import TextPath, load_text_path
 
@@ -22,11 +22,6 @@ LOG = logging.getLogger("weft")
 
 T = TypeVar("T")
 MODEL = "model"
-TEXT_OF_WEIGHTS, SHORT_TEXT = 8, 4 << 20
-"""Bytes that a file of the text path may have for each byte of the weights, and on top of that: a
-word or piece takes some ten to a hundred, and its row of an embedding four times its width."""
-LARGEST_TEXT = 1 << 30
-"""Bytes of a saved text path; the largest tokenizers have some 20 million."""
 
 
 @dataclass(frozen=True)
@@ -145,29 +140,8 @@ def open_checkpoint(path: Path) -> Opened:
         raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
     try:
         manifest = Manifest.read(path)
-        text = {name: entry for name, entry in manifest.files.items() if name.startswith("text/")}
-        size = sum(entry.size for entry in text.values())
-        if size > LARGEST_TEXT:
-            raise CheckpointError(
-                f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed"
-            )
-        _refuse_long_text(manifest)
-        if problems := damage(path, replace(manifest, files=text)):
-            raise CheckpointError("; ".join(problems[:3]))
+        verify_text(path, manifest)
         plain = plain_parts(path, manifest)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
     return Opened(path, manifest, plain, load_text_path(path / "text"))
-
-
-def _refuse_long_text(manifest: Manifest) -> None:
-    """Refuses vocabularies that are longer than the weights have numbers for their words."""
-    weights = manifest.files.get(tensor_file(MODEL))
-    most = LARGEST_TEXT if weights is None else TEXT_OF_WEIGHTS * weights.size + SHORT_TEXT
-    for name, entry in manifest.files.items():
-        free = not name.startswith("text/") or name.endswith(f"/{PHRASES}")  # of no own vectors
-        if not free and entry.size > most:
-            raise CheckpointError(
-                f"{name}: {entry.size:,} bytes are more than the {most:,} that weights of "
-                f"{0 if weights is None else weights.size:,} bytes can need"
-            )

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from weft.checkpoint.manifest import MANIFEST, Manifest
-from weft.checkpoint.parts import load_part, plain_parts
+from weft.checkpoint.parts import load_part, plain_parts, tensor_file
 from weft.checkpoint.store import Checkpoints
-from weft.errors import UserError, WeftError, refuse_all
+from weft.errors import CheckpointError, UserError, WeftError, refuse_all
 from weft.tasks.task import Task
 from weft.text.paths import TextPath
 from weft.training.other_fitted import other_fitted
@@ -28,6 +28,8 @@ LOG = logging.getLogger("weft")
 
 SHOWN = 8
 """Names in a line of the report; a foreign model differs in all of them."""
+OTHERS, LARGE = 64, 1 << 30
+"""Bytes of tensors that are read for each byte of the module here, and on top of that."""
 WHOLE = "model"
 """The part of a checkpoint that is the module."""
 
@@ -130,8 +132,9 @@ class Initial:
 
     def _matched(self) -> _Found:
         """All that can be wrong is found here; the text path there is read once, where needed."""
-        place, found = _read(Path(str(self.source)))
         wanted = self.task.module.state_dict()
+        size = sum(value.nbytes for value in wanted.values() if isinstance(value, Tensor))
+        place, found = _read(Path(str(self.source)), OTHERS * size + LARGE)
         pairs = dict[str, str]()
         names: Mapping[str, str] = self.names
         if not names:
@@ -211,22 +214,40 @@ class Initial:
             )
 
 
-def _read(source: Path) -> tuple[Path, dict[str, Tensor]]:
-    """The checkpoint that is meant, and its tensors by their name in the module."""
+def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
+    """The checkpoint that is meant, and its tensors by their name in the module.
+
+    Args:
+        source: What the setting names.
+        most: Bytes of tensors that are read.
+    """
     if (source / "checkpoints").is_dir():
-        used = Checkpoints(source / "checkpoints").use("best", lambda path: (path, _tensors(path)))
+        store = Checkpoints(source / "checkpoints")
+        used = store.use("best", lambda path: (path, _tensors(path, most)))
         if used is not None:
             return used
     elif (source / MANIFEST).is_file():
-        return source, _tensors(source)
+        return source, _tensors(source, most)
     raise UserError(
         f"trainer.initialize is '{source}', where no checkpoint is; wanted a run folder, one of "
         "its checkpoints/step-..., or its modules."
     )
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
-    names = plain_parts(path, Manifest.read(path))
+def _tensors(path: Path, most: int) -> dict[str, Tensor]:
+    try:
+        manifest = Manifest.read(path)
+        names = plain_parts(path, manifest)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    read = [tensor_file(name) for name in ([WHOLE] if WHOLE in names else names)]
+    size = sum(manifest.files[file].size for file in read if file in manifest.files)
+    if size > most:
+        raise CheckpointError(
+            f"{path}: {_few(read)}: {size:,} bytes are more than the {most:,} that are read to "
+            "fill a module of this size. Save the part that is wanted alone, in its own run: "
+            "trainer.save_modules"
+        )
     if WHOLE in names:
         state = load_part(path, WHOLE)
     else:

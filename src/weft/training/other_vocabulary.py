@@ -1,11 +1,11 @@
 """Whether the ids of another run stand for the same pieces."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from torch import nn
 
-from weft.checkpoint.manifest import Manifest, damage
+from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.saved_text import verify_text
 from weft.errors import CheckpointError
 from weft.text.paths import TextPath, load_text_path
 from weft.text.tokenizer import Tokenizer
@@ -23,12 +23,11 @@ def text_of(checkpoint: Path) -> TextPath | None:
         CheckpointError: It is damaged.
         SavedTextError: It is of a kind that is not known here.
     """
-    manifest = Manifest.read(checkpoint)
-    text = {name: entry for name, entry in manifest.files.items() if name.startswith("text/")}
-    if not text:
-        return None
-    if problems := damage(checkpoint, replace(manifest, files=text)):
-        raise CheckpointError(f"{checkpoint}: {'; '.join(problems[:3])}")
+    try:
+        if not verify_text(checkpoint, Manifest.read(checkpoint)):
+            return None
+    except CheckpointError as error:
+        raise CheckpointError(f"{checkpoint}: {error}") from error
     return load_text_path(checkpoint / "text")
 
 

@@ -13,18 +13,19 @@ from weft.training.loop import Trainer
 @pytest.mark.parametrize("how", ["renamed", "deleted"])
 @pytest.mark.parametrize("step", [1, 3])
 def test_a_folder_that_is_gone_while_it_trains_is_not_made_again(tmp_path, monkeypatch, how, step):
-    run, took = tmp_path / "run", Trainer.took
+    run, step_of = tmp_path / "run", Trainer.step
 
-    def gone(self, group, before, **given):
+    def gone(self, before):
+        now = step_of(self, before)
         if before.steps == step:
             if how == "renamed":
                 run.rename(tmp_path / "renamed")
             else:
                 shutil.rmtree(run)
-        return took(self, group, before, **given)
+        return now
 
     with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "took", gone)
+        patched.setattr(Trainer, "step", gone)
         with pytest.raises(StorageError) as caught:
             weft.train("classification/averaging", words(), run_dir=run)
     assert f" There is no folder {run}: was it renamed or deleted? " in str(caught.value)

@@ -26,10 +26,8 @@ SETTINGS = {
 
 @pytest.fixture(params=[True, False], ids=["fast_dropout", "torch_dropout"])
 def _paths(request):
-    before = fast.now()
-    fast.use(fast.Fast(dropout_masks=request.param))
-    yield
-    fast.use(before)
+    with fast.using(fast.Fast(dropout_masks=request.param)):
+        yield
 
 
 def after_backward(build, batch, **settings):

@@ -60,7 +60,7 @@ def trials_of(trainer, room, **settings):
     return Trials(
         trainer.task,
         trainer.data.data.batches,
-        numbers=lambda: trainer.numbers,
+        numbers=lambda: trainer.updates.autocast,
         room=lambda device: room,
         **settings,
     )
@@ -72,7 +72,9 @@ def test_the_largest_batch_of_what_is_found_fits_into_the_room_and_a_little_more
     epoch = trainer.data.data.batches
 
     def holds(number):
-        return step_bytes(trainer.task, epoch.with_max_tokens(number), numbers=trainer.numbers)
+        return step_bytes(
+            trainer.task, epoch.with_max_tokens(number), numbers=trainer.updates.autocast
+        )
 
     room = int((holds(1700).whole + 50_000) / max_tokens.USED)
     trials = trials_of(trainer, room, besides=50_000)

@@ -39,7 +39,10 @@ def test_a_part_of_a_batch_tells_what_the_whole_holds(bench, rows, accumulate):
     data = (sentences() * 12)[:rows]
     trainer = bench.but(train_data=lambda: Rows(data, batch_size=rows)).make(accumulate=accumulate)
     found = step_bytes(
-        trainer.task, trainer.data.data.batches, numbers=trainer.numbers, accumulate=accumulate
+        trainer.task,
+        trainer.data.data.batches,
+        numbers=trainer.updates.autocast,
+        accumulate=accumulate,
     )
     assert found.whole == pytest.approx(whole(trainer), rel=0.1)
     assert found.tried <= found.whole + weight_bytes(trainer.task.module)
@@ -58,7 +61,7 @@ def test_a_trial_leaves_no_trace(bench):
     trainer = bench.but(task_class=Counting).make()
     before = copy.deepcopy(trainer.task.module.state_dict())
     states = HostRandom().state_dict(), torch.get_rng_state().tolist()
-    step_bytes(trainer.task, trainer.data.data.batches, numbers=trainer.numbers)
+    step_bytes(trainer.task, trainer.data.data.batches, numbers=trainer.updates.autocast)
     assert states == (HostRandom().state_dict(), torch.get_rng_state().tolist())
     assert not hasattr(trainer.task, "steps")
     assert all(p.grad is None for p in trainer.task.module.parameters())

@@ -103,11 +103,8 @@ def test_the_loss_is_the_same_by_either_path():
     for split in (True, False):
         task = make()
         (batch, *_) = task.batches(Data(), train=True, seed=1)
-        fast.use(fast.Fast(split_loss=split))
-        try:
+        with fast.using(fast.Fast(split_loss=split)):
             loss = task.training_step(batch)
-        finally:
-            fast.use(fast.Fast())
         loss.total.backward()
         found.append((loss.total.detach(), task.module.embedding.tokens.weight.grad))
     assert torch.allclose(found[0][0], found[1][0])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.bench import Rows, differences, metrics_of, outcome, sentences
+from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome, sentences
 from weft.checkpoint import Checkpoints
 from weft.errors import DataError, RunStoppedError, UserError
 from weft.metrics.reporters.jsonl import JsonLines
@@ -393,3 +393,23 @@ def test_each_limit_that_ended_a_run_is_doubled():
     assert until.twice(Progress(steps=20, epochs=3)) == "trainer.max_steps=40 trainer.max_epochs=6"
     assert until.twice(Progress(seconds=901.0)) == "trainer.max_time=30m"
     assert until.twice(Progress(steps=19)) == ""
+
+
+class Remarks(Adverse):
+    """Has something to say of each evaluation."""
+
+    def remarks(self, metrics):
+        return [f"This is evaluation {self.calls + 1}."]
+
+
+def test_what_is_to_know_of_the_best_evaluation_outlives_a_kill(bench, caplog, monkeypatch):
+    monkeypatch.setattr(Remarks, "calls", 0)
+    here = bench.but(
+        task_class=Remarks, test_data=None, trainer={"max_steps": 11, "save_every": Every(1)}
+    )
+    with pytest.raises(Killed):
+        here.make(KillAt(8)).fit()
+    assert Remarks.calls == 1
+    here.make().fit()
+    assert Remarks.calls == 3
+    assert [m for m in caplog.messages if "evaluation" in m] == ["This is evaluation 1."]

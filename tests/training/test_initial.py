@@ -210,7 +210,7 @@ def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, tm
 
 def test_saved_parts_say_which_step_they_are_of(bench):
     trainer = bench.make(max_steps=5, evaluate_every=Every(2), save_modules=("encoder",))
-    trainer.use_best = lambda: 4
+    trainer.checkpoints.use_best = lambda: 4
     trainer.fit()
     assert Manifest.read(trainer.xp.folder / "modules").step == 4
 

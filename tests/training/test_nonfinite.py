@@ -167,7 +167,7 @@ def test_a_roll_back_draws_ready_batches_once_and_a_killed_run_as_the_undisturbe
     )
     undisturbed = here.but(folder=here.folder / "undisturbed").make()
     undisturbed.fit()
-    assert undisturbed.nonfinite.furthest
+    assert undisturbed.updates.nonfinite.furthest
     source, groups = undisturbed.data.data.source, undisturbed.data
     assert source.begun <= groups.epochs + 2  # a look at the first batch, and one an epoch
     wanted = outcome(undisturbed)
@@ -188,7 +188,7 @@ def test_where_a_roll_back_goes_does_not_depend_on_what_was_saved_when(poisoned)
     for save_every in (1, 1000):
         trainer = here.but(folder=here.folder / f"{save_every}").make(save_every=Every(save_every))
         trainer.fit()
-        assert trainer.nonfinite.furthest
+        assert trainer.updates.nonfinite.furthest
         found.append(outcome(trainer))
     assert differences(*found) == []
 
@@ -209,13 +209,13 @@ def test_where_its_checkpoint_is_damaged_a_roll_back_goes_to_the_newest_good(poi
     skipped = [m for m in caplog.messages if m.startswith("checkpoint step-00000000 skipped: ")]
     assert len(skipped) == 1
     assert f"Back at step {first - 1:,}; the data goes on after what broke." in caplog.messages
-    assert trainer.nonfinite.target == first - 1
+    assert trainer.updates.nonfinite.target == first - 1
 
 
 def test_a_roll_back_before_the_first_save_goes_to_the_start(poisoned):
     trainer = poisoned.make(on_nonfinite="rollback", save_every=Every(1000), max_steps=2)
     assert (trainer.checkpoints.last(), trainer.fit().steps) == (None, 2)
-    assert trainer.nonfinite.furthest == broken(poisoned)[0]
+    assert trainer.updates.nonfinite.furthest == broken(poisoned)[0]
 
 
 @pytest.mark.parametrize("policy", ["skip", "rollback"])
@@ -317,7 +317,7 @@ def test_a_loss_above_the_bound_breaks_a_step_and_weights_are_untouched(bench, p
         assert re.match(text, str(caught.value))
     else:
         assert trainer.fit().steps == 1
-        assert trainer.nonfinite.in_a_row == 1
+        assert trainer.updates.nonfinite.in_a_row == 1
     after = trainer.task.module.state_dict()
     assert all(torch.equal(after[name], value) for name, value in before.items())
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from weft.tasks import Loss
-from weft.training.progress import Progress, Until
-from weft.training.state import MOST_PENDING, Clock, TrainSums
+from weft.training.progress import Clock, Progress, Until
+from weft.training.state import MOST_PENDING, TrainSums
 
 
 def losses(number, **kinds):

@@ -1,4 +1,4 @@
-"""Faster paths of a training step, and which of them this process takes.
+"""Faster paths of a training step, and which of them are taken.
 
 Each path computes what torch's own functions compute, to the rounding of single precision (the
 mask of dropout is another sample of the same distribution). They are chosen for the machine at
@@ -6,6 +6,9 @@ hand; a setting of :class:`Fast` takes one away, for a comparison.
 """
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +16,7 @@ import torch
 
 from weft.config.component import Config as BaseConfig
 
-__all__ = ["Fast", "has_fast_onednn", "linear_library", "now", "use"]
+__all__ = ["Fast", "has_fast_onednn", "linear_library", "now", "using"]
 
 
 class Fast(BaseConfig):
@@ -34,32 +37,36 @@ class Fast(BaseConfig):
     the kernel for the same pages again, which takes a tenth of its time."""
 
 
-_active = Fast()
+_active: ContextVar[Fast] = ContextVar("fast", default=Fast())  # noqa: B039  # it is frozen
 
 
-def use(fast: Fast) -> None:
-    """Takes these paths from here on, in all threads of the process.
+@contextmanager
+def using(fast: Fast) -> Iterator[None]:
+    """Takes these paths while it is open, in this thread or task alone.
 
     Example:
-        >>> use(Fast(linear="torch"))
-        >>> now().linear
+        >>> with using(Fast(linear="torch")):
+        ...     now().linear
         'torch'
-        >>> use(Fast())
     """
-    global _active  # noqa: PLW0603 - like the flags of torch.backends
-    _active = fast
+    token = _active.set(fast)
+    try:
+        yield
+    finally:
+        _active.reset(token)
 
 
 def now() -> Fast:
     """The paths in use."""
-    return _active
+    return _active.get()
 
 
 def linear_library() -> Literal["torch", "onednn"]:
     """The library of matrix products in use on a CPU."""
-    if _active.linear == "auto":
+    chosen = now().linear
+    if chosen == "auto":
         return "onednn" if has_fast_onednn() else "torch"
-    return _active.linear
+    return chosen
 
 
 @functools.cache

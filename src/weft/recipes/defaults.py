@@ -17,7 +17,7 @@ from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.columns.number import Numbers
 from weft.text.dictionary import Dictionary
-from weft.training.callbacks import Callback
+from weft.training.audience import Callback
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
 from weft.training.schedules import InverseSquareRoot

@@ -184,18 +184,14 @@ def _step(trainer: Trainer) -> StepBytes | None:
     room = memory.room(str(task.device))
     if room is not None and room < 3 * weight_bytes(task.module):  # the trial has a copy
         return None
-    before = fast.now()
-    fast.use(trainer.config.fast)
     if trainer.config.fast.keep_memory:
         keep_memory()
+    numbers, accumulate = trainer.updates.autocast, trainer.config.accumulate
     try:
-        return step_bytes(
-            task, data.batches, numbers=trainer.numbers, accumulate=trainer.config.accumulate
-        )
+        with fast.using(trainer.config.fast):
+            return step_bytes(task, data.batches, numbers=numbers, accumulate=accumulate)
     except Exception:  # step 1 meets it again, and says which rows it was
         return None
-    finally:
-        fast.use(before)
 
 
 def _held(device: str) -> int:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import CheckpointError, UserError
-from weft.metrics.metric import Metric, RowMetric
+from weft.metrics.metric import Direction, Metric, RowMetric
 from weft.metrics.streaming import Mean
 from weft.tasks.word_vectors import begin_with_vectors
 from weft.text.paths import TextPath
@@ -231,6 +231,11 @@ class Task(Component):
         return {
             name: value for metric in metrics.values() for name, value in metric.compute().items()
         }
+
+    def directions(self) -> dict[str, Direction]:
+        """For each value of an evaluation that a metric gives, which way is better."""
+        metrics = self.metrics().values()
+        return {name: way for metric in metrics for name, way in metric.directions().items()}
 
     def remarks(self, metrics: Mapping[str, Metric]) -> list[str]:
         """What a person should know of an evaluation, and what to do about it; often nothing.

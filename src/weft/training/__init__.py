@@ -1,6 +1,6 @@
 """Training: the loop (``loop.py`` is the page), optimizers, schedules, selection, intervals."""
 
-from weft.training.callbacks import Callback as Callback
+from weft.training.audience import Callback as Callback
 from weft.training.loop import Trainer as Trainer
 from weft.training.optimizers import LAMB as LAMB
 from weft.training.optimizers import SGD as SGD

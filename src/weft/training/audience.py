@@ -1,23 +1,68 @@
-"""Who is told of a run: its reporters and callbacks. They see counters and values, not the loop."""
+"""Who is told of a run: its reporters and callbacks. They see counters and values, not the loop.
+
+A callback may ask the run to stop; it cannot reorder the loop.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from weft.metrics.reporters import Reporter, Reporters
-from weft.tasks.evaluate import Evaluation
-from weft.training.callbacks import Callback
-from weft.training.groups import Groups
-from weft.training.progress import Progress
-from weft.training.state import Clock
+from typing_extensions import override
 
-__all__ = ["Audience"]
+from weft.config.foreign_names import refuse_foreign_hooks
+from weft.metrics.reporters import Reporter, Reporters, RunInfo
+from weft.runtime.experiment import Experiment
+from weft.tasks.evaluate import Evaluation
+from weft.tasks.task import Task
+from weft.training.groups import Groups
+from weft.training.progress import Clock, Progress
+
+__all__ = ["Audience", "Callback"]
 
 ASKING = ("start", "step", "evaluated")
 """What a callback may answer with a request to stop."""
 
 SECONDS_BETWEEN_TICKS = 0.05
 """A bar is drawn every tenth of a second; where the run is takes 5 microseconds to say."""
+
+
+class Callback:
+    """Base of the callbacks: override what you want to see.
+
+    ``start``, ``step`` and ``evaluated`` ask the run to stop by returning True: it is evaluated,
+    saved and ended. A resumed run remembers that it was asked, unless it is given another length.
+    ``saved`` and ``end`` only observe; what they return is no request.
+
+    Nobody holds the trainer: a callback sees counters and values, not the loop.
+
+    Example:
+        >>> class StopBelow(Callback):
+        ...     def evaluated(self, progress, values):
+        ...         return values["loss"] < 0.1
+        >>> StopBelow().evaluated(Progress(), {"loss": 0.05})
+        True
+    """
+
+    @override
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_foreign_hooks(cls)
+
+    def start(self, progress: Progress) -> bool | None:
+        """The loop starts, freshly or resumed."""
+
+    def step(self, progress: Progress) -> bool | None:
+        """An optimizer step was taken."""
+
+    def evaluated(self, progress: Progress, values: Mapping[str, float]) -> bool | None:
+        """``valid_data`` was evaluated."""
+
+    def saved(self, progress: Progress, checkpoint: Path) -> object:
+        """A checkpoint is safely on the disk."""
+
+    def end(self, progress: Progress) -> object:
+        """The loop has ended."""
 
 
 class Audience:
@@ -43,6 +88,20 @@ class Audience:
         self.reporters, self.callbacks = Reporters(reporters), list(callbacks)
         self.clock, self.data, self.total = clock, data, total
         self.ticked = -math.inf
+
+    def start(self, task: Task, xp: Experiment) -> None:
+        """Tells all that the loop starts, freshly or resumed, and of what."""
+        size = sum(p.numel() for p in task.module.parameters())
+        info = RunInfo(
+            recipe=xp.recipe,
+            folder=xp.folder,
+            step=self.clock.now.steps,
+            total=self.total,
+            facts={"parameters": size, "device": str(task.device)},
+            directions=task.directions(),
+        )
+        self.reporters.start(info)
+        self.tell("start", self.clock.now)
 
     def tell(self, event: str, *seen: Any) -> None:
         """Tells the callbacks; a callback may ask to stop where the run can still be ended well."""

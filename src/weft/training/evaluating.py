@@ -1,4 +1,4 @@
-"""What surrounds an evaluation: it leaves no trace in what the training goes on with."""
+"""Evaluations in the middle of a run: they leave no trace in what the training goes on with."""
 
 import random
 from collections.abc import Iterator
@@ -7,13 +7,40 @@ from contextlib import contextmanager
 import numpy as np
 
 from weft.runtime.seeds import HostRandom, fold, seed_all
-from weft.tasks.task import Batches
+from weft.tasks.evaluate import Evaluation, evaluate
+from weft.tasks.task import Batches, Task
+from weft.training.compiled import eager
+from weft.training.ema import Weights
+from weft.training.settings import TrainerConfig
+from weft.training.stopping import Stops
 
-__all__ = ["StopAsked", "apart"]
+__all__ = ["Evaluator", "apart"]
 
 
-class StopAsked(Exception):  # noqa: N818  # no error: it leads out of an evaluation
-    """A signal came during an evaluation, which is left at once."""
+class Evaluator:
+    """Evaluates a run's module, with the average of its weights where there is one.
+
+    Args:
+        config: Settings of the trainer.
+        task: What is evaluated.
+        weights: Those of its module.
+        stops: Asked before each batch: a signal that comes leads out of the evaluation.
+    """
+
+    def __init__(
+        self, config: TrainerConfig, *, task: Task, weights: Weights, stops: Stops
+    ) -> None:
+        self.config, self.task, self.weights, self.stops = config, task, weights, stops
+
+    def evaluate(self, batches: Batches, *, step: int) -> Evaluation:
+        """Evaluates after a number of steps; everything is as it was when this ends.
+
+        Raises:
+            StopAsked: A signal asked the run to stop.
+        """
+        place = apart(batches, seed=self.config.seed, step=step)
+        with place, self.weights.averaged(), eager(use=self.config.compile):
+            return evaluate(self.task, batches, poll=self.stops.poll)
 
 
 @contextmanager

@@ -91,6 +91,10 @@ class Initial:
         if self.source is not None:
             self.found = self._matched()
 
+    def begin(self) -> list[str]:
+        """Initializes the task, then takes the weights; returns the lines of both reports."""
+        return [*self.task.initialize(), *self.load()]
+
     def load(self) -> list[str]:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:

@@ -1,52 +1,26 @@
 """The loop. Read :meth:`Trainer.fit` and :meth:`Trainer.step`: the rest says what they stand on."""
 
 import logging
-import math
-import signal
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from weft.checkpoint.parts import load_into
-from weft.checkpoint.store import Checkpoints
 from weft.config.component import Component
-from weft.errors import CheckpointError, RunStoppedError, try_all
-from weft.metrics.reporters import Reporter, RunInfo
+from weft.metrics.reporters import Reporter
 from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
-from weft.runtime.ranks import Ranks
-from weft.runtime.seeds import HostRandom, seed_all
-from weft.runtime.signals import StopSignals
-from weft.tasks.evaluate import Evaluation, evaluate
-from weft.tasks.task import Batches, Task, loss_of
-from weft.training.audience import Audience
-from weft.training.callbacks import Callback
-from weft.training.compiled import compiled, eager
-from weft.training.ema import Weights
-from weft.training.evaluating import StopAsked, apart
-from weft.training.groups import Group, Groups
-from weft.training.initial import Initial
-from weft.training.layer_rates import present_rate
-from weft.training.loss_scale import LossScale
-from weft.training.nonfinite import NonFinite, Untouched
-from weft.training.outset import (
-    batches_of,
-    checks_of,
-    directions_of,
-    fast_paths,
-    selection_for,
-    total_steps,
-)
-from weft.training.precision import autocast
-from weft.training.progress import Progress
-from weft.training.saved_modules import save_modules
+from weft.tasks.task import Task, loss_of
+from weft.training.audience import Audience, Callback
+from weft.training.checkpoints import RunCheckpoints
+from weft.training.evaluating import Evaluator
+from weft.training.outset import RunData, checked_start, kernels, selection_for
+from weft.training.progress import Clock, Progress
 from weft.training.schedules import Schedule
 from weft.training.settings import TrainerConfig
-from weft.training.state import Clock, TrainSums, norm_of
+from weft.training.stopping import StopAsked, Stops
+from weft.training.updates import Updates
 
 __all__ = ["Trainer"]
 
@@ -81,121 +55,102 @@ class Trainer(Component):
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
-        self.config, self.task, self.optimizer = config, task, optimizer
-        self.schedule, self.xp, self.until = lr_scheduler, xp, config.until
-        self.clock, self.sums = Clock(config.until), TrainSums()
+        self.config, self.task, self.xp = config, task, xp
+        self.schedule, self.optimizer = lr_scheduler, optimizer
         task.module.to(env.device)
-        self.weights = Weights(task.module, ema=config.ema)
-        self.numbers = autocast(config.precision, env.device)
-        self.loss_scale = LossScale(config.precision)
-        self.nonfinite = NonFinite(
-            config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
+        self.clock = Clock(config.until)
+        self.updates = Updates(
+            config, task=task, optimizer=optimizer, schedule=lr_scheduler, env=env
         )
-        self.ranks = Ranks(env)
-        made = partial(batches_of, task=task, seed=config.seed)
-        train = made("train_data", train_data, train=True)
-        self.data = Groups(train, size=config.accumulate)
-        self.total = total_steps(config, train)
+        data = RunData(
+            config, task=task, train_data=train_data, valid_data=valid_data, test_data=test_data
+        )
+        self.data, self.valid, self.test = data.train, data.valid, data.test
+        self.total = data.total
         self.audience = Audience(
             reporters, callbacks, clock=self.clock, data=self.data, total=self.total
         )
-        held_out = partial(made, train=False)
-        self.valid = None if valid_data is None else held_out("valid_data", valid_data)
-        self.test = None if test_data is None else held_out("test_data", test_data)
-        self.checkpoints = Checkpoints(xp.folder / "checkpoints", keep=config.keep)
-        self.initial = Initial(config.initialize, config.initialize_from, task=task)
-        checks = checks_of(config, task, lr_scheduler, train, measured=self.valid is not None)
-        fresh = not self.checkpoints.folder.is_dir()
-        try_all(*checks, *([self.initial.check] if fresh else []))
+        folder = xp.folder / "checkpoints"
+        self.initial = checked_start(
+            config, task=task, schedule=lr_scheduler, data=data, fresh=not folder.is_dir()
+        )
         self.selection = None if self.valid is None else selection_for(config, task)
-        self.zero = torch.zeros((), device=self.task.device)
-        self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
-        self.rates = [group["lr"] for group in optimizer.param_groups]
-        self.stops = StopSignals()
-        self.saved: tuple[Progress, Progress] | None = None
-        self.remarks: tuple[str, ...] = ()  # of the best evaluation, in the end of the test
+        self.checkpoints = RunCheckpoints(
+            folder,
+            keep=config.keep,
+            task=task,
+            clock=self.clock,
+            selection=self.selection,
+            nonfinite=self.updates.nonfinite,
+        )
+        self.stops = Stops(self.updates.ranks)
+        self.evaluator = Evaluator(
+            config, task=task, weights=self.updates.weights, stops=self.stops
+        )
+        self.summary: dict[str, Any] = {}
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
-        kernels = compiled(self.task.module, use=self.config.compile)
-        with self.stops, closing(self.audience.reporters), fast_paths(self.config.fast), kernels:
-            self.start()
-            while True:
-                if self.clock.now != self.clock.seen or self.is_open(self.clock.now):
-                    self.do_what_is_due(self.clock.seen, self.clock.now)
-                if self.ended(self.clock.now):
-                    break
-                self.stop_if_asked()
-                self.clock.now = self.step(self.clock.now)
-                self.audience.tick(self.clock.now)
-                self.audience.tell("step", self.clock.now)
-            self.finish()
+        with self.stops, closing(self.audience.reporters), kernels(self.config, self.task):
+            try:
+                self.start()
+                while True:
+                    if self.clock.now != self.clock.seen or self.is_open(self.clock.now):
+                        self.do_what_is_due(self.clock.seen, self.clock.now)
+                    if self.ended(self.clock.now):
+                        break
+                    self.stops.poll()
+                    self.clock.now = self.step(self.clock.now)
+                    self.audience.tick(self.clock.now)
+                    self.audience.tell("step", self.clock.now)
+                self.finish()
+            except StopAsked:  # in an evaluation, too: by now everything is as it was before it
+                if not self.checkpoints.is_current:
+                    self.save(best=False)
+                raise self.stops.error(self.clock.now.steps) from None
         return self.clock.now
 
     def step(self, before: Progress) -> Progress:
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
-        began = self.clock.seconds
-        group, losses = next(self.data), []
-        count = total = self.zero
-        seed_all(self.config.seed, before.steps)  # dropout is a function of these, not of history
-        if not self.task.module.training:  # train() takes 2 microseconds a submodule
-            self.task.module.train()
+        began, number = self.clock.seconds, before.steps + 1
+        group = next(self.data)
+        self.updates.begin(before.steps)
         for batch in group.batches:
-            with self.numbers:
+            with self.updates.autocast:
                 loss = loss_of(self.task, batch)
-            self.loss_scale.of(loss.total).backward()  # gradients of a sum ...
-            loss = loss.detach()
-            count, total = count + loss.count, total + loss.total
-            losses.append(loss)
-        # ... of a mean over all ranks and batches
-        factor = self.ranks.size / self.loss_scale.now / self.ranks.sum_(count)
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = norm_of(gradients) * factor
-        # The one wait for the device in a step; a random field's loss has another.
-        if not math.isfinite((norm + self.nonfinite.bounded(total, count)).item()):
-            return self.leave_out(group, before, norm=norm, total=total, count=count)
-        self.nonfinite.fine(before.steps + 1)
-        self.loss_scale.fine()
-        clip = self.config.clip_norm
-        if clip is not None and norm > clip:
-            factor = factor * clip / norm
-        torch._foreach_mul_(gradients, factor)
-        history = self.selection.losses if self.selection else ()
-        rate = self.schedule(before.steps + 1, self.total, history)
-        for param_group, peak in zip(self.optimizer.param_groups, self.rates, strict=True):
-            param_group["lr"] = peak * rate
-        self.optimizer.step()
-        self.weights.update(before.steps + 1)
-        for parameter in self.parameters:
-            parameter.grad = None
-        for loss in losses:
-            self.sums.add(loss)
-        return self.took(group, before, seconds=self.clock.seconds - began)
+            self.updates.backward(loss)  # gradients of a sum ...
+        gradient = self.updates.gradient()  # ... of a mean over all ranks and batches
+        if gradient.finite:
+            history = self.selection.losses if self.selection else ()
+            self.updates.apply(gradient, step=number, total=self.total, history=history)
+        else:
+            rows = (row for batch in group.batches for row in self.data.data.examples(batch))
+            if self.updates.leave_out(gradient, step=number, examples=rows):
+                return self.roll_back()
+        examples = sum(self.task.batch_size(batch) for batch in group.batches)
+        self.updates.running_loss.took(examples, seconds=self.clock.seconds - began)
+        return Progress(number, group.epochs, before.examples + examples, self.clock.seconds)
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""
         config, last = self.config, self.ended(now)
         evaluation = None
         if self.valid is not None and (last or config.evaluate_every.due(before, now)):
-            evaluation = self.evaluate(self.valid)
+            evaluation = self.evaluator.evaluate(self.valid, step=now.steps)
         due = last or evaluation or config.report_every.due(before, now)
-        if due and self.sums.steps:
-            values, rates = self.sums.pop()
-            values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
-            values["lr"] = present_rate(self.optimizer, self.rates)
-            self.audience.report("train", now, values, rates)
+        if due and self.updates.running_loss.steps:
+            self.audience.report("train", now, *self.updates.pop())
         best = False
         if evaluation and self.selection:
             self.audience.evaluated("valid", now, evaluation)
-            best = self.selection.see(now.steps, evaluation.values)
-            self.remarks = evaluation.remarks if best else self.remarks
+            best = self.selection.see(now.steps, evaluation.values, evaluation.remarks)
             self.audience.tell("evaluated", now, evaluation.values)
         self.clock.seen = now
         if last or evaluation:
             self.clock.closed = now
         goal = config.on_nonfinite == "rollback" and config.evaluate_every.due(before, now)
         if goal:
-            self.come_back_here()
+            self.checkpoints.set_rollback_target()
         if best or goal or self.ended(now) or config.save_every.due(before, now):
             self.save(best=best)
 
@@ -203,16 +158,12 @@ class Trainer(Component):
     def parts(self) -> dict[str, Any]:
         """Everything that must survive a crash, by the name it is saved under."""
         parts = {
-            **self.weights.parts,
-            **self.nonfinite.parts,
-            **self.loss_scale.parts,
+            **self.updates.parts,
             **self.task.parts,
-            "optimizer": self.optimizer,
             "data": self.data,
             "clock": self.clock,
-            "sums": self.sums,
             "reporters": self.audience.reporters,
-            "random": HostRandom(),
+            "random": self.updates.random,  # after the data, which may draw on the way to its place
         }
         return parts if self.selection is None else {**parts, "selection": self.selection}
 
@@ -220,156 +171,63 @@ class Trainer(Component):
 
     def start(self) -> None:
         """Goes to the newest good checkpoint, or initializes a fresh run."""
-        self.optimizer.zero_grad(set_to_none=True)  # what a step that failed in this process left
-        step = self.checkpoints.restore(self.parts)
-        self.checkpoints.kept_step = self.nonfinite.target
-        if step is not None and self.selection is not None and self.selection.is_best(step):
-            self.checkpoints.mark_best(step)  # it may have been killed between saving and marking
+        self.updates.clear()  # what a step that failed in this process left
+        step = self.checkpoints.resume(self.parts)
         resumed = [f"Resumed at step {step:,}."] if step is not None else []
-        for line in resumed or [*self.task.initialize(), *self.initial.load()]:
+        for line in resumed or self.initial.begin():
             LOG.info(line)
         self.task.module.train()  # all of it, however initialize left the submodules
-        self.weights.begin()
+        self.updates.weights.begin()
         if self.selection is not None and self.selection.stalled():
             LOG.info(f"The run ends here: {self.selection.patience_spent}.")
-        self.audience.reporters.start(self.info)
-        self.audience.tell("start", self.clock.now)
+        self.audience.start(self.task, self.xp)
         if step is None and self.config.on_nonfinite == "rollback":
-            self.come_back_here()
+            self.checkpoints.set_rollback_target()
             self.save(best=False)  # there is always something to go back to
 
-    def took(self, group: Group, before: Progress, *, seconds: float) -> Progress:
-        """Counts a step; returns where the run is after it."""
-        examples = sum(self.task.batch_size(batch) for batch in group.batches)
-        self.sums.took(examples, seconds=seconds)
-        done = before.examples + examples
-        return Progress(before.steps + 1, group.epochs, done, self.clock.seconds)
-
-    def leave_out(self, group: Group, before: Progress, **found: torch.Tensor) -> Progress:
-        """Goes on after a step that is not finite, or raises, by ``trainer.on_nonfinite``."""
-        total, count = found["total"], found["count"]
-        loss_is_fine = self.nonfinite.bounded(total, count).isfinite() and count
-        if loss_is_fine and self.loss_scale.overflowed():
-            self.optimizer.zero_grad(set_to_none=True)
-            return self.took(group, before, seconds=self.clock.seconds - before.seconds)
-        examples = [row for batch in group.batches for row in self.data.data.examples(batch)]
-        error = self.nonfinite.broken(before.steps + 1, examples=examples, **found)
-        self.nonfinite.take(error, step=before.steps + 1)
-        self.optimizer.zero_grad(set_to_none=True)
-        if self.config.on_nonfinite == "skip":
-            return self.took(group, before, seconds=self.clock.seconds - before.seconds)
-        going_on = dict.fromkeys(("data", "nonfinite", "random"), Untouched())
-        seconds, target = self.clock.seconds, self.nonfinite.target
-        step = self.checkpoints.restore({**self.parts, **going_on}, step=target)
-        self.task.rolled_back()
-        self.clock.spent(seconds)
-        self.come_back_here()  # another step than before where that checkpoint was damaged
-        best = self.selection is not None and self.selection.is_best(self.clock.now.steps)
+    def roll_back(self) -> Progress:
+        """Goes back to an earlier step, with the data where it is; returns where the run is."""
+        best = self.checkpoints.roll_back(self.parts)
         self.save(best=best)  # a run killed from here on does not meet the broken step again
-        LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
         return self.clock.now
-
-    def come_back_here(self) -> None:
-        """Makes the checkpoint that is saved next the one that a rollback goes to."""
-        self.nonfinite.target = self.checkpoints.kept_step = self.clock.now.steps
 
     def ended(self, now: Progress) -> bool:
         """Whether the limit is reached, patience is spent, or a callback asked."""
         stalled = self.selection is not None and self.selection.stalled()
-        return self.clock.asked_to_stop or stalled or self.until.reached(now)
+        return self.clock.asked_to_stop or stalled or self.config.until.reached(now)
 
     def is_open(self, now: Progress) -> bool:
         """Whether the run ends here, and its last evaluation is still to be made."""
         return self.ended(now) and self.clock.closed != now
 
-    def evaluate(self, batches: Batches, *, save: bool = True) -> Evaluation:
-        """Evaluates; a signal that comes meanwhile saves the state from before and ends the run."""
-        try:
-            place = apart(batches, seed=self.config.seed, step=self.clock.now.steps)
-            with place, self.weights.averaged(), eager(use=self.config.compile):
-                return evaluate(self.task, batches, poll=self.leave_if_asked)
-        except StopAsked:
-            self.stop_if_asked(save=save)  # not before everything is as it was
-            raise
-
-    def leave_if_asked(self) -> None:
-        """Raises if a signal asked the run to stop; nothing is saved yet."""
-        if self.ranks.any(self.stops.received is not None):
-            raise StopAsked
-
-    def stop_if_asked(self, *, save: bool = True) -> None:
-        """Saves and raises if a signal asked the run to stop."""
-        if self.ranks.any(self.stops.received is not None):
-            if save and self.saved != (self.clock.now, self.clock.seen):
-                self.save(best=False)
-            number, self.stops.received = self.stops.received or signal.SIGTERM, None
-            raise RunStoppedError(
-                number,
-                f"Stopped by {signal.Signals(number).name} at step {self.clock.now.steps:,}; "
-                "everything is saved, and the same command goes on from here.",
-            )
-
-    def save(self, *, best: bool) -> Path:
-        """Saves all parts; a best one is pointed to only when it is safe."""
-        now = self.clock.now
-        path = self.checkpoints.save(now.steps, self.parts, write_text=self.task.text.save)
-        if best:
-            self.checkpoints.mark_best(now.steps)
-        self.saved = (now, self.clock.seen)
-        self.audience.tell("saved", now, path)
-        return path
+    def save(self, *, best: bool) -> None:
+        """Saves all parts, and tells the callbacks where."""
+        path = self.checkpoints.record(self.parts, best=best)
+        self.audience.tell("saved", self.clock.now, path)
 
     def finish(self) -> None:
         """Restores the best weights, tests them on ``test_data``, and closes the books."""
         now = self.clock.now
-        self.weights.finish()
+        self.updates.weights.finish()
         summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
-        used = now.steps
+        used, remarks = now.steps, self.selection.remarks if self.selection else ()
         if self.selection is not None and self.selection.best is not None:
             step, value = self.selection.best
             summary["best"] = {"step": step, self.selection.config.metric: value}
-            used = self.use_best()
+            used = self.checkpoints.use_best()
             if used != step:
                 summary["weights"] = {"step": used}
-        save_modules(self.xp.folder, self.config.save_modules, step=used, task=self.task)
+        self.checkpoints.save_modules(self.config.save_modules, step=used)
         if self.test is not None:
-            # The weights are the best ones now, not the last step's, so a stop must not save.
-            evaluation = self.evaluate(self.test, save=False)
+            evaluation = self.evaluator.evaluate(self.test, step=now.steps)
             self.audience.evaluated("test", now, evaluation)
             summary["test"] = dict(evaluation.values)
-            self.remarks = evaluation.remarks
+            remarks = evaluation.remarks
         self.summary = summary
         self.audience.reporters.end(summary)
-        for remark in self.remarks:
+        for remark in remarks:
             LOG.info(remark)
         longer = self.config.until.twice(now)
         if longer and self.selection is not None and self.selection.rose_to(now.steps):
             LOG.info(f"The best step is the last one; a longer run may be better: {longer}.")
         self.audience.tell("end", now)
-
-    def use_best(self) -> int:
-        """Loads the best weights, or the newest good ones; returns the step they are of."""
-
-        def load(path: Path) -> int:
-            load_into(path, "model", self.task.module)
-            return int(path.name.removeprefix("step-"))
-
-        try:
-            used = self.checkpoints.use("best", load)
-        except CheckpointError as error:
-            LOG.warning("%s\nThe weights of the last step are used.", error)
-            used = None
-        return self.clock.now.steps if used is None else used
-
-    @property
-    def info(self) -> RunInfo:
-        """What a reporter is told before the first value."""
-        size = sum(p.numel() for p in self.task.module.parameters())
-        return RunInfo(
-            recipe=self.xp.recipe,
-            folder=self.xp.folder,
-            step=self.clock.now.steps,
-            total=self.total,
-            facts={"parameters": size, "device": str(self.task.device)},
-            directions=directions_of(self.task),
-        )

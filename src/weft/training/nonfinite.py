@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from torch import Tensor
@@ -73,7 +73,7 @@ class NonFinite:
         norm: Tensor,
         total: Tensor,
         count: Tensor,
-        examples: Sequence[Mapping[str, Any]],
+        examples: Iterable[Mapping[str, Any]],
     ) -> NonFiniteError | DataError:
         """Says where the numbers broke: the step, and the rows of its batches, from 1.
 

@@ -1,23 +1,60 @@
-"""What is known of a run, looked at and set for it, before its first step."""
+"""What is made of a run, looked at and set for it, before its first step."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from weft.errors import WeftError
+from weft.errors import WeftError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
-from weft.models.fast import Fast
 from weft.runtime.allocator import keep_memory
 from weft.tasks.task import Batches, Task
-from weft.training.compiled import check_compiler
+from weft.training.compiled import check_compiler, compiled
+from weft.training.groups import Groups
+from weft.training.initial import Initial
 from weft.training.saved_modules import check_modules
 from weft.training.schedules import Schedule
 from weft.training.selection import Selection
 from weft.training.settings import TrainerConfig
 
-__all__ = ["batches_of", "checks_of", "directions_of", "fast_paths", "selection_for", "total_steps"]
+__all__ = [
+    "RunData",
+    "batches_of",
+    "checked_start",
+    "kernels",
+    "selection_for",
+    "total_steps",
+]  # fmt: skip
+
+
+class RunData:
+    """The batches of a run.
+
+    Args:
+        config: Settings of the trainer.
+        task: Makes batches of what the ingredients give.
+        train_data: What is trained on.
+        valid_data: What is evaluated meanwhile, if anything.
+        test_data: What is evaluated in the end, if anything.
+    """
+
+    def __init__(
+        self,
+        config: TrainerConfig,
+        *,
+        task: Task,
+        train_data: Iterable[Any],
+        valid_data: Iterable[Any] | None,
+        test_data: Iterable[Any] | None,
+    ) -> None:
+        made = partial(batches_of, task=task, seed=config.seed)
+        train = made("train_data", train_data, train=True)
+        self.train = Groups(train, size=config.accumulate)
+        self.total = total_steps(config, train)
+        held_out = partial(made, train=False)
+        self.valid = None if valid_data is None else held_out("valid_data", valid_data)
+        self.test = None if test_data is None else held_out("test_data", test_data)
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
@@ -34,7 +71,7 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
 
 def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
-    directions: dict[str, Direction | None] = {**directions_of(task)}
+    directions: dict[str, Direction | None] = {**task.directions()}
     if config.selection.metric not in directions:
         directions = {**_reduced(task), **directions}
     selection: Selection = config.selection.build(directions=directions)
@@ -53,20 +90,30 @@ def batches_of(name: str, data: Iterable[Any], *, task: Task, train: bool, seed:
         task.reading = ""
 
 
-def checks_of(
-    config: TrainerConfig, task: Task, schedule: object, train: Batches, *, measured: bool
-) -> Iterator[Callable[[], object]]:
-    """What is looked at before training; each raises what this run cannot have.
+def checked_start(
+    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, fresh: bool
+) -> Initial:
+    """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
 
     Args:
         config: The trainer's settings.
         task: What is trained.
         schedule: The schedule; one of the recipe's own need not be a :class:`Schedule`.
-        train: The batches of ``train_data``.
-        measured: Whether there is ``valid_data``.
+        data: The batches of the run.
+        fresh: Whether nothing was saved of it before: else no weights are taken from elsewhere.
     """
+    initial = Initial(config.initialize, config.initialize_from, task=task)
+    checks = _checks(config, task, schedule, data)
+    try_all(*checks, *([initial.check] if fresh else []))
+    return initial
+
+
+def _checks(
+    config: TrainerConfig, task: Task, schedule: object, data: RunData
+) -> Iterator[Callable[[], object]]:
+    measured = data.valid is not None
     if isinstance(schedule, Schedule):
-        yield partial(schedule.check, total_steps(config, train), measured=measured)
+        yield partial(schedule.check, data.total, measured=measured)
     if measured:
         yield partial(selection_for, config, task)
     yield partial(check_modules, task.module, config.save_modules)
@@ -75,22 +122,15 @@ def checks_of(
 
 
 @contextmanager
-def fast_paths(paths: Fast) -> Iterator[None]:
-    """Takes the faster paths of a step; the process has its former ones again afterwards."""
-    before = fast.now()
-    fast.use(paths)
-    if paths.keep_memory:
+def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
+    """Computes by the faster paths of a step, and by compiled blocks, as the settings have it.
+
+    The process has its former paths again afterwards, and the module its own calls.
+    """
+    if config.fast.keep_memory:
         keep_memory()
-    try:
+    with fast.using(config.fast), compiled(task.module, use=config.compile):
         yield
-    finally:
-        fast.use(before)
-
-
-def directions_of(task: Task) -> dict[str, Direction]:
-    """For each value of the task's evaluation, which way is better."""
-    metrics = task.metrics().values()
-    return {name: way for metric in metrics for name, way in metric.directions().items()}
 
 
 def _reduced(task: Task) -> dict[str, None]:

@@ -1,7 +1,9 @@
-"""How far a run has come, and values for when things fall due."""
+"""How far a run has come, its clock, and values for when things fall due."""
 
 import re
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -10,7 +12,7 @@ from typing_extensions import override
 from weft.config.durations import format_duration
 from weft.errors import UserError
 
-__all__ = ["Every", "Progress", "Until"]
+__all__ = ["Clock", "Every", "Progress", "Until"]
 
 _COUNTED = {"step": "steps", "epoch": "epochs", "example": "examples"}
 _TIMED = {"s": "s", "sec": "s", "second": "s", "m": "min", "min": "min", "minute": "min"}
@@ -140,3 +142,52 @@ class Until:
     def __str__(self) -> str:
         limits = (("steps", self.steps), ("epochs", self.epochs), ("of wall-clock time", self.time))
         return " or ".join(f"{value} {unit}" for unit, value in limits if value is not None)
+
+
+class Clock:
+    """Where a run is (``now``), and up to where everything that fell due was done (``seen``).
+
+    The two differ after a step, and after a stop in the middle of an evaluation: a resumed run then
+    does first what was due.
+    """
+
+    def __init__(self, until: Until) -> None:
+        self.until = until
+        self.now = self.seen = Progress()
+        self.closed: Progress | None = None
+        """Where the last evaluation of the run was made, or the end it had without one."""
+        self.asked_to_stop = False
+        self._started = time.monotonic()
+        self._before = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds of the run, earlier processes included."""
+        return self._before + time.monotonic() - self._started
+
+    def state_dict(self) -> dict[str, Any]:
+        """The places, and whether a callback asked the run to stop, under which limit."""
+        return {
+            "now": self.now.state_dict(),
+            "seen": self.seen.state_dict(),
+            "closed": self.closed and self.closed.state_dict(),
+            "asked_to_stop": self.asked_to_stop,
+            "until": str(self.until),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes the places, and goes on counting time from there.
+
+        A request to stop is forgotten where the run is given another limit: it is to go on.
+        """
+        self.now, self.seen = Progress.saved(**state["now"]), Progress.saved(**state["seen"])
+        closed = state.get("closed", state["seen"])
+        self.closed = None if closed is None else Progress.saved(**closed)
+        same = state.get("until", str(self.until)) == str(self.until)
+        self.asked_to_stop = same and bool(state.get("asked_to_stop"))
+        self._before, self._started = self.now.seconds, time.monotonic()
+
+    def spent(self, seconds: float) -> None:
+        """Counts the time that was spent, although the run went back to an earlier place."""
+        self.now, self.seen = (replace(place, seconds=seconds) for place in (self.now, self.seen))
+        self._before, self._started = seconds, time.monotonic()

@@ -1,7 +1,7 @@
 """Selection of the best checkpoint by one named value, and the patience after which a run stops."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -100,8 +100,10 @@ class Selection(Component):
             )
         self.config, self.sign = config, (1.0 if way == "higher" else -1.0)
         self.history: list[Seen] = []
+        self.remarks: tuple[str, ...] = ()
+        """What a person should know of the best evaluation."""
 
-    def see(self, step: int, values: Mapping[str, float]) -> bool:
+    def see(self, step: int, values: Mapping[str, float], remarks: Sequence[str] = ()) -> bool:
         """Takes in an evaluation; returns whether it is the best so far."""
         loss = None
         if self.config.metric != "loss":
@@ -109,7 +111,9 @@ class Selection(Component):
             loss = math.inf if math.isnan(found) else found
         seen = Seen(step, float(values[self.config.metric]), loss)
         self.history.append(seen)
-        return self._best[0] is seen
+        best = self._best[0] is seen
+        self.remarks = tuple(remarks) if best else self.remarks
+        return best
 
     @property
     def _best(self) -> tuple[Seen | None, Seen | None]:
@@ -164,14 +168,16 @@ class Selection(Component):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The history; and the step of the best, for where the pointer to it is damaged.
+        """The history; the step of the best, for where the pointer to it is damaged; its remarks.
 
         An evaluation is its step and value, and its loss where that is known and another number.
         """
         best = self.best
         history = [list(seen[:2] if seen.loss is None else seen) for seen in self.history]
-        return {"history": history, "best": None if best is None else best[0]}
+        remarks = {"remarks": list(self.remarks)} if self.remarks else {}
+        return {"history": history, "best": None if best is None else best[0], **remarks}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes a saved history."""
         self.history = [Seen(int(step), *map(float, rest)) for step, *rest in state["history"]]
+        self.remarks = tuple(map(str, state.get("remarks", ())))

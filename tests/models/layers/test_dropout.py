@@ -10,13 +10,6 @@ from weft.models.fast import Fast
 from weft.models.layers.dropout import Dropout, dropout, keep_mask
 
 
-@pytest.fixture(autouse=True)
-def _usual_paths() -> Iterator[None]:
-    fast.use(Fast())
-    yield
-    fast.use(Fast())
-
-
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.9])
 def test_the_share_of_zeros_is_p_and_the_mean_stays(p: float) -> None:
     torch.manual_seed(0)
@@ -49,9 +42,14 @@ def test_the_same_seed_gives_the_same_mask() -> None:
     assert torch.equal(*masks)
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_what_is_kept_is_scaled_and_passes_its_gradient(own: bool) -> None:
-    fast.use(Fast(dropout_masks=own))
+@pytest.fixture(params=[True, False])
+def _own_or_torchs_masks(request: pytest.FixtureRequest) -> Iterator[None]:
+    with fast.using(Fast(dropout_masks=request.param)):
+        yield
+
+
+@pytest.mark.usefixtures("_own_or_torchs_masks")
+def test_what_is_kept_is_scaled_and_passes_its_gradient() -> None:
     layer, x = Dropout(0.25), torch.randn(50, 8, requires_grad=True)
     y = layer(x)
     y.sum().backward()
@@ -62,9 +60,8 @@ def test_what_is_kept_is_scaled_and_passes_its_gradient(own: bool) -> None:
     torch.testing.assert_close(x.grad, kept / 0.75, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_adding_to_a_residual_is_dropping_and_then_adding(own: bool) -> None:
-    fast.use(Fast(dropout_masks=own))
+@pytest.mark.usefixtures("_own_or_torchs_masks")
+def test_adding_to_a_residual_is_dropping_and_then_adding() -> None:
     layer = Dropout(0.5)
     residual = torch.randn(6, 8, requires_grad=True)
     x = torch.randn(6, 8, requires_grad=True)

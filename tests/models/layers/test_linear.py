@@ -15,9 +15,8 @@ from weft.models.layers.linear import ROWS, Linear, linear
 def onednn() -> Iterator[None]:
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch is built without oneDNN")
-    fast.use(Fast(linear="onednn"))
-    yield
-    fast.use(Fast())
+    with fast.using(Fast(linear="onednn")):
+        yield
 
 
 @pytest.mark.parametrize("shape", [(ROWS, 24), (3, ROWS, 24), (ROWS + 1, 24), (5, 37, 24), (7, 24)])
@@ -61,8 +60,8 @@ def test_autocast_is_obeyed() -> None:
 
 
 def test_auto_asks_the_processor_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast.use(Fast())
-    monkeypatch.setattr(fast, "has_fast_onednn", lambda: True)
-    assert fast.linear_library() == "onednn"
-    monkeypatch.setattr(fast, "has_fast_onednn", lambda: False)
-    assert fast.linear_library() == "torch"
+    with fast.using(Fast()):
+        monkeypatch.setattr(fast, "has_fast_onednn", lambda: True)
+        assert fast.linear_library() == "onednn"
+        monkeypatch.setattr(fast, "has_fast_onednn", lambda: False)
+        assert fast.linear_library() == "torch"

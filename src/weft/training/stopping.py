@@ -1,0 +1,43 @@
+"""The end of a run that a signal asks for: at the next safe place, with everything saved."""
+
+import signal
+
+from weft.errors import RunStoppedError
+from weft.runtime.ranks import Ranks
+from weft.runtime.signals import StopSignals
+
+__all__ = ["StopAsked", "Stops"]
+
+
+class StopAsked(Exception):  # noqa: N818  # no error: it leads out of an evaluation
+    """A signal came during an evaluation, which is left at once."""
+
+
+class Stops(StopSignals):
+    """Signals that ask a run to stop; one on any rank is meant for all.
+
+    Args:
+        ranks: Of the run.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        super().__init__()
+        self.ranks = ranks
+
+    def asked(self) -> bool:
+        """Whether the run is to stop."""
+        return self.ranks.any(self.received is not None)
+
+    def poll(self) -> None:
+        """Raises :class:`StopAsked` if the run is to stop; nothing is saved yet."""
+        if self.asked():
+            raise StopAsked
+
+    def error(self, step: int) -> RunStoppedError:
+        """What ends the run, once everything is saved; the signal is forgotten with it."""
+        number, self.received = self.received or signal.SIGTERM, None
+        return RunStoppedError(
+            number,
+            f"Stopped by {signal.Signals(number).name} at step {step:,}; "
+            "everything is saved, and the same command goes on from here.",
+        )

@@ -15,13 +15,12 @@ ODD = {
     "space": "   ",
     "newlines": "The cat\nsleeps.\r\n\n",
     "tab": "The\tcat",
-    "NUL": "a\0b",
     "emoji": "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁳󠁣󠁴󠁿",
     "right to left": "\u202eabc\u202c שלום",
     "combining": "e" + "\u0301" * 20,
     "NFKC grows": "\ufdfa",
     "private use": "\ue000\U0010ffff\ufffe",
-    "control": "".join(map(chr, range(32))),
+    "control": "".join(map(chr, range(1, 32))),
     "special pieces": "<pad> <unk> <s> </s> ▁ <0x00>",
     "unknown": "漢字仮名交じり文",
 }
@@ -55,6 +54,7 @@ def test_a_list_is_answered_in_its_order_as_one_by_one(predictor):
 @pytest.mark.parametrize(
     ("given", "error"),
     [
+        ("a\0b", "Column 'source': NUL at character 1, which no text has. Leave it out."),
         (
             {"text": "Go.", "id": "1"},
             "A row needs the columns source; 'source' is missing. Found: text, id.",

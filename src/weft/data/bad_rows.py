@@ -18,6 +18,7 @@ from weft.errors import DataError
 from weft.runtime.files import write_atomic
 
 __all__ = [
+    "KEPT",
     "AccountedRows",
     "BadRow",
     "BadRowsError",
@@ -29,7 +30,9 @@ __all__ = [
 
 LOG = logging.getLogger("weft")
 
-SHOWN = 20  # rows in an error's text: a screenful; a run keeps all of them in its bad_rows.jsonl
+SHOWN = 20  # rows in an error's text: a screenful; a run keeps more in its bad_rows.jsonl
+KEPT = 100_000
+"""Bad rows that are kept, some 40 MB; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,11 @@ class AccountedRows(ABC):
     @property
     @abstractmethod
     def bad_rows(self) -> Sequence[BadRow]:
-        """The rows that were left out."""
+        """The rows that were left out; of a great many the first ``KEPT``."""
 
 
 class BadRowsError(DataError):
-    """More bad rows than allowed; ``bad_rows`` has them all, the text the first 20."""
+    """More bad rows than allowed; ``bad_rows`` has the first ``KEPT``, the text the first 20."""
 
     def __init__(self, message: str, bad_rows: Sequence[BadRow]) -> None:
         super().__init__(message)
@@ -124,25 +127,27 @@ def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
     write_atomic(path, "".join(lines))
 
 
-def tell_left_out(bad_rows: Sequence[BadRow], total: int, *, setting: str, name: str) -> None:
+def tell_left_out(bad_rows: Sequence[BadRow], count: RowCount, *, setting: str, name: str) -> None:
     """Says which rows are left out, where some are.
 
     Args:
-        bad_rows: All of one full pass, no more than are allowed.
-        total: Rows read, good and bad.
+        bad_rows: Those that are kept of one full pass.
+        count: All of them, no more than are allowed.
         setting: The dotted name of what allows them.
         name: What the data is called.
     """
     if bad_rows:
         LOG.warning(
             "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",
-            *(len(bad_rows), total, name, setting, bad_rows[0]),
+            *(count.bad, count.total, name, setting, bad_rows[0]),
         )
+    if count.bad > len(bad_rows):
+        LOG.warning("Of the %d bad rows the first %d are kept.", count.bad, len(bad_rows))
 
 
 def check_bad_rows(
     bad_rows: Sequence[BadRow],
-    total: int,
+    count: RowCount,
     *,
     allowed: int,
     setting: str = "train_data.max_bad_rows",
@@ -151,8 +156,8 @@ def check_bad_rows(
     """Raises when there are more bad rows than ``allowed``.
 
     Args:
-        bad_rows: All of one full pass.
-        total: Rows read, good and bad.
+        bad_rows: Those that are kept of one full pass.
+        count: All of it.
         allowed: How many are allowed.
         setting: The dotted name that the error proposes to raise.
         hint: What else may be wrong; the error ends with it.
@@ -163,19 +168,19 @@ def check_bad_rows(
 
     Example:
         >>> row = BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello")
-        >>> check_bad_rows([row], 100, allowed=0)
+        >>> check_bad_rows([row], RowCount(good=99, bad=1, total=100), allowed=0)
         Traceback (most recent call last):
         weft.data.bad_rows.BadRowsError: 1 of 100 rows is bad, and 0 are allowed:
           pairs.tsv:3 (byte 41): wanted 2 columns, found 1
         Correct the file, or leave such rows out with train_data.max_bad_rows=1.
     """
-    bad = len(bad_rows)
+    bad, total = count.bad, count.total
     if bad <= allowed:
         return
     lines = [f"{bad} of {total} rows {'is' if bad == 1 else 'are'} bad, and {allowed} are allowed:"]
     lines += [f"  {row}" for row in bad_rows[:SHOWN]]
-    if bad > SHOWN:
-        lines.append(f"  ... and {bad - SHOWN} more")
+    if (shown := min(SHOWN, len(bad_rows))) < bad:
+        lines.append(f"  ... and {bad - shown} more")
     if 2 * bad > total:
         name = setting.rpartition(".")[0]
         lines.append(

@@ -13,7 +13,7 @@ from typing import overload
 
 from typing_extensions import override
 
-from weft.data.bad_rows import BadRow, RowCount
+from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import FileNotes
@@ -159,8 +159,8 @@ class ReadFiles:
 
     @cached_property
     def bad_rows(self) -> list[BadRow]:
-        """The rows that cannot be used, of all files."""
-        return [row for table in self.tables for row in table.bad_rows]
+        """The rows that cannot be used, of all files; of a great many the first `KEPT`."""
+        return [row for table in self.tables for row in table.bad_rows][:KEPT]
 
     @cached_property
     def count(self) -> RowCount:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.data.bad_rows import BadRow, RowCount
+from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.formats.lines import TableScan
 from weft.data.formats.row_format import RowFormat, Scan
 from weft.data.line_blocks import FileNotes
@@ -31,8 +31,8 @@ __all__ = ["FileRows", "RowIndex", "index_file"]
 LOG = logging.getLogger("weft")
 
 CHUNK_ROWS = 1 << 20
-READING = 3
-"""Counts the changes of which rows of a file are good: an index of an older weft is not taken."""
+READING = 4
+"""Counts the changes of what an index holds: that of an older weft is not taken."""
 NEAR = 4096
 """Rows that are read at once when they are asked for one after the other."""
 
@@ -48,7 +48,7 @@ class RowIndex:
     head: int
     """Where the first row begins, good or bad, after a header; 0 where there is none."""
     bad_rows: Sequence[BadRow]
-    """All others."""
+    """The others; of a great many the first `KEPT`."""
     count: RowCount
     """Good, bad and total."""
     notes: FileNotes
@@ -169,7 +169,7 @@ def index_file(path: Path, layout: RowFormat) -> RowIndex:
         lines=arrays["lines"],
         head=about["head"],
         bad_rows=bad,
-        count=RowCount(good, len(bad), about["total"]),
+        count=RowCount(good, about["bad"], about["total"]),
         notes=FileNotes(**about["notes"]),
         sha256=about["sha256"],
         stamp=stamp,
@@ -185,13 +185,14 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
         LOG.warning("%s. The file is read again.", error)
     LOG.info("Reading %s, once (%s bytes).", path, f"{facts['size']:,}")
     writer = ArrayWriter(folder, facts, {"places": "<i8", "lines": "<i8"}, resume=False)
-    bad: list[BadRow] = []
+    bad, num_bad = list[BadRow](), 0
     head: int | None = None
     try:
         with path.open("rb") as stream:
             scan = layout.scan(stream, str(path))
             for places, lines, wrong in _gathered(_placed(scan)):
-                bad += wrong
+                num_bad += len(wrong)
+                bad += wrong[: KEPT - len(bad)]
                 if head is None:
                     starts = [*places[:1].tolist(), *(row.byte_offset or 0 for row in wrong[:1])]
                     head = min(starts, default=None)
@@ -204,6 +205,7 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
         summary = {
             "head": head or 0 if getattr(layout, "header", False) else 0,
             "bad_rows": [[*asdict(row).values()][1:] for row in bad],
+            "bad": num_bad,
             "total": scan.total,
             "notes": asdict(scan.notes),
             "sha256": scan.sha256,

@@ -11,7 +11,14 @@ from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.config import Config as BaseConfig
-from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
+from weft.data.bad_rows import (
+    KEPT,
+    AccountedRows,
+    BadRow,
+    RowCount,
+    check_bad_rows,
+    tell_left_out,
+)
 from weft.data.batching import Batched, MaxTokens
 from weft.data.formats.answers import ANSWERS
 from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
@@ -143,17 +150,19 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
             DataError: There is no good row at all.
         """
         rows = self._rows or self._read_all()
+        total = len(self._dataset)
+        count = RowCount(len(rows), total - len(rows), total)
         check_bad_rows(
             self._bad,
-            len(self._dataset),
+            count,
             allowed=self.config.max_bad_rows,
             setting=f"{ingredient}.max_bad_rows",
         )
         if self._rows is None:
             setting = f"{ingredient}.max_bad_rows"
-            tell_left_out(self._bad, len(self._dataset), setting=setting, name=self._name)
+            tell_left_out(self._bad, count, setting=setting, name=self._name)
         if not len(rows):
-            raise DataError(f"{self._name}: wanted rows, found {len(self._bad)} bad ones only.")
+            raise DataError(f"{self._name}: wanted rows, found {count.bad} bad ones only.")
         self._rows = rows
         return self
 
@@ -163,7 +172,9 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         for number, found in enumerate(_objects(self._dataset, np.arange(len(self._dataset)))):
             row = pick_row(found, self._layout)
             if isinstance(row, str):
-                self._bad.append(BadRow(self._name, number + 1, 0, row, repr(found)[:EXCERPT]))
+                if len(self._bad) < KEPT:
+                    shown = repr(found)[:EXCERPT]
+                    self._bad.append(BadRow(self._name, number + 1, 0, row, shown))
                 continue
             good.append(number)
             text = "\0".join(map(_told, row)).encode() + b"\0"  # no text has one itself
@@ -200,7 +211,8 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
     @override
     def count(self) -> RowCount:
         """Good, bad and total."""
-        return RowCount(len(self.rows()), len(self._bad), len(self._dataset))
+        good, total = len(self.rows()), len(self._dataset)
+        return RowCount(good, total - good, total)
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits of the rows' text and of the columns' names."""

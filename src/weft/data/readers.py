@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from weft.data.bad_rows import BadRow, RowCount
+from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.formats.lines import LineFormat as LineFormat
 from weft.data.formats.lines import TableScan
 from weft.data.formats.lines import text_format as text_format
@@ -29,7 +29,7 @@ class Table:
     Attributes:
         columns: Name to the values of the good rows, in the file's order.
         lines: The line number of each good row.
-        bad_rows: All the others.
+        bad_rows: The others; of a great many the first `KEPT`.
         count: Good, bad and total.
         notes: Oddities that did no harm.
         sha256: Of the file's bytes.
@@ -94,12 +94,13 @@ def read_table(path: Path | str | BinaryIO, layout: RowFormat, *, fast: bool = T
     """
     columns: list[list[str]] = [[] for _ in layout.columns]
     lines: list[int] = []
-    bad: list[BadRow] = []
+    bad, num_bad = list[BadRow](), 0
     with _opened(path) as (stream, name):
         scan = layout.scan(stream, name)
         for line, found in scan.parts() if fast and isinstance(scan, TableScan) else scan:
             if isinstance(found, BadRow):
-                bad.append(found)
+                num_bad += 1
+                bad += [found] if num_bad <= KEPT else []
             elif isinstance(found, tuple):
                 lines.append(line)
                 for column, value in zip(columns, found, strict=True):
@@ -108,7 +109,7 @@ def read_table(path: Path | str | BinaryIO, layout: RowFormat, *, fast: bool = T
                 lines.extend(range(line, line + len(found[0])))
                 for column, values in zip(columns, found, strict=True):
                     column.extend(values)
-        count = RowCount(len(lines), len(bad), scan.total)
+        count = RowCount(len(lines), num_bad, scan.total)
         named = dict(zip(layout.columns, columns, strict=True))
         return Table(named, lines, bad, count, scan.notes, scan.sha256)
 

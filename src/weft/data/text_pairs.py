@@ -177,7 +177,7 @@ class TextPairs(Component, Batched, AccountedRows):
         table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
         check_bad_rows(
             table.bad_rows,
-            table.count.total,
+            table.count,
             allowed=self.config.max_bad_rows,
             # Of one file the bad rows are those of its training side.
             setting=f"{'train_data' if self._is_held_out else ingredient}.max_bad_rows",
@@ -192,7 +192,7 @@ class TextPairs(Component, Batched, AccountedRows):
             raise DataError(f"{self.name}: wanted rows of {wanted}, found {found}.")
         if self._table is None:
             setting = f"{ingredient}.max_bad_rows"
-            tell_left_out(table.bad_rows, table.count.total, setting=setting, name=self.name)
+            tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
             if table.notes.left_out:
                 LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
             if table.notes.same_ids:
@@ -263,7 +263,7 @@ class TextPairs(Component, Batched, AccountedRows):
         every, numbers = self._read().count, self._numbers
         if numbers is None:
             return every
-        bad = len(self.bad_rows)
+        bad = 0 if self._is_held_out else every.bad
         return RowCount(len(numbers), bad, len(numbers) + bad)
 
     @property

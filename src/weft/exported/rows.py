@@ -75,7 +75,17 @@ class RowPredictor(ABC):
         return self.answers([self.row(one) for one in row])
 
     def row(self, given: str | Row | Sequence[str]) -> Row:
-        """A row of the columns the model reads: a string or a list fills the only one."""
+        """A row of the columns the model reads: a string or a list fills the only one.
+
+        Raises:
+            DataError: It lacks one, or has NUL in one, which is a bad row of training data, too.
+        """
+        row = self._row(given)
+        for name in self.columns:
+            _refuse_nul(row[name], name)
+        return row
+
+    def _row(self, given: str | Row | Sequence[str]) -> Row:
         wanted = ", ".join(self.columns)
         if isinstance(given, str | list | tuple):
             if len(self.columns) != 1:
@@ -137,6 +147,16 @@ class RowPredictor(ABC):
                 yield {**shown, **self.answer_row(next(answers))}
             else:
                 yield {**shown, "error": problem}
+
+
+def _refuse_nul(value: object, column: str) -> None:
+    if isinstance(value, str) and "\0" in value:
+        at = value.index("\0")
+        raise DataError(
+            f"Column '{column}': NUL at character {at}, which no text has. Leave it out."
+        )
+    for part in value if isinstance(value, list | tuple) else ():
+        _refuse_nul(part, column)
 
 
 def _characters(value: object) -> int:

@@ -103,8 +103,8 @@ def _read(name: str, data: Any, used: Collection[str] | None, say: Callable[[str
     bad = data.bad_rows if isinstance(data, AccountedRows) else ()
     for row in bad[:20]:
         say(f"  {row}")
-    if len(bad) > 20:
-        say(f"  ... and {len(bad) - 20} more")
+    if count.bad > 20:
+        say(f"  ... and {count.bad - 20} more")
 
 
 def _store(name: str, data: Any, text: TextPath, say: Callable[[str], None]) -> TokenStore | None:

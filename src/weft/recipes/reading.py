@@ -10,7 +10,7 @@ from weft.config.graph import Node
 from weft.config.ingredient import BuiltFrom
 from weft.config.session import Session
 from weft.config.values import plain
-from weft.data.bad_rows import AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
+from weft.data.bad_rows import KEPT, AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
 from weft.data.first_row import is_header
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, UserError
@@ -157,7 +157,8 @@ def read_all(
     elif path is not None:
         path.unlink(missing_ok=True)  # of a start before the data was corrected
     if errors:
-        where = f"\nAll bad rows are in {path}." if bad and path else ""
+        which = "All" if len(bad) < KEPT else "The first"
+        where = f"\n{which} bad rows are in {path}." if bad and path else ""
         named = (
             f"{', '.join(names)}: {text}" if len(names) > 1 else text
             for text, names in errors.items()

@@ -8,6 +8,7 @@ ends a line: `weft.data.line_blocks`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import BinaryIO, Literal
 
 import numpy as np
@@ -227,6 +228,12 @@ class _Parser:
         """How many columns a line has, with the optional ones."""
         return self._found or max(self._at) + 1
 
+    @cached_property
+    def _needed(self) -> int:
+        """How many columns a line has at least."""
+        named = zip(self.layout.columns, self._at, strict=True)
+        return 1 + max((at for name, at in named if name in self.layout.required), default=-1)
+
     def _row(self, raw: bytes) -> Row | str:
         """The columns of one line (all of them for the header), or what is wrong with it."""
         layout = self.layout
@@ -239,15 +246,7 @@ class _Parser:
         return self._pick(parts) if self._at else tuple(parts)
 
     def _pick(self, parts: list[str]) -> Row | str:
-        layout, count = self.layout, len(parts)
-        needed = 1 + max(
-            (
-                at
-                for name, at in zip(layout.columns, self._at, strict=True)
-                if name in layout.required
-            ),
-            default=-1,
-        )
+        layout, count, needed = self.layout, len(parts), self._needed
         if count < needed or (self._strict and count > self._wanted):
             least = "" if needed == self._wanted else f"at least {needed} of "
             return f"wanted {least}{_columns(self._wanted)}, found {count}"

@@ -1,0 +1,59 @@
+"""Of a great many bad rows the first are kept, and all are counted."""
+
+import logging
+from pathlib import Path
+
+import datasets
+import pytest
+
+import weft
+from weft.data.huggingface import HuggingFacePairs
+from weft.data.text_pairs import TextPairs
+from weft.errors import DataError
+
+SPLITS = ("train", "valid", "test")
+MODULES = ("bad_rows", "readers", "file_rows", "data_files", "huggingface")
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch) -> Path:
+    for module in MODULES:
+        monkeypatch.setattr(f"weft.data.{module}.KEPT", 3)
+    monkeypatch.setattr("weft.recipes.reading.KEPT", 3)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a\tb\n" * 20 + "no tab\n" * 9)
+    return path
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+def test_of_a_file_in_memory_and_of_one_that_stays_on_disk(file, monkeypatch, held, caplog):
+    monkeypatch.setattr("weft.data.text_pairs.HELD_BYTES", held)
+    for _ in range(2):  # the second time an index is there
+        pairs = TextPairs.Config(path=file, max_bad_rows=9).build().read()
+        assert (pairs.count.good, pairs.count.bad, pairs.count.total) == (20, 9, 29)
+        assert [row.line for row in pairs.bad_rows] == [21, 22, 23]
+    assert "9 of the 29 rows of" in caplog.text
+    assert "Of the 9 bad rows the first 3 are kept." in caplog.messages
+    with pytest.raises(DataError, match=r"^9 of 29 rows are bad, and 8 are allowed:") as caught:
+        TextPairs.Config(path=file, max_bad_rows=8).build().read()
+    assert str(caught.value).splitlines()[-2:] == [
+        "  ... and 6 more",
+        "Correct the file, or leave such rows out with train_data.max_bad_rows=9.",
+    ]
+
+
+def test_of_a_data_set(file):
+    rows = {"source": ["a"] * 5 + [" "] * 5, "target": ["b"] * 10}
+    pairs = HuggingFacePairs.of(datasets.Dataset.from_dict(rows), max_bad_rows=5)
+    assert (pairs.count.good, pairs.count.bad, len(pairs.bad_rows)) == (5, 5, 3)
+
+
+def test_a_run_keeps_the_first_in_its_folder(file, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    with pytest.raises(DataError) as caught:
+        weft.train(
+            "translation/tatoeba/local", [f"{n}_data.path={file}" for n in SPLITS], run_dir="run"
+        )
+    assert str(caught.value).endswith("The first bad rows are in run/bad_rows.jsonl.")
+    assert len(Path("run/bad_rows.jsonl").read_text().splitlines()) == 3 * len(SPLITS)

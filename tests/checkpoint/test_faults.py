@@ -15,8 +15,9 @@ import torch
 
 from tests.checkpoint.saving import Part, keep_saving, save
 from weft.checkpoint import Checkpoints
-from weft.checkpoint.manifest import Manifest, seal, unseal, verify
+from weft.checkpoint.manifest import Manifest, verify
 from weft.errors import CheckpointError, StorageError
+from weft.runtime.sealed import seal, unseal
 
 
 def restored(folder):
@@ -186,7 +187,7 @@ def test_another_checkpoint_of_the_same_step_is_not_the_one_pointed_to(tmp_path)
 
 def forge(path, **changes):
     """A manifest with a valid digest and hostile content."""
-    content = unseal((path / "manifest.json").read_bytes(), "manifest.json")
+    content = unseal((path / "manifest.json").read_bytes(), "manifest.json", CheckpointError)
     content.update(changes)
     (path / "manifest.json").write_bytes(seal(content))
 
@@ -219,8 +220,12 @@ ENTRY = {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
         ({"files": [1]}, "it lists no files"),
         (
             {"files": {str(i): ENTRY for i in range(10_001)}},
-            "no versions, or more than 10000 files",
+            "it lists more than 10,000 files",
         ),
+        ({"versions": ["torch"]}, "versions are not text by package"),
+        ({"versions": {"torch": [2]}}, "versions are not text by package"),
+        ({"run": 1234567890123456}, "run is not the name of one"),
+        ({"code": "import os"}, "these keys are missing or unknown: code"),
         ({"step": "1"}, "step is not a count"),
         ({"serial": -1}, "serial is not a count"),
         ({"format": 2}, "format 2 is not the one this weft reads (1)"),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from weft.checkpoint.manifest import seal
+from weft.runtime.sealed import seal
 
 CANARY_CODE = "open('CANARY', 'w').write('x')"
 Payload = Callable[[Path], None]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.hostile.folder import Payload, in_each, manifest_says, payload, steps
-from weft.checkpoint.manifest import seal
+from weft.runtime.sealed import seal
 
 # -- manifest, pointers, folders
 

@@ -12,7 +12,7 @@ from tests.hostile.folder import (
     reseal,
     steps,
 )
-from weft.checkpoint.manifest import seal
+from weft.runtime.sealed import seal
 
 # -- text
 

@@ -19,8 +19,8 @@ import pytest
 from tests.hostile.folder import repoint, reseal, steps
 from tests.hostile.small_run import small_run
 from tests.trained_run import edited
-from weft.checkpoint.manifest import seal
 from weft.cli.main import main
+from weft.runtime.sealed import seal
 
 SECONDS = 10.0
 """Of CPU for a command; the longest takes one."""

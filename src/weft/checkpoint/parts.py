@@ -7,10 +7,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from weft.checkpoint.manifest import FORMAT, Manifest, parse_json, read_verified
+from weft.checkpoint.manifest import FORMAT, Manifest
 from weft.checkpoint.state import join_state
 from weft.checkpoint.tensors import read_tensors
 from weft.errors import CheckpointError
+from weft.runtime.reading import parse_json
 
 __all__ = [
     "LARGEST_STATE",
@@ -97,7 +98,7 @@ def plain_parts(path: Path, manifest: Manifest) -> dict[str, Any]:
         raise CheckpointError(
             f"{STATE}: {size:,} bytes are more than the {LARGEST_STATE:,} allowed"
         )
-    document = parse_json(read_verified(path, STATE, manifest.files[STATE]), STATE)
+    document = parse_json(manifest.read_file(path, STATE), STATE, CheckpointError)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CheckpointError(f"{STATE}: not of the format this weft reads ({FORMAT})")
     parts = document.get("parts")
@@ -113,7 +114,7 @@ def read_part(path: Path, manifest: Manifest, plain: Mapping[str, Any], name: st
     file, tensors = tensor_file(name), {}
     try:
         if file in manifest.files:
-            tensors = read_tensors(read_verified(path, file, manifest.files[file]))
+            tensors = read_tensors(manifest.read_file(path, file))
         return join_state(tensors, plain[name])
     except RecursionError:
         raise CheckpointError(f"part {name!r}: nested too deeply") from None

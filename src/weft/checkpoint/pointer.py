@@ -4,8 +4,9 @@ import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from weft.checkpoint.manifest import FOLDER, MANIFEST, Manifest, read_small, seal, unseal
+from weft.checkpoint.manifest import FOLDER, MANIFEST, Manifest, read_small
 from weft.errors import CheckpointError
+from weft.runtime.sealed import seal, unseal
 
 __all__ = ["Pointer"]
 
@@ -52,7 +53,7 @@ class Pointer:
         """
         if not path.is_file() and not path.is_symlink():
             return None
-        content = unseal(read_small(path), path.name)
+        content = unseal(read_small(path), path.name, CheckpointError)
         try:
             pointer = cls(**content)
         except TypeError:

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from weft.checkpoint.manifest import FOLDER, MANIFEST, Manifest, damage, unlisted, verify
+from weft.checkpoint.manifest import FOLDER, MANIFEST, Manifest, verify
 from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.selected import selected_step
@@ -246,8 +246,8 @@ class SavedCheckpoints:
     def _problems(self, path: Path, manifest: Manifest, pointer: Pointer | None) -> list[str]:
         if pointer and pointer.folder == path.name and not pointer.fits(path):
             return [f"{MANIFEST}: it is not the one that {LAST} points to"]
-        problems = damage(path, manifest, largest=self.largest)
-        if not problems and (extra := unlisted(path, manifest)):
+        problems = manifest.unusable(path, largest=self.largest)
+        if not problems and (extra := manifest.unlisted(path)):
             _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
         return problems
 

@@ -1,9 +1,8 @@
 """The text path of a checkpoint: its files, bounded and verified before any of it is read."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from weft.checkpoint.manifest import Manifest, damage
+from weft.checkpoint.manifest import TEXT, Manifest
 from weft.checkpoint.parts import tensor_file
 from weft.errors import CheckpointError
 from weft.text.columns.dictionary import PHRASES
@@ -30,7 +29,7 @@ def verify_text(folder: Path, manifest: Manifest) -> bool:
     Raises:
         CheckpointError: A file differs, or is too long; says which.
     """
-    text = {name: entry for name, entry in manifest.files.items() if name.startswith("text/")}
+    text = {name: entry for name, entry in manifest.files.items() if name.startswith(f"{TEXT}/")}
     size = sum(entry.size for entry in text.values())
     if size > LARGEST_TEXT:
         raise CheckpointError(f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed")
@@ -42,6 +41,6 @@ def verify_text(folder: Path, manifest: Manifest) -> bool:
                 f"{name}: {entry.size:,} bytes are more than the {most:,} that weights of "
                 f"{0 if weights is None else weights.size:,} bytes can need"
             )
-    if problems := damage(folder, replace(manifest, files=text)):
+    if problems := manifest.unusable(folder, text):
         raise CheckpointError("; ".join(problems[:3]))
     return bool(text)

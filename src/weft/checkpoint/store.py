@@ -11,7 +11,6 @@ from pathlib import Path
 
 from torch import nn
 
-from weft.checkpoint.manifest import damage
 from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.saved import BEST, LAST, Found, SavedCheckpoints
@@ -169,7 +168,7 @@ class Checkpoints(SavedCheckpoints):
         except CheckpointError as error:
             problems = [str(error)]
         else:
-            problems = damage(path, manifest, largest=self.largest)
+            problems = manifest.unusable(path, largest=self.largest)
             if not problems:
                 return Found(path, manifest, None)
         _logger.warning("checkpoint %s skipped: %s", path.name, "; ".join(problems[:3]))

@@ -9,14 +9,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from weft.checkpoint.manifest import FORMAT, MANIFEST, FileEntry, Manifest
+from weft.checkpoint.manifest import FORMAT, MANIFEST, TEXT, Manifest
 from weft.checkpoint.parts import LARGEST_STATE, STATE, Stateful, tensor_file
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError, StorageError
 from weft.runtime.disk import storing
-from weft.runtime.files import HashingFile, new_folder, operations, sha256
+from weft.runtime.files import HashingFile, new_folder, operations
 from weft.runtime.reading import MOST_ITEMS, count_items
+from weft.runtime.sealed import FileEntry
 
 __all__ = [
     "PART_NAME",
@@ -91,7 +92,7 @@ def write_checkpoint(  # what stands in a checkpoint
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
         if write_text is not None:
-            files |= write_text_path(folder / "text", write_text)
+            files |= write_text_path(folder / TEXT, write_text)
         manifest = Manifest(step=step, serial=serial, files=files, versions=versions(), run=run)
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
@@ -109,7 +110,9 @@ def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
         StorageError: There is less room; says how much.
     """
     files = {} if before is None else before.files
-    needed += _SLACK + sum(entry.size for name, entry in files.items() if name.startswith("text/"))
+    needed += _SLACK + sum(
+        entry.size for name, entry in files.items() if name.startswith(f"{TEXT}/")
+    )
     with storing(folder):
         free = operations.free(folder)
     if free < needed:
@@ -152,7 +155,7 @@ def write_text_path(folder: Path, write_text: Callable[[Path], None]) -> dict[st
             raise CheckpointError(f"The text path wrote {path.name}, which is not a regular file.")
         if path.is_file():
             name = path.relative_to(folder.parent).as_posix()
-            files[name] = FileEntry(size=path.stat().st_size, sha256=sha256(path))
+            files[name] = FileEntry.of(path)
     return files
 
 

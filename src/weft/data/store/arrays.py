@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.store.manifest import MANIFEST, DamagedStoreError, StoreManifest
+from weft.data.store.manifest import MANIFEST, DamagedStoreError, StoredFile, StoreManifest
 from weft.errors import InUseError, StorageError
 from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
-from weft.runtime.files import make_folder, remove_folder, write_file
+from weft.runtime.files import make_folder, remove_folder, write_atomic, write_file
 from weft.runtime.line_log import LineLog
 from weft.runtime.lock import Lock
 
@@ -220,21 +220,24 @@ class ArrayWriter:
         for name in ("facts.json", PROGRESS):
             with suppress(FileNotFoundError):
                 (self.part / name).unlink()
-        digests = {name: self._hashes[name].hexdigest() for name in self.dtypes}
-        manifest = StoreManifest.of(
-            self.part,
-            facts=self.facts,
-            dtypes=self.dtypes,
-            digests=digests,
-            summary=dict(summary),
-        )
-        manifest.write(self.part)
+        files = {name: self._entry(name) for name in self.dtypes}
+        manifest = StoreManifest(facts=self.facts, files=files, summary=dict(summary))
+        write_atomic(self.part / MANIFEST, manifest.to_bytes())
         sync_folder(self.part)
         if self.folder.exists():
             remove_folder(self.folder)
         with storing(self.folder):
             operations.rename(self.part, self.folder)
         sync_folder(self.folder.parent)
+
+    def _entry(self, name: str) -> StoredFile:
+        found = (self.part / name).stat()
+        return StoredFile(
+            size=found.st_size,
+            sha256=self._hashes[name].hexdigest(),
+            dtype=self.dtypes[name],
+            mtime_ns=found.st_mtime_ns,
+        )
 
     def close(self) -> None:
         """Lets go of the files; what was appended stays for the next attempt."""

@@ -3,43 +3,43 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from typing_extensions import override
 
 from weft.errors import RunError
-from weft.runtime.files import sha256, write_atomic
+from weft.runtime.sealed import FileEntry, SealedFiles, unseal
 
 __all__ = ["MANIFEST", "DamagedStoreError", "StoreManifest", "StoredFile"]
 
-FORMAT = 1
 MANIFEST = "manifest.json"
-LARGEST = 1 << 30  # bytes; the bad rows of a file are in it
 
 
 class DamagedStoreError(RunError):
     """A store is not what was written; it is to be made again."""
 
 
-@dataclass(frozen=True)
-class StoredFile:
+@dataclass(frozen=True, kw_only=True)
+class StoredFile(FileEntry):
     """One array on the disk."""
 
     dtype: str
     """As numpy names it."""
-    size: int
-    """Bytes."""
     mtime_ns: int
     """When it was last changed: a cheap sign that nobody did since."""
-    sha256: str
-    """Of its bytes, hexadecimal."""
 
 
-@dataclass(frozen=True)
-class StoreManifest:
+@dataclass(frozen=True, kw_only=True)
+class StoreManifest(SealedFiles):
     """The list of what is in a store."""
+
+    NAME: ClassVar[str] = MANIFEST
+    LARGEST: ClassVar[int] = 1 << 30  # the bad rows of a file are in it
+    ENTRY: ClassVar[type[FileEntry]] = StoredFile
+    ERROR: ClassVar[type[Exception]] = DamagedStoreError
 
     facts: Mapping[str, Any]
     """What it was made of: another source, another store."""
@@ -47,23 +47,6 @@ class StoreManifest:
     """The arrays by name."""
     summary: Mapping[str, Any]
     """What is known of it besides."""
-
-    @classmethod
-    def of(
-        cls,
-        folder: Path,
-        *,
-        facts: Mapping[str, Any],
-        dtypes: Mapping[str, str],
-        digests: Mapping[str, str],
-        summary: Mapping[str, Any],
-    ) -> "StoreManifest":
-        """The manifest of arrays that were just written to ``folder``."""
-        files = {}
-        for name, dtype in dtypes.items():
-            found = (folder / name).stat()
-            files[name] = StoredFile(dtype, found.st_size, found.st_mtime_ns, digests[name])
-        return cls(facts, files, summary)
 
     @property
     def size(self) -> int:
@@ -74,33 +57,31 @@ class StoreManifest:
         """The type of one array."""
         return np.dtype(self.files[name].dtype)
 
-    def write(self, folder: Path) -> None:
-        """Writes it with the digest of its own bytes, atomically."""
-        body = json.dumps(asdict(self) | {"format": FORMAT}, allow_nan=False)
-        digest = hashlib.sha256(body.encode()).hexdigest()
-        write_atomic(folder / MANIFEST, f"{body}\n{digest}\n")
-
+    @override
     @classmethod
-    def read(cls, folder: Path) -> "StoreManifest":
-        """Reads what ``write`` wrote.
+    def read(cls, folder: Path) -> Self:
+        """Reads the manifest of a store.
 
         Raises:
             DamagedStoreError: It is missing, was changed, or is of another format.
         """
-        path = folder / MANIFEST
         try:
-            if path.stat().st_size > LARGEST:
-                raise DamagedStoreError(f"{path} has more than {LARGEST:,} bytes")
-            body, _, digest = path.read_bytes().rstrip(b"\n").rpartition(b"\n")
-        except OSError as error:
-            raise DamagedStoreError(f"{path} cannot be read: {error.strerror}") from None
-        if hashlib.sha256(body).hexdigest().encode() != digest:
-            raise DamagedStoreError(f"{path}: its bytes were changed")
-        content = json.loads(body)
-        if content.pop("format") != FORMAT:
-            raise DamagedStoreError(f"{path}: another version of weft wrote it")
-        files = {name: StoredFile(**file) for name, file in content.pop("files").items()}
-        return cls(files=files, **content)
+            return super().read(folder)
+        except DamagedStoreError as error:
+            raise DamagedStoreError(f"{folder}/{error}") from None
+
+    @override
+    @classmethod
+    def _unsealed(cls, data: bytes) -> dict[str, Any]:
+        """The content, of whatever size: nobody else writes a store.
+
+        Stores of before 2026-11-22 have their digest in a line after a body of one line.
+        """
+        body, _, digest = data.removesuffix(b"\n").rpartition(b"\n")
+        if digest != b"}" and hashlib.sha256(body).hexdigest().encode() == digest:
+            older: dict[str, Any] = json.loads(body)
+            return older
+        return unseal(data, cls.NAME, cls.ERROR, own=True)
 
     def verify(self, folder: Path, *, whole: bool) -> None:
         """Compares the files with what is listed: sizes and times, or every byte.
@@ -108,18 +89,16 @@ class StoreManifest:
         Raises:
             DamagedStoreError: One is missing, or differs.
         """
-        doubted = whole
-        for name, file in self.files.items():
-            path = folder / name
-            try:
-                found = path.stat()
-            except OSError as error:
-                raise DamagedStoreError(f"{path} cannot be read: {error.strerror}") from None
-            if found.st_size != file.size:
-                raise DamagedStoreError(
-                    f"{path} has {found.st_size:,} bytes, and {file.size:,} were written"
-                )
-            doubted |= found.st_mtime_ns != file.mtime_ns
-        for name, file in self.files.items():
-            if doubted and sha256(folder / name) != file.sha256:
-                raise DamagedStoreError(f"{folder / name}: its bytes were changed")
+        doubted = whole or any(
+            not self._is_as_left(folder / name, file) for name, file in self.files.items()
+        )
+        for problem in self.damage(folder) if doubted else ():
+            raise DamagedStoreError(f"{folder}/{problem}")
+
+    @staticmethod
+    def _is_as_left(path: Path, file: StoredFile) -> bool:
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        return (found.st_size, found.st_mtime_ns) == (file.size, file.mtime_ns)

@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 from weft.cli.evaluate import _write
-from weft.text.list_cell import ListCell
+from weft.text.cells import ListCell
 
 
 def test_a_list_of_the_data_is_one_in_the_file_of_predictions(tmp_path):

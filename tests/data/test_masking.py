@@ -10,8 +10,8 @@ from weft.data.blocks import Blocking
 from weft.data.masked_blocks import MaskedBlocks
 from weft.data.masking import Masking, mask_text, words_of
 from weft.errors import DataError, UserError
-from weft.text.pieces import Pieces
 from weft.text.ragged import Ragged
+from weft.text.tokenizer import Pieces
 
 SIZE = 50
 MARKS = 4

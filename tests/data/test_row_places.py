@@ -8,11 +8,11 @@ from weft.data.store import tokens
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.data.text_rows import TextRows
 from weft.errors import DataError
+from weft.text.cells import placed_errors
 from weft.text.columns.label import LabelColumn
 from weft.text.columns.number import FittedNumbers
 from weft.text.columns.plain import PlainColumns
 from weft.text.labels import FittedLabels, Labels
-from weft.text.row_places import placed_errors
 from weft.text.slots import FittedSlots
 
 LINES = "ham\ta\n\tbad\nspam\tb\neggs\tc\n"

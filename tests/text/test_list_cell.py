@@ -3,9 +3,8 @@
 import pytest
 
 from weft.errors import DataError
-from weft.text.list_cell import ListCell, unlisted
+from weft.text.cells import ListCell, unlisted, words_in
 from weft.text.slots import read_slots
-from weft.text.words_in import words_in
 
 
 def test_a_list_equals_its_text_and_parts_tell_lists_apart():

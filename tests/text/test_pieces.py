@@ -3,7 +3,7 @@
 import pytest
 
 from weft.text.fitted import FittedTokenizer
-from weft.text.pieces import pieces_of
+from weft.text.tokenizer import pieces_of
 
 WORDS = "unhappy happiest dogs day days was wash it its 1999 1990 the then there a an some"
 TEXTS = [f"{one} {two}, the dog {two}." for one in WORDS.split() for two in WORDS.split()]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.text.saved import change
 from weft.errors import UserError
 from weft.text import ByteTokenizer, CharacterTokenizer, VocabInfo, load_tokenizer
-from weft.text.alphabet import covering
 from weft.text.description import SavedTextError
+from weft.text.symbols import covering
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -14,7 +14,7 @@ from weft.cli.arguments import add_run
 from weft.cli.asked import Asked, Peeked, answers, column_rows, line_rows
 from weft.errors import UserError
 from weft.runtime.terminal import printable
-from weft.text.list_cell import unlisted
+from weft.text.cells import unlisted
 
 __all__ = ["add", "run"]
 

@@ -20,12 +20,12 @@ from weft.data.bad_rows import (
     tell_left_out,
 )
 from weft.data.batching import Batched, MaxTokens
-from weft.data.formats.answers import ANSWERS
+from weft.data.formats.cells import ANSWERS
 from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
 from weft.data.formats.row_format import Row
 from weft.data.rows import Rows
 from weft.errors import DataError, MissingExtraError, UserError
-from weft.text.list_cell import ListCell
+from weft.text.cells import ListCell
 
 __all__ = ["DatasetRows", "HuggingFacePairs"]
 

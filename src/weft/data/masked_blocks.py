@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from weft.data.blocks import Blocking, Places, TextBlocks
 from weft.data.masking import Masking, mask_text, words_of
-from weft.text.pieces import Pieces
 from weft.text.ragged import Ragged
+from weft.text.tokenizer import Pieces
 
 __all__ = ["MaskedBlocks"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from weft.config.construction import typed_construction
 from weft.errors import DataError, UserError
-from weft.text.pieces import Pieces
 from weft.text.ragged import Ragged
+from weft.text.tokenizer import Pieces
 
 __all__ = ["Masked", "Masking", "mask_text", "words_of"]
 

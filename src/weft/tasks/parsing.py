@@ -18,11 +18,10 @@ from weft.models.decoding import Decoding
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Batches, Row
+from weft.text.cells import placed_errors
 from weft.text.paths import joined_text
-from weft.text.row_places import placed_errors
 from weft.text.tokenizer import Tokenizer
-from weft.text.unknown_words import unknown_words, with_unknown
-from weft.text.words import WordTokenizer
+from weft.text.words import WordTokenizer, unknown_words, with_unknown
 
 __all__ = ["SemanticParsing"]
 

@@ -13,7 +13,7 @@ from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
 from weft.tasks.scored_text import ScoredText
 from weft.tasks.task import Row
-from weft.text.list_cell import unlisted
+from weft.text.cells import unlisted
 
 __all__ = ["Summarization"]
 

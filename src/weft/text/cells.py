@@ -1,11 +1,128 @@
-"""The values of rows of training data that an ingredient is fitted on."""
+"""The values of rows: a cell is a text or a list of texts, and an error of one has its place."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from typing_extensions import override
 
 from weft.errors import DataError
 
-__all__ = ["training_cell", "training_cells"]
+__all__ = [
+    "NESTED",
+    "ListCell",
+    "placed_errors",
+    "split_answers",
+    "training_cell",
+    "training_cells",
+    "unlisted",
+    "words_in",
+]
+
+
+class ListCell(str):
+    """A list of texts as the text of them with one space between two; ``parts`` has them.
+
+    Rows are rows of text, whatever their format, and most columns want no more. One of words, tags,
+    labels or numbers takes the parts, so that none is cut where it has a space.
+
+    It equals its text, and so any list of the same text: two lists are the same where their
+    ``parts`` are.
+
+    Args:
+        parts: The texts.
+
+    Example:
+        >>> cell = ListCell(["New York", "Rome"])
+        >>> cell, cell.parts
+        ('New York Rome', ('New York', 'Rome'))
+        >>> cell == "New York Rome", cell == ListCell(["New", "York Rome"])
+        (True, True)
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str, ...]
+
+    def __new__(cls, parts: Iterable[str]) -> "ListCell":
+        """Joins the parts."""
+        listed = tuple(parts)
+        made = super().__new__(cls, " ".join(listed))
+        made.parts = listed
+        return made
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListCell, (self.parts,)
+
+
+def unlisted(value: Any) -> Any:
+    """A cell's parts where it is a list, else the value as it is.
+
+    Example:
+        >>> unlisted(ListCell(["a", "b"])), unlisted("a b")
+        (['a', 'b'], 'a b')
+    """
+    return list(value.parts) if isinstance(value, ListCell) else value
+
+
+def words_in(value: Any, column: str, row: int) -> list[str]:
+    """The words of one cell.
+
+    Args:
+        value: Text, or a list of words, also as a cell of a file.
+        column: Name of the column, for the error.
+        row: Number of the row, for the error.
+
+    Raises:
+        DataError: The value is neither, or a word of the list is empty or has white space in it.
+
+    Example:
+        >>> words_in("wake me  up", "words", 0), words_in(["wake", "me"], "words", 1)
+        (['wake', 'me', 'up'], ['wake', 'me'])
+    """
+    value = unlisted(value)
+    if isinstance(value, str):
+        return value.split()
+    if not isinstance(value, Sequence) or isinstance(value, bytes):
+        raise DataError(
+            f"Row {row}, column '{column}': wanted text or a list of words, "
+            f"found {type(value).__name__}."
+        )
+    for place, word in enumerate(value):
+        if not isinstance(word, str) or word.split() != [word]:
+            raise DataError(
+                f"Row {row}, column '{column}': wanted a list of words without white space, found "
+                f"{word!r:.80} at {place}."
+            )
+    return list(value)
+
+
+NESTED = ("text", "answer_start")
+"""The keys of the object; each has a list, which is empty where there is no answer."""
+
+
+def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str:
+    """The texts of answers and the characters they begin at; or what is wrong, in words.
+
+    Example:
+        >>> split_answers({"text": ["in 1066"], "answer_start": [12]})
+        (['in 1066'], [12])
+        >>> split_answers({"text": ["in 1066"], "answer_start": []})
+        "has 1 texts, but 0 numbers in 'answer_start': wanted where each begins"
+    """
+    texts, starts = (value.get(key) for key in NESTED)
+    for key, what, part, kind in zip(
+        NESTED, ("texts", "numbers"), (texts, starts), (str, int), strict=True
+    ):
+        if not isinstance(part, list) or any(type(each) is not kind for each in part):
+            return f"wanted a list {key!r} of {what}, found {part!r:.80}"
+    if len(texts or ()) != len(starts or ()):
+        return (
+            f"has {len(texts or ())} texts, but {len(starts or ())} numbers in 'answer_start': "
+            "wanted where each begins"
+        )
+    return list(texts or ()), list(starts or ())
 
 
 def training_cell(
@@ -52,3 +169,38 @@ def training_cells(
     """
     for row, values in enumerate(rows):
         yield row, training_cell(values, column, row, purpose=purpose, remedy=remedy)
+
+
+NUMBERED = re.compile(r"Row (\d+)(?:, | (?=has \d))")
+"""How an error of one row begins: its number from 0, then what is wrong with it."""
+
+
+@contextmanager
+def placed_errors(rows: Any) -> Iterator[None]:
+    """Errors of rows begin with their place, where the rows know it by a method ``place_of``.
+
+    Args:
+        rows: All that are counted, from 0; those of no file have no places.
+
+    Raises:
+        DataError: That of the block, with the place of its row.
+
+    Example:
+        >>> class Rows(list):
+        ...     def place_of(self, row):
+        ...         return f"sms.tsv:{row + 1}"
+        >>> with placed_errors(Rows(["ham", "eggs"])):
+        ...     raise DataError("Row 1, column 'label': 'eggs' is no label.")
+        Traceback (most recent call last):
+        weft.errors.DataError: sms.tsv:2: column 'label': 'eggs' is no label.
+    """
+    place_of = getattr(rows, "place_of", None)
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        numbered = NUMBERED.match(text)
+        place = place_of(int(numbered[1])) if numbered and callable(place_of) else None
+        if numbered is None or place is None:
+            raise
+        raise DataError(f"{place}: {text[numbered.end() :]}") from error

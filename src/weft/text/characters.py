@@ -12,8 +12,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
-from weft.text.cells import training_cells
-from weft.text.words_in import words_in
+from weft.text.cells import training_cells, words_in
 
 __all__ = ["Characters", "FittedCharacters"]
 

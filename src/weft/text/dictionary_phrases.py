@@ -10,8 +10,8 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text.cells import words_in
 from weft.text.dictionary import Dictionary, Finding
-from weft.text.words_in import words_in
 
 __all__ = ["Phrases", "PhrasesOfFile", "read_phrases"]
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import sentencepiece
 
 from weft.errors import UserError
-from weft.text.alphabet import covering
 from weft.text.one_thread import tokenizers
 from weft.text.sentencepiece import sentencepiece_model
+from weft.text.symbols import covering
 from weft.text.tokenizer import not_text
 from weft.text.vocabulary_size import TooLargeVocabularyError, refuse_huge
 

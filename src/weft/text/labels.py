@@ -11,9 +11,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
-from weft.text.cells import training_cell
-from weft.text.list_cell import ListCell, unlisted
-from weft.text.row_places import placed_errors
+from weft.text.cells import ListCell, placed_errors, training_cell, unlisted
 
 __all__ = ["UNSEEN", "FittedLabels", "Labels", "one_label", "split_labels"]
 

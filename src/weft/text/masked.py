@@ -17,8 +17,7 @@ from weft.text.columns.ids import TextColumn
 from weft.text.columns.path import ColumnsText
 from weft.text.language import MeasuredText
 from weft.text.paths import text_paths
-from weft.text.pieces import Pieces, pieces_of
-from weft.text.tokenizer import Tokenizer
+from weft.text.tokenizer import Pieces, Tokenizer, pieces_of
 
 __all__ = ["MASK", "Fill", "Filled", "FoundTokens", "MaskedText"]
 

@@ -21,10 +21,9 @@ from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
-from weft.text.cells import training_cell
+from weft.text.cells import placed_errors, training_cell
 from weft.text.description import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged
-from weft.text.row_places import placed_errors
 from weft.text.tokenizer import DESCRIPTION, Decoder, Encoder, Mode, Tokenizer, VocabInfo, not_text
 from weft.text.words import LARGEST, NONE, PAD, UNK, WORD
 

@@ -12,12 +12,11 @@ from typing import Any
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
+from weft.text.cells import split_answers, unlisted
 from weft.text.characters import Characters
 from weft.text.columns.path import ColumnsText
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
-from weft.text.list_cell import unlisted
-from weft.text.nested_answers import split_answers
 from weft.text.passages import Passage, Place, RecentPlaces, read_passages
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import text_of

@@ -11,12 +11,9 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
-from weft.text.cells import training_cell
+from weft.text.cells import ListCell, placed_errors, training_cell, words_in
 from weft.text.labels import SHOWN
-from weft.text.list_cell import ListCell
-from weft.text.row_places import placed_errors
 from weft.text.tokenizer import not_text
-from weft.text.words_in import words_in
 
 __all__ = [
     "FittedSlots",

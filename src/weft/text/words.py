@@ -8,7 +8,7 @@ is a word of its own.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, get_args
 
@@ -34,7 +34,7 @@ from weft.text.tokenizer import (
     not_text,
 )
 
-__all__ = ["FittedWords", "Split", "WordTokenizer"]
+__all__ = ["FittedWords", "Split", "WordTokenizer", "unknown_words", "with_unknown"]
 
 Split = Literal["space", "punctuation"]
 """What divides words: white space; or each mark of punctuation, a word of its own, too."""
@@ -304,3 +304,32 @@ def _text(values: Mapping[str, Any], name: str, row: int) -> str:
     if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
         return " ".join(text)
     raise DataError(f"Row {row}, column '{name}': wanted text, found {type(text).__name__}.")
+
+
+def unknown_words(tokenizer: WordTokenizer, text: str) -> list[str]:
+    """The words of a text that have no id, as they are written there, in order.
+
+    Example:
+        >>> tokenizer = WordTokenizer.Config(words=("wake", "up")).build()
+        >>> unknown_words(tokenizer, "Wake Ann up , Bo")
+        ['Ann', ',', 'Bo']
+    """
+    words, places = tokenizer.words(text), tokenizer.places(text)
+    return [
+        text[start:end]
+        for word, (start, end) in zip(words, places, strict=True)
+        if word not in tokenizer.numbers
+    ]
+
+
+def with_unknown(answer: str, words: Sequence[str]) -> str:
+    """An answer whose first unknown word is the first of ``words``, and so on.
+
+    Where there are more in the answer than in ``words``, they stay.
+
+    Example:
+        >>> with_unknown("[IN:WAKE wake [SL:NAME \u2047 ] \u2047 ]", ["Ann"])
+        '[IN:WAKE wake [SL:NAME Ann ] \u2047 ]'
+    """
+    left: Iterator[str] = iter(words)
+    return " ".join(next(left, UNKNOWN) if word == UNKNOWN else word for word in answer.split(" "))

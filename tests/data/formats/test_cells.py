@@ -16,7 +16,7 @@ from weft.data.readers import read_table
 from weft.data.store.encoding import receive_rows, send_rows
 from weft.data.text_rows import TextRows
 from weft.errors import DataError
-from weft.text.list_cell import ListCell, unlisted
+from weft.text.cells import ListCell, unlisted
 
 NO_NULL = "wanted text, a number or a list of them, found null"
 VALUES = {

@@ -9,9 +9,8 @@ from typing import Any, BinaryIO, Literal
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.answers import ANSWERS, json_answers
 from weft.data.formats.arrow_types import is_list, is_readable, is_text, plain
-from weft.data.formats.cells import CellError, as_list, cell_of
+from weft.data.formats.cells import ANSWERS, CellError, as_list, cell_of, json_answers
 from weft.data.formats.header import columns_setting, proposed
 from weft.data.formats.json_lines import named_places
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan

@@ -8,8 +8,7 @@ from typing import Any, BinaryIO
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.answers import json_answers
-from weft.data.formats.cells import KINDS, CellError, as_list, cell_of, json_of
+from weft.data.formats.cells import KINDS, CellError, as_list, cell_of, json_answers, json_of
 from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError

@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from weft.data.rows import Rows
-from weft.text.list_cell import ListCell
+from weft.text.cells import ListCell
 from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
 

@@ -26,9 +26,9 @@ from weft.data.store.encoding import column_of, encode_chunks, workers_for
 from weft.data.store.manifest import DamagedStoreError, StoreManifest
 from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
+from weft.text.cells import placed_errors
 from weft.text.paths import Encoded, TextPath
 from weft.text.ragged import Ragged
-from weft.text.row_places import placed_errors
 
 __all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
 

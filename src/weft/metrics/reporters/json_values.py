@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.metrics.metric import MetricError
-from weft.text.list_cell import unlisted
+from weft.text.cells import unlisted
 
 __all__ = ["complete_lines", "json_value"]
 

@@ -8,11 +8,11 @@ from typing_extensions import override
 
 from weft.errors import UserError
 from weft.text.affixes import Affixes
+from weft.text.cells import words_in
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.columns.words import table_of_words
 from weft.text.description import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.words_in import words_in
 
 __all__ = ["AffixesColumn"]
 

@@ -15,12 +15,10 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
-from weft.text.cells import training_cells
+from weft.text.cells import placed_errors, training_cells, unlisted
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
-from weft.text.list_cell import unlisted
 from weft.text.ragged import Ragged
-from weft.text.row_places import placed_errors
 
 __all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
+from weft.text.cells import words_in
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, settings_of
 from weft.text.labels import UNSEEN
 from weft.text.ragged import Ragged
 from weft.text.slots import Format, Slots
-from weft.text.words_in import words_in
 
 __all__ = ["SlotsColumn"]
 

@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.cells import unlisted, words_in
 from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.columns.ids import IdsColumn
 from weft.text.description import SavedTextError, settings_of
-from weft.text.list_cell import unlisted
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer, encode_column
 from weft.text.words import WordTokenizer
-from weft.text.words_in import words_in
 
 __all__ = ["CharactersColumn", "WordsColumn", "table_of_words"]
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from weft.data.blocks import Blocking
-from weft.data.masked_blocks import MaskedBlocks
-from weft.data.masking import Masking, mask_text, words_of
+from weft.data.masking import MaskedBlocks, Masking, mask_text, words_of
 from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Pieces

@@ -15,8 +15,7 @@ from weft.text.columns.label import LabelColumn, LabelsColumn
 from weft.text.columns.number import FittedNumbers, NumberColumn, NumbersColumn
 from weft.text.columns.plain import PlainColumns
 from weft.text.columns.slots import SlotsColumn
-from weft.text.columns.tags import TagsColumn
-from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
 from weft.text.labels import FittedLabels
 from weft.text.slots import FittedSlots
 from weft.text.words import FittedWords

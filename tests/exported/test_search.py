@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.exported.search import Search
+from weft.exported.seq2seq import Search
 from weft.models.decoding import Decoding
 
 

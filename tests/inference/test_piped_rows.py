@@ -8,7 +8,7 @@ import pytest
 from weft.data import TextPairs
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
-from weft.inference.piped_rows import piped_layout
+from weft.inference.input_files import piped_layout
 from weft.text.labels import Labels
 
 KNOWN = {"label": Labels(["ham", "spam"])}

@@ -17,7 +17,6 @@ from weft.config import registries
 from weft.config.component import Config
 from weft.metrics.answers import QuestionAnswering
 from weft.metrics.classification import Classification
-from weft.metrics.exact_match import ExactMatch
 from weft.metrics.frames import Frames, Trees
 from weft.metrics.label_scores import LabelScores
 from weft.metrics.language import BitsPerByte
@@ -28,6 +27,7 @@ from weft.metrics.regression import Regression
 from weft.metrics.rouge import Rouge
 from weft.metrics.spans import Spans
 from weft.metrics.streaming import Accuracy, Mean, Perplexity
+from weft.metrics.text_metric import ExactMatch
 from weft.metrics.translation import Bleu, ChrF
 
 RANDOM = random.Random(20)

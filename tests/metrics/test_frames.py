@@ -1,9 +1,8 @@
 import pytest
 
-from weft.metrics.frames import Frames, Trees
+from weft.metrics.frames import Frames, Node, Trees
 from weft.metrics.metric import MetricError
 from weft.metrics.tallies import micro
-from weft.metrics.trees import Node
 
 Counts = tuple[int, int, int]
 

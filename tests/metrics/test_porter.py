@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nltk.stem.porter import PorterStemmer
 
-from weft.metrics.porter import stem
+from weft.metrics.rouge import stem
 
 ENDINGS = [
     "ational", "tional", "enci", "anci", "izer", "bli", "alli", "entli", "eli", "ousli",

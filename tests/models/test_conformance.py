@@ -8,13 +8,12 @@ import torch
 
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
-from weft.models.encoders.transformer import TransformerEncoder
-from weft.models.layers.gated import Gated
-from weft.models.layers.heads import MultiHead
+from weft.models.encoders.self_attention import TransformerEncoder
+from weft.models.layers.feed_forward import Gated
+from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.norms import RMSNorm
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.positions import RotaryPositions
 from weft.models.layers.self_attention import SelfAttentionLayer
-from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.losses import cross_entropy
 from weft.models.lstm_seq2seq import LstmSeq2Seq
 from weft.models.presets import preset

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from weft.models.crf import LinearChainCrf
-from weft.models.log_partition import MOST_SPREAD, log_partition, spread
+from weft.models.crf import MOST_SPREAD, LinearChainCrf, log_partition, spread
 
 LENGTHS = [12, 1, 7, 0, 11]
 

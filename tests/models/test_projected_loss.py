@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.models import projected_loss
-from weft.models.losses import CrossEntropy, cross_entropy
-from weft.models.projected_loss import projected_cross_entropy
+from weft.models import losses
+from weft.models.losses import CrossEntropy, cross_entropy, projected_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -15,8 +14,8 @@ from weft.models.projected_loss import projected_cross_entropy
 def test_value_and_gradients(
     smoothing: float, has_bias: bool, labels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projected_loss, "LEAST_LABELS", 1)
-    monkeypatch.setattr(projected_loss, "SCORES", 8 * 11)  # eight labels at a time
+    monkeypatch.setattr(losses, "LEAST_LABELS", 1)
+    monkeypatch.setattr(losses, "SCORES", 8 * 11)  # eight labels at a time
     torch.manual_seed(0)
     targets = torch.randint(11, (labels,))
     tensors = [torch.randn(labels, 6), torch.randn(11, 6)] + [torch.randn(11)] * has_bias

@@ -12,15 +12,12 @@ from weft.config.values import plain
 from weft.config.yaml_files import dump_yaml, yaml_nodes
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.encoders.transformer import TransformerEncoder
-from weft.models.layers.feed_forward import Mlp
-from weft.models.layers.gated import Gated
-from weft.models.layers.heads import MultiHead
+from weft.models.encoders.self_attention import TransformerEncoder
+from weft.models.layers.feed_forward import Gated, Mlp
+from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.models.layers.positions import LearnedPositions, SinusoidalPositions
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from weft.models.layers.self_attention import SelfAttentionLayer
-from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.transformer import Transformer
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.tasks.test_classification import Data, make
 from weft.errors import UserError
-from weft.metrics.averaged import Averaged
-from weft.metrics.exact_match import ExactMatch
 from weft.metrics.metric import MetricError, RowMetric
+from weft.metrics.streaming import Averaged
+from weft.metrics.text_metric import ExactMatch
 from weft.tasks import Translation, evaluate
 from weft.tasks.classification import DocumentClassification
 from weft.training import Selection, Trainer

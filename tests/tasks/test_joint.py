@@ -11,8 +11,7 @@ from weft.inference import Predictor
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.joint import IntentSlotModel
-from weft.models.layers.characters import CharacterCnn
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.words import CharacterCnn, WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.joint import IntentSlots
 from weft.text import load_text_path

@@ -12,11 +12,10 @@ from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.answer_spans import SpanScores
-from weft.models.drqa_reader import DrqaReader
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.joined_reader import JoinedReader
 from weft.models.layers.words import WordEmbedding
+from weft.models.reader import DrqaReader, JoinedReader
 from weft.tasks import evaluate
 from weft.tasks.question import QuestionAnswering
 from weft.text.characters import FittedCharacters

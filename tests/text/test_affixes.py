@@ -5,8 +5,8 @@ import pytest
 from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.affixes import Affixes, FittedAffixes, word_shape
-from weft.text.columns.affixes import AffixesColumn
 from weft.text.columns.column import load_column
+from weft.text.columns.words import AffixesColumn
 from weft.text.description import SavedTextError
 
 ROWS = [{"words": "Pages pages 12--15"}, {"words": ["rages", "98--99"]}]

@@ -8,8 +8,14 @@ from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 from weft.text.classification import ClassificationText
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from weft.text.dictionary_given import FittedKinds, GivenKinds, kinds_in
-from weft.text.dictionary_phrases import Phrases, PhrasesOfFile, read_phrases
+from weft.text.dictionary import (
+    FittedKinds,
+    GivenKinds,
+    Phrases,
+    PhrasesOfFile,
+    kinds_in,
+    read_phrases,
+)
 from weft.text.labels import Labels
 from weft.text.symbols import ByteTokenizer
 from weft.text.words import FittedWords, WordTokenizer

@@ -14,7 +14,7 @@ from weft.tasks.joint import IntentSlots
 from weft.tasks.tagging import WordTagging
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
-from weft.text.dictionary_given import GivenKinds
+from weft.text.dictionary import GivenKinds
 from weft.text.labels import Labels
 from weft.text.slots import Slots
 from weft.text.words import WordTokenizer

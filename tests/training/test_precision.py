@@ -5,8 +5,7 @@ import torch
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
 from weft.errors import UserError
-from weft.models.losses import cross_entropy
-from weft.models.projected_loss import projected_cross_entropy
+from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks import Translation
 from weft.training.precision import TYPES, autocast
 

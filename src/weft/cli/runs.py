@@ -1,11 +1,22 @@
 """``weft runs``: list, verify, compare, report on and prune run folders."""
 
 import argparse
+import sys
+from pathlib import Path
 from typing import Any
 
-from weft.cli import runs_diff, runs_list, runs_prune, runs_report, runs_verify
+from weft.cli import runs_list, runs_verify
 
 __all__ = ["add", "run"]
+
+TITLES = {
+    "setting": "Settings",
+    "code": "Code",
+    "version": "Versions",
+    "git": "Repository",
+    "data": "Data",
+    "result": "Results",
+}
 
 
 def add(subparsers: Any) -> None:
@@ -13,12 +24,141 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("runs", help="list, verify, compare and prune runs")
     parser.set_defaults(perform=runs_list.run)
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION")
-    runs_list.add(actions)
-    for action in (runs_verify, runs_diff, runs_report, runs_prune):
-        action.add(actions)
+    for add_action in (runs_list.add, runs_verify.add, _add_diff, _add_report, _add_prune):
+        add_action(actions)
 
 
 def run(args: argparse.Namespace) -> int:
     """Does what the action says."""
     code: int = args.perform(args)
     return code
+
+
+def _add_diff(actions: Any) -> None:
+    parser = actions.add_parser(
+        "diff",
+        help="show what tells one run from another",
+        description="Compares settings, code, versions, data and results of two runs, side by "
+        "side. What is equal is left out, but for results.",
+    )
+    parser.add_argument("first", help="the folder of a run")
+    parser.add_argument("second", help="the folder of another")
+    parser.set_defaults(perform=_diff)
+
+
+def _diff(args: argparse.Namespace) -> int:
+    """Prints a table for each kind of difference."""
+    from weft.metrics.tables import text_table
+    from weft.recipes.diff import compare
+    from weft.recipes.record import Record
+    from weft.runtime.terminal import printable
+
+    first, second = (Record.read(Path(name)) for name in (args.first, args.second))
+    for name, path, record in (("A", args.first, first), ("B", args.second, second)):
+        print(printable(f"{name}  {path} ({record.state})"))
+    found = compare(first, second)
+    for kind, title in TITLES.items():
+        lines = [line for line in found if line.kind == kind]
+        if not lines:
+            print(f"\n{title}: {'none' if kind == 'result' else 'the same'}")
+            continue
+        rows = [[line.name, line.first, line.second, line.change] for line in lines]
+        header = [title.lower(), "A", "B", "B - A" if kind == "result" else ""]
+        print(f"\n{text_table(header, rows)}")
+    return 0
+
+
+def _add_report(actions: Any) -> None:
+    parser = actions.add_parser(
+        "report",
+        help="write report.html: one file that shows a run in a browser",
+        description="Writes the report of a run anew: curves, answers, settings, data, "
+        "environment, and what tells it from another run. One file, without scripts or network.",
+    )
+    parser.add_argument("run", help="the folder of a run")
+    parser.add_argument(
+        "--against", metavar="RUN", help="the run to compare with (default: the last one beside it)"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="the file to write (default: report.html in the run)"
+    )
+    parser.set_defaults(perform=_report)
+
+
+def _report(args: argparse.Namespace) -> int:
+    """Writes it and says where."""
+    from weft.recipes.html_reporter import write_report
+    from weft.runtime.terminal import printable
+
+    path = write_report(
+        Path(args.run),
+        against=Path(args.against) if args.against else None,
+        target=Path(args.output) if args.output else None,
+    )
+    print(printable(str(path)))
+    return 0
+
+
+def _add_prune(actions: Any) -> None:
+    parser = actions.add_parser(
+        "prune",
+        help="delete checkpoints that are not needed, or whole old runs",
+        description="Deletes checkpoints of finished runs: all but the best and the newest. It "
+        "says what it would free, and asks. A run that is not finished, or that a process works "
+        "in, is never touched.",
+    )
+    parser.add_argument("root", nargs="?", default="runs", help="where runs are (default: runs)")
+    parser.add_argument(
+        "--keep",
+        type=int,
+        default=1,
+        metavar="N",
+        help="newest checkpoints of a run that stay besides the best (default: 1)",
+    )
+    parser.add_argument(
+        "--older-than", metavar="AGE", help="only runs not written to for so long: 12h, 30d, 8w"
+    )
+    parser.add_argument(
+        "--whole-runs",
+        action="store_true",
+        help="delete whole run folders, with the best checkpoint and the record",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    parser.add_argument("--yes", action="store_true", help="delete without asking")
+    parser.set_defaults(perform=_prune)
+
+
+def _prune(args: argparse.Namespace) -> int:
+    """Says what goes, asks, deletes."""
+    from weft.errors import UserError
+    from weft.recipes.prune import age, plan_prune, prune
+    from weft.runtime.terminal import printable
+
+    older = None if args.older_than is None else age(args.older_than)
+    plan = plan_prune(Path(args.root), keep=args.keep, older_than=older, whole_runs=args.whole_runs)
+    for kept in plan.kept:
+        print(printable(f"stays    {kept.run}: {kept.why}"))
+    for item in plan.doomed:
+        print(printable(f"deletes  {item.path} ({_megabytes(item.size)})"))
+    if not plan.doomed:
+        print("Nothing to delete.")
+        return 0
+    total = f"{len(plan.doomed)} folder{'s' * (len(plan.doomed) > 1)}, {_megabytes(plan.size)}"
+    if args.dry_run:
+        print(f"It would free {total}; nothing was deleted.")
+        return 0
+    if not args.yes:
+        if not sys.stdin.isatty():
+            raise UserError(
+                f"It would free {total}. Nothing was deleted, as there is no terminal to ask on: "
+                "add --yes to delete, or --dry-run to look."
+            )
+        if input(f"Delete {total}? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("Nothing was deleted.")
+            return 0
+    print(f"Freed {_megabytes(prune(plan))}.")
+    return 0
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -80,7 +80,7 @@ class Listed:
     def read(cls, path: Path) -> "Listed":
         """Reads a run folder, whatever is wrong with it."""
         from weft.errors import WeftError
-        from weft.metrics.formats import format_value
+        from weft.metrics.tables import format_value
         from weft.recipes.record import state_of
         from weft.recipes.run_folder import RunFolder
 

@@ -51,8 +51,7 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
         >>> result_lines({"steps": 1000, "best": {"step": 500, "bleu": 28.5}})
         ['steps: 1,000', 'best: bleu 28.50 at step 500']
     """
-    from weft.metrics.formats import format_value
-    from weft.metrics.tables import is_of_label
+    from weft.metrics.tables import format_value, is_of_label
     from weft.recipes.diff import mapping
     from weft.recipes.record import numbers
 

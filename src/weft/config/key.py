@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.code_names import SCRIPT_MODULE, is_code
-from weft.config.deciding import deciding
 from weft.config.graph import Node
 from weft.config.imports import parsed
 from weft.config.ingredient import Table, documented
 from weft.config.own_code import code_in, names_in, normalized, own_code, top_level
-from weft.config.parameters import MISSING, Parameter
+from weft.config.parameters import MISSING, Parameter, deciding
 from weft.config.plan import Plan
 from weft.config.values import INVALID
 from weft.config.yaml_files import is_utf8

@@ -1,11 +1,11 @@
-"""What numbers of a Config must be, said in the same words for every component."""
+"""What numbers and rows of a Config must be, said in the same words for every component."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 
-__all__ = ["require"]
+__all__ = ["read_once", "refuse_read_once", "require"]
 
 
 def require(
@@ -57,3 +57,30 @@ def require(
             if value is not None and not all(fits(number) for number in numbers):
                 path = f"{where}.{name}" if where else name
                 raise UserError(f"{path} must be {wanted}, but is {value}.")
+
+
+def read_once(value: object, what: str) -> str:
+    """Why a generator and the like cannot be taken; nothing of other objects.
+
+    Example:
+        >>> read_once(iter([]), "train_data")[:46]
+        'train_data is a list_iterator, which can be re'
+        >>> read_once([], "train_data")
+        ''
+    """
+    if not isinstance(value, Iterator):
+        return ""
+    return (
+        f"{what} is a {type(value).__name__}, which can be read only once, but training reads it "
+        "in every epoch. Give a list, or an object whose __iter__ starts anew."
+    )
+
+
+def refuse_read_once(value: object, what: str) -> None:
+    """Refuses an object that would be empty when it is read again.
+
+    Raises:
+        DataError: It is an iterator.
+    """
+    if why := read_once(value, what):
+        raise DataError(why)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,8 +10,9 @@ from typing_extensions import override
 
 from weft.config.docs import field_docs
 from weft.config.kinds import hints
+from weft.config.values import plain
 
-__all__ = ["MISSING", "Parameter", "settings_of"]
+__all__ = ["MISSING", "Parameter", "deciding", "settings_of"]
 
 
 class _Missing:
@@ -64,3 +66,32 @@ def _default(entry: dataclasses.Field[Any]) -> Any:
     if entry.default_factory is not dataclasses.MISSING:
         return entry.default_factory()
     return MISSING if entry.default is dataclasses.MISSING else entry.default
+
+
+def deciding(value: Any) -> Any:
+    """Plain data of a value, without the fields that say where and how a run goes.
+
+    Example:
+        >>> from weft.config.component import Component, Config, setting
+        >>> class Saver(Component):
+        ...     class Config(Config):
+        ...         every: int = 5
+        ...         keep: int = setting(3, in_key=False)
+        >>> deciding(Saver.Config()), deciding([Saver.Config(every=2)])
+        ({'every': 5}, [{'every': 2}])
+    """
+    return _without_marked(value, plain(value))
+
+
+def _without_marked(value: Any, data: Any) -> Any:
+    """Plain data of a value, without the nested fields that are not in the key."""
+    if dataclasses.is_dataclass(value) and isinstance(data, dict) and not isinstance(value, type):
+        left_out = {p.name for p in settings_of(value) if not p.decides(p.default)}
+        kept = {key: item for key, item in data.items() if key not in left_out}
+        return {k: _without_marked(getattr(value, k, None), item) for k, item in kept.items()}
+    if isinstance(value, Mapping) and isinstance(data, dict):
+        pairs = zip(value.values(), data.items(), strict=True)
+        return {str(key): _without_marked(item, made) for item, (key, made) in pairs}
+    if isinstance(value, Sequence) and isinstance(data, list):
+        return [_without_marked(item, made) for item, made in zip(value, data, strict=True)]
+    return data

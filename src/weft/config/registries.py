@@ -53,9 +53,9 @@ models: Registry[Any] = Registry(
     "model",
     {
         "classifier": "weft.models.classifier",
-        "drqa_reader": "weft.models.drqa_reader",
+        "drqa_reader": "weft.models.reader",
         "intent_slot_model": "weft.models.joint",
-        "joined_reader": "weft.models.joined_reader",
+        "joined_reader": "weft.models.reader",
         "lstm_language_model": "weft.models.language_model",
         "masked_language_model": "weft.models.masked_language_model",
         "ngram_classifier": "weft.models.ngrams",
@@ -95,12 +95,12 @@ attentions: Registry[Any] = Registry(
     "attention",
     {
         "multi_head": "weft.models.layers.heads",
-        "talking_heads": "weft.models.layers.talking_heads",
+        "talking_heads": "weft.models.layers.heads",
     },
 )
 feed_forwards: Registry[Any] = Registry(
     "feed_forward",
-    {"gated": "weft.models.layers.gated", "mlp": "weft.models.layers.feed_forward"},
+    {"gated": "weft.models.layers.feed_forward", "mlp": "weft.models.layers.feed_forward"},
 )
 norms: Registry[Any] = Registry(
     "norm", dict.fromkeys(("layer_norm", "rms_norm"), "weft.models.layers.norms")
@@ -109,7 +109,7 @@ positions: Registry[Any] = Registry(
     "positions",
     {
         "learned": "weft.models.layers.positions",
-        "rotary": "weft.models.layers.rotary",
+        "rotary": "weft.models.layers.positions",
         "sinusoidal": "weft.models.layers.positions",
     },
 )
@@ -145,7 +145,7 @@ characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.charact
 affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
 dictionaries: Registry[Any] = Registry(
     "dictionary",
-    {"given": "weft.text.dictionary_given", "phrases": "weft.text.dictionary_phrases"},
+    {"given": "weft.text.dictionary", "phrases": "weft.text.dictionary"},
 )
 optimizers: Registry[Any] = Registry(
     "optimizer",
@@ -178,7 +178,7 @@ metrics: Registry[Any] = Registry(
     {
         "bleu": "weft.metrics.translation",
         "chrf": "weft.metrics.translation",
-        "exact_match": "weft.metrics.exact_match",
+        "exact_match": "weft.metrics.text_metric",
         "rouge": "weft.metrics.rouge",
     },
 )

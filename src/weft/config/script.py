@@ -23,7 +23,7 @@ from weft.config.ingredient import (
     Table,
     is_ingredient,
 )
-from weft.config.read_once import read_once
+from weft.config.limits import read_once
 from weft.config.recipe import Recipe
 from weft.config.registries import experiments
 from weft.errors import Place, SeveralError, UserError

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.config.component import Config
-from weft.config.deciding import deciding
 from weft.config.graph import Node
 from weft.config.ingredient import BuiltFrom
-from weft.config.read_once import refuse_read_once
+from weft.config.limits import refuse_read_once
+from weft.config.parameters import deciding
 from weft.config.tree import real
 from weft.config.values import plain
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from weft.data.bad_rows import BadRowsError as BadRowsError
     from weft.data.bad_rows import RowCount as RowCount
     from weft.data.bad_rows import write_bad_rows as write_bad_rows
-    from weft.data.batched import BatchedRows as BatchedRows
     from weft.data.batches import EpochBatches as EpochBatches
+    from weft.data.batching import BatchedRows as BatchedRows
     from weft.data.batching import Batching as Batching
     from weft.data.formats.columnar import arrow_format as arrow_format
     from weft.data.formats.columnar import parquet_format as parquet_format
@@ -48,9 +48,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "weft.data.bad_rows": ["BadRow", "BadRowsError", "RowCount", "write_bad_rows"],
-    "weft.data.batched": ["BatchedRows"],
     "weft.data.batches": ["EpochBatches"],
-    "weft.data.batching": ["Batching"],
+    "weft.data.batching": ["BatchedRows", "Batching"],
     "weft.data.formats.columnar": ["arrow_format", "parquet_format"],
     "weft.data.formats.comma_separated": ["csv_format"],
     "weft.data.formats.conll": ["conll_format"],

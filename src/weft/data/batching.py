@@ -5,7 +5,7 @@ order. Nothing but the epoch's number is needed to make the same plan again, whi
 costs nothing and why every rank can make the whole plan for itself and take its share of each step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config.construction import typed_construction
+from weft.config.limits import refuse_read_once
 from weft.errors import UserError
 
 __all__ = [
     "Batched",
+    "BatchedRows",
     "Batching",
     "MaxTokens",
     "PlanStatistics",
@@ -260,3 +262,54 @@ def _fill(lengths: Sequence[NDArray[np.int64]], max_tokens: int) -> list[int]:
         fits = np.searchsorted(width * np.arange(1, stop - start + 1), max_tokens, side="right")
         start += max(1, int(fits))
     return cuts
+
+
+Row = Mapping[str, str]
+
+
+class BatchedRows:
+    """Rows that say how they become batches; a plain list gets the defaults of ``Batching``.
+
+    Args:
+        rows: All rows, in memory.
+        max_tokens: Most cells of one step: padded source plus padded target. Not used where
+            ``batch_size`` is set. ``auto``: what fits and pays, found when a run starts.
+        batch_size: Rows of one step.
+        shuffle: Whether the batches of an epoch come in random order; else from short to long.
+
+    Raises:
+        DataError: The rows can be read only once.
+        UserError: ``max_tokens`` or ``batch_size`` is below 1, or neither is set.
+
+    Example:
+        >>> rows = [{"source": "Hi.", "target": "Salut."}, {"source": "Run!", "target": "Cours !"}]
+        >>> data = BatchedRows(rows, batch_size=1)
+        >>> len(data), data.batching.batch_size
+        (2, 1)
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        *,
+        max_tokens: MaxTokens = Batching.max_tokens,
+        batch_size: int | None = Batching.batch_size,
+        shuffle: bool = Batching.shuffle,
+    ) -> None:
+        refuse_read_once(rows, "BatchedRows' rows")
+        self._rows = rows
+        self.batching = Batching(max_tokens=max_tokens, batch_size=batch_size, shuffle=shuffle)
+
+    def take_max_tokens(self, number: int) -> None:
+        """Takes the number that was found for ``auto``."""
+        self.batching = replace(self.batching, max_tokens=number)
+
+    def rows(self) -> Sequence[Row]:
+        """All rows."""
+        return self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)

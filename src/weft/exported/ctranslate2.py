@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
-from weft.exported.answers import Found
 from weft.exported.manifest import ExportError
-from weft.exported.search import Search
+from weft.exported.seq2seq import Found, Search
 from weft.text.tokenizer import VocabInfo
 
 __all__ = ["CTranslate2Graph", "names_of"]

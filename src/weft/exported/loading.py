@@ -6,8 +6,7 @@ from weft.errors import UserError
 from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.manifest import MANIFEST, ExportError, is_export, read
-from weft.exported.search import Search
-from weft.exported.seq2seq import ExportedSeq2Seq
+from weft.exported.seq2seq import ExportedSeq2Seq, Search
 from weft.text.paths import Seq2SeqText, load_text_path
 
 __all__ = ["GRAPH", "TEXT", "load", "open_graph"]

@@ -38,7 +38,7 @@ class Manifest(SealedFiles):
     graph: str
     """What runs it: ``ctranslate2``, ``onnx``."""
     search: Mapping[str, Any]
-    """Settings of the search, see :class:`weft.exported.search.Search`."""
+    """Settings of the search, see :class:`weft.exported.seq2seq.Search`."""
     source: Mapping[str, Any]
     """Recipe, key and checkpoint that it was made of."""
     compared: Mapping[str, Any]

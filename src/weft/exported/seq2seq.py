@@ -1,18 +1,144 @@
-"""An exported model that generates text: strings to strings by the saved text path and a graph."""
+"""Exported models that generate text: by the saved text path, the saved search and a graph."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from typing_extensions import override
 
 from weft.errors import DataError
-from weft.exported.answers import Found, Translated
+from weft.exported.manifest import ExportError
 from weft.exported.rows import Row, RowPredictor
-from weft.exported.search import Search
 from weft.text.paths import Seq2SeqText, source_text
 
-__all__ = ["ExportedSeq2Seq", "Graph"]
+__all__ = ["ExportedSeq2Seq", "Found", "Graph", "Search", "Translated"]
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A generated text with its score; ``str()`` gives the text.
+
+    Example:
+        >>> print(Translated("Bonjour.", -0.31))
+        Bonjour.
+    """
+
+    text: str
+    """The text."""
+    score: float
+    """Its length-normalized log-probability (natural logarithm; higher is more certain)."""
+    alternatives: tuple["Translated", ...] = ()
+    """The other hypotheses of an n-best search, best first."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+    def row(self) -> dict[str, object]:
+        """The answer as plain data, as a file of predictions has it.
+
+        Example:
+            >>> Translated("Bonjour.", -0.31).row()
+            {'prediction': 'Bonjour.', 'score': -0.31}
+        """
+        row: dict[str, object] = {"prediction": self.text, "score": round(self.score, 6)}
+        if self.alternatives:
+            row["alternatives"] = [
+                {"prediction": a.text, "score": round(a.score, 6)} for a in self.alternatives
+            ]
+        return row
+
+
+@dataclass(frozen=True)
+class Found:
+    """A target sequence that an exported graph's search found."""
+
+    ids: list[int]
+    """Token ids without the prefix and without the end mark."""
+    score: float
+    """As :attr:`Translated.score`."""
+
+
+LARGEST = 1 << 20
+"""Of numbers: no model has as many positions."""
+LARGEST_BEAM = 1_000
+"""As in training: more would only take memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Settings of a search, as :class:`weft.models.decoding.settings.Decoding` has them.
+
+    Example:
+        >>> Search(max_length=64).limit(9)
+        28
+    """
+
+    beam_size: int = 1
+    """Sequences followed at once; 1 is greedy search."""
+    n_best: int = 1
+    """Hypotheses for a source, at most ``beam_size``."""
+    length_penalty: float = 1.0
+    """Power of the length that log-probabilities are divided by."""
+    early_stopping: str = "heuristic"
+    """``first``, ``heuristic`` or ``never``."""
+    max_length_a: float = 2.0
+    """At most ``max_length_a * S + max_length_b`` ids are generated for a source of S."""
+    max_length_b: int = 10
+    """See ``max_length_a``."""
+    max_length: int
+    """Most ids that can be generated: for so many the model has positions."""
+
+    def limit(self, length: int) -> int:
+        """The most ids to generate for a source of this many."""
+        factor = min(self.max_length_a, float(self.max_length))
+        return min(int(factor * length) + min(self.max_length_b, self.max_length), self.max_length)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Search":
+        """Reads what :meth:`to_json` gave.
+
+        Raises:
+            ExportError: It holds something else.
+        """
+        known = {field.name: field.type for field in fields(cls)}
+        if set(values) != set(known):
+            odd = ", ".join(sorted(set(values) ^ set(known), key=str))
+            raise ExportError(f"the settings of the search are not this weft's: {odd:.200}")
+        for name, value in values.items():
+            if not _fits(known[name], value):
+                raise ExportError(f"the setting '{name}' of the search cannot be {value!r:.80}")
+        search = cls(**values)
+        positive = ("beam_size", "n_best", "max_length", "max_length_b")
+        wrong = [name for name in positive if getattr(search, name) < 1]
+        if search.max_length_a < 0:
+            wrong.append("max_length_a")
+        if search.beam_size > LARGEST_BEAM:
+            wrong.append("beam_size")
+        if search.n_best > search.beam_size:
+            wrong.append("n_best")
+        if search.early_stopping not in ("first", "heuristic", "never"):
+            wrong.append("early_stopping")
+        if wrong:
+            name = wrong[0]
+            raise ExportError(f"the setting '{name}' of the search cannot be {values[name]!r:.80}")
+        return search
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if kind is str:
+        return isinstance(value, str)
+    if isinstance(value, bool):
+        return False
+    if kind is int:
+        return isinstance(value, int) and 0 <= value <= LARGEST
+    return isinstance(value, int | float) and abs(value) <= LARGEST  # neither infinite nor NaN
+
 
 CHARACTERS_A_TOKEN = 100
 """A longer source is not encoded to know that it is too long."""

@@ -1,4 +1,4 @@
 """After training: load a run, predict."""
 
+from weft.inference.load import Predictor as Predictor
 from weft.inference.load import load_run as load_run
-from weft.inference.predictor import Predictor as Predictor

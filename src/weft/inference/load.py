@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from weft.checkpoint.manifest import read_small
 from weft.checkpoint.run_seal import RunSeal
 from weft.config import registries
@@ -21,13 +23,49 @@ from weft.config.registry import UnknownNameError
 from weft.config.script import table_of_recipe
 from weft.config.yaml_files import read_yaml
 from weft.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
+from weft.exported.rows import RowPredictor
 from weft.inference.checkpoints import Opened, use_checkpoint
-from weft.inference.predictor import Predictor
 from weft.inference.sizes import shape_of
 from weft.runtime.devices import Env
-from weft.tasks.task import Task
+from weft.tasks.task import Row, Task
 
-__all__ = ["NeedsCodeError", "load_run", "predictor_of", "saved_nodes", "saved_plan"]
+__all__ = ["NeedsCodeError", "Predictor", "load_run", "predictor_of", "saved_nodes", "saved_plan"]
+
+
+class Predictor(RowPredictor):
+    """Answers strings with the task's trained module and its saved text path.
+
+    Args:
+        task: The task, its module with trained weights.
+        checkpoint: Name of the checkpoint the weights come from.
+
+    Example:
+        ``weft.load("runs/demo/0a1b")("Good morning.")`` gives a
+        :class:`weft.tasks.seq2seq.Translated`.
+    """
+
+    def __init__(self, task: Task, *, checkpoint: str = "") -> None:
+        super().__init__(task.text.input_columns)
+        self.task, self.checkpoint = task, checkpoint
+        task.module.eval()
+
+    @override
+    def __repr__(self) -> str:
+        task, columns = type(self.task).__name__, ", ".join(self.columns)
+        where = f" of {self.checkpoint}" if self.checkpoint else ""
+        return f"<Predictor: {task}{where}, answers rows of {columns}, on {self.task.device}>"
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Any]:
+        return self.task.predict(rows)
+
+    @override
+    def check(self, row: Row) -> None:
+        self.task.check(row)
+
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        return self.task.answer_row(answer)
 
 
 class NeedsCodeError(CodeNotAllowedError):

@@ -9,9 +9,9 @@ from typing import final
 
 from typing_extensions import override
 
-from weft.metrics.averaged import Averaged
 from weft.metrics.checks import aligned
 from weft.metrics.metric import Direction, MetricError
+from weft.metrics.streaming import Averaged
 
 __all__ = ["QuestionAnswering", "normalized_answer"]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, distinct_labels, nan_without
-from weft.metrics.counted import Counted
 from weft.metrics.metric import Direction, MetricError
+from weft.metrics.streaming import Counted
 from weft.metrics.tallies import Tally, macro, micro, tally_table
 
 __all__ = ["Classification"]

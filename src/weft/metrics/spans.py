@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, final
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, nan_without
-from weft.metrics.counted import Counted
 from weft.metrics.metric import Direction, MetricError
+from weft.metrics.streaming import Counted
 from weft.metrics.tallies import Tally, macro, micro, tally_table
 
 __all__ = ["NO_KIND", "Scheme", "Span", "Spans", "read_spans"]

@@ -10,6 +10,7 @@ batches nor their split over ranks can change a bit, which no floating-point acc
 import math
 import re
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -18,9 +19,10 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from weft.metrics.checks import check_state
 from weft.metrics.metric import Direction, Metric, MetricError, State
 
-__all__ = ["Accuracy", "ExactSum", "Mean", "Perplexity", "SumCount"]
+__all__ = ["Accuracy", "Averaged", "Counted", "ExactSum", "Mean", "Perplexity", "SumCount"]
 
 _FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
@@ -258,3 +260,101 @@ class Accuracy(SumCount):
     @override
     def directions(self) -> Mapping[str, Direction]:
         return {self.name: "higher"}
+
+
+class Averaged(Metric):
+    """Base of metrics that are means of one number a row; without a row: NaN.
+
+    Args:
+        directions: The names of the values, and which are better.
+        settings: What decides how is measured, as plain JSON: only states of equal ones are added.
+    """
+
+    def __init__(
+        self, directions: Mapping[str, Direction], settings: Mapping[str, Any] | None = None
+    ) -> None:
+        self._directions, self._settings = dict(directions), dict(settings or {})
+        self.reset()
+
+    @final
+    @override
+    def reset(self) -> None:
+        self._means = {name: Mean(name) for name in self._directions}
+
+    @final
+    def add(self, name: str, value: float) -> None:
+        """Adds the number of one row to the mean ``name``."""
+        self._means[name].update(value, 1)
+
+    @final
+    @override
+    def compute(self) -> dict[str, float]:
+        return {name: mean.quotient() for name, mean in self._means.items()}
+
+    @final
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict(self._directions)
+
+    @final
+    @override
+    def state_dict(self) -> State:
+        means = {name: mean.state_dict() for name, mean in self._means.items()}
+        return {"settings": dict(self._settings), "means": means}
+
+    @final
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        check_state(self, state, self._settings, "means")
+        for name, mean in self._means.items():
+            mean.merge_state(state["means"][name])
+
+    @abstractmethod
+    @override
+    def update(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+class Counted(Metric):
+    """Base of metrics that follow from whole numbers, each under a group and a name in it.
+
+    Args:
+        settings: What decides how is counted, as plain JSON: only states of equal ones are added.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = dict(settings)
+        self.reset()
+
+    @final
+    @override
+    def reset(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+
+    @final
+    def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Adds counts, by group and name."""
+        for group, numbers in counts.items():
+            self._counts.setdefault(group, Counter()).update(numbers)
+
+    @final
+    def counts(self, group: str) -> Mapping[str, int]:
+        """The counts of a group by name, a missing one being 0."""
+        return self._counts.get(group, Counter())
+
+    @final
+    @override
+    def state_dict(self) -> State:
+        counts = {
+            group: {name: n for name, n in sorted(numbers.items()) if n}
+            for group, numbers in sorted(self._counts.items())
+        }
+        return {
+            "settings": dict(self._settings),
+            "counts": {group: numbers for group, numbers in counts.items() if numbers},
+        }
+
+    @final
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        check_state(self, state, self._settings, "counts")
+        self.add(state["counts"])

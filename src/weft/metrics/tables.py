@@ -1,14 +1,136 @@
-"""Tables of values as plain text."""
+"""Values, and tables of them, as plain text."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 
-from weft.metrics.formats import format_value, is_count
 from weft.metrics.metric import Direction
 from weft.runtime.terminal import printable
 
-__all__ = ["by_label", "is_of_label", "labels_table", "text_table", "values_table"]
+__all__ = [
+    "by_label",
+    "format_duration",
+    "format_rate",
+    "format_value",
+    "is_count",
+    "is_of_label",
+    "is_share",
+    "labels_table",
+    "text_table",
+    "values_table",
+]
+
+_SHARES = re.compile(
+    r"(^|[_/.])(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc"
+    r"|rouge(1|2|L|Lsum)|invalid_trees)(/[0-9.]+)?$"
+)
+_ONE = 1 + 1e-6
+"""What a share can be in single precision."""
+_COUNTS = ("support", "num_examples")
+
+
+def is_share(name: str, *values: float) -> bool:
+    """Whether values of this name are shares of 1, which people read in percent.
+
+    Args:
+        name: Its last word says so, such as ``macro_f1``.
+        values: Some of them; what is above 1 or below -1 (a difference may be -1) is no share.
+
+    Example:
+        >>> [is_share(name) for name in ("macro_f1", "recall_at_precision/0.9", "mcc", "loss")]
+        [True, True, False, False]
+        >>> is_share("f1", 0.12), is_share("f1", 12.0)
+        (True, False)
+    """
+    return _SHARES.search(name) is not None and all(abs(value) <= _ONE for value in values)
+
+
+def is_count(name: str) -> bool:
+    """Whether a value of this name is a number of rows, which is neither good nor bad.
+
+    Example:
+        >>> is_count("label/ham/support"), is_count("label/ham/f1")
+        (True, False)
+    """
+    return name.endswith(_COUNTS)
+
+
+def format_value(name: str, value: object) -> str:
+    """A value for a line or a table: four digits, thousands with commas, shares in percent.
+
+    Args:
+        name: Its name, which says whether it is a share or a count. A share that does not exist,
+            as the precision of a label that never was predicted, is a dash.
+        value: The value; anything but a number is shown as it is.
+
+    Example:
+        >>> (
+        ...     format_value("loss", 3.14159),
+        ...     format_value("padding", 0.0191),
+        ...     format_value("lr", 0.0012),
+        ... )
+        ('3.142', '1.9 %', '0.0012')
+        >>> format_value("perplexity", 25315.2), format_value("parameters", 6120000)
+        ('25,315', '6,120,000')
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isnan(value) and (is_share(name) or is_count(name)):
+        return "-"
+    if not math.isfinite(value):
+        return str(value)
+    if is_share(name, value):
+        return f"{100 * value:.1f} %"
+    if is_count(name):
+        return f"{value:,.0f}"
+    return _four_digits(value)
+
+
+def _four_digits(value: float) -> str:
+    size = abs(value)
+    if size >= 1e9:
+        return f"{value:.3e}"
+    if size >= 999.95:  # what four digits would round to 1000
+        return f"{value:,.0f}"
+    if size < 0.01:  # learning rates: 0.0012, not 0.001200
+        return f"{value:.4g}"
+    return f"{value:#.4g}"
+
+
+def format_rate(name: str, value: float) -> str:
+    """A rate whose name ends in ``_per_second``.
+
+    Example:
+        >>> format_rate("target_tokens_per_second", 7431.8), format_rate("steps_per_second", 7.42)
+        ('7,432 target tokens/s', '7.4 steps/s')
+    """
+    unit = name.removesuffix("_per_second").replace("_", " ")
+    number = f"{value:,.0f}" if abs(value) >= 10 or not math.isfinite(value) else f"{value:.1f}"
+    return f"{number} {unit}/s"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration, as exactly as it is of use.
+
+    Example:
+        >>> [format_duration(s) for s in (4.2, 200, 754, 3900, 190000)]
+        ['4s', '3m 20s', '12m', '1h 05m', '2d 04h']
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    whole = max(0, int(seconds))
+    minutes, hours = whole // 60, whole // 3600
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 600:
+        return f"{minutes}m {whole % 60:02}s"
+    if whole < 3600:
+        return f"{minutes}m"
+    if hours < 24:
+        return f"{hours}h {minutes % 60:02}m"
+    return f"{hours // 24}d {hours % 24:02}h"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from weft.metrics.formats import format_value
-from weft.metrics.tables import text_table
+from weft.metrics.tables import format_value, text_table
 
 __all__ = ["Tally", "macro", "micro", "tally_table"]
 

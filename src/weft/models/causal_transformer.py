@@ -15,8 +15,8 @@ from weft.models.decoders.causal import CausalDecoder, CausalState
 from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
-from weft.models.layers.named_positions import PositionName, named_positions
-from weft.models.layers.residual import NormOrder
+from weft.models.layers.layer import NormOrder
+from weft.models.layers.positions import PositionName, named_positions
 from weft.models.memory import Memory
 from weft.models.vocabulary import HasVocabInfo
 

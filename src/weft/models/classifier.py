@@ -15,9 +15,8 @@ from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
-from weft.models.layers.dictionary import DictionaryEmbedding
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.words import DictionaryEmbedding, WordEmbedding
 from weft.models.poolings import Pooling
 from weft.models.vocabulary import HasSize, HasVocabInfo, VocabInfo
 
@@ -165,7 +164,7 @@ class TextScores(Component, nn.Module):
             lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
             dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
             dictionary: What is known of words, as
-                :class:`~weft.models.layers.dictionary.DictionaryEmbedding` takes it, where the
+                :class:`~weft.models.layers.words.DictionaryEmbedding` takes it, where the
                 model was made for such. *Shape:* :math:`(B,K,3)`.
 
         Returns:

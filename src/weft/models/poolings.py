@@ -13,28 +13,45 @@ from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
 from weft.models.layers.dropout import Dropout
 
-__all__ = ["AttentionPooling", "LastPooling", "MaxPooling", "MeanPooling", "Pooling"]
+__all__ = [
+    "AttentionPooling",
+    "LastPooling",
+    "MaxPooling",
+    "MeanPooling",
+    "Pooling",
+    "VectorModule",
+]
 
 
-class Pooling(Component, nn.Module):
-    """Base of poolings; padding has no part in them."""
+class VectorModule(Component, nn.Module):
+    """Base of modules over vectors of ``dim`` features, made from a config.
 
-    class Config(BaseConfig):
-        """Settings of a pooling."""
+    Attributes:
+        config: The settings.
+        out_dim: Features of a vector, as it comes out; as many as come in, unless the constructor
+            says otherwise.
+    """
 
     config: Any
     out_dim: int
 
     @override
-    def __new__(cls, config: Config | None = None, *, dim: int = 0) -> Self:
-        """What every pooling has is there before its constructor, however that calls this one."""
+    def __new__(cls, config: BaseConfig | None = None, *, dim: int = 0) -> Self:
+        """What every one has is there before its constructor, however that calls this one."""
         made = super().__new__(cls)
         made.config, made.out_dim = config, dim
         return made
 
-    def __init__(self, config: Config | None = None, *, dim: int = 0) -> None:
-        """Makes the pooling of vectors of ``dim`` features; also called ``super().__init__()``."""
+    def __init__(self, config: BaseConfig | None = None, *, dim: int = 0) -> None:
+        """Makes the module; also called ``super().__init__()``."""
         nn.Module.__init__(self)
+
+
+class Pooling(VectorModule):
+    """Base of poolings; padding has no part in them."""
+
+    class Config(BaseConfig):
+        """Settings of a pooling."""
 
     @abstractmethod
     @override

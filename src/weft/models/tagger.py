@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.models.crf import LinearChainCrf
-from weft.models.layers.affixes import AffixInfo
+from weft.models.layers.words import AffixInfo
 from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 from weft.models.word_encoder import WordEncoder
 

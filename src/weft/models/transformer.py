@@ -13,12 +13,12 @@ from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder
-from weft.models.encoders.transformer import TransformerEncoder
+from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
-from weft.models.layers.named_positions import named_positions
+from weft.models.layers.positions import named_positions
 from weft.models.memory import Memory, State, length_mask
 from weft.models.vocabulary import HasVocabInfo, VocabInfo
 

@@ -11,11 +11,15 @@ from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.affixes import AffixEmbedding, AffixInfo
-from weft.models.layers.characters import CharacterCnn
-from weft.models.layers.dictionary import DictionaryEmbedding
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.words import WordEmbedding, hide_words
+from weft.models.layers.words import (
+    AffixEmbedding,
+    AffixInfo,
+    CharacterCnn,
+    DictionaryEmbedding,
+    WordEmbedding,
+    hide_words,
+)
 from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
 
 __all__ = ["WordEncoder"]
@@ -110,7 +114,7 @@ class WordEncoder(Component, nn.Module):
             characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
             affixes: Ids, where the model was made for such. *Shape:* :math:`(B,T,A)`.
             dictionary: What is known of words, as
-                :class:`~weft.models.layers.dictionary.DictionaryEmbedding` takes it, where the
+                :class:`~weft.models.layers.words.DictionaryEmbedding` takes it, where the
                 model was made for such. *Shape:* :math:`(B,N,3)`.
 
         Returns:

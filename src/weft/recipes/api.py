@@ -15,8 +15,7 @@ from weft.config.session import Session
 from weft.config.words import Overrides
 from weft.errors import UserError
 from weft.inference.checkpoints import use_checkpoint
-from weft.inference.load import NeedsCodeError, load_run, predictor_of
-from weft.inference.predictor import Predictor
+from weft.inference.load import NeedsCodeError, Predictor, load_run, predictor_of
 from weft.recipes.entering import choose_folder, refuse_other
 from weft.recipes.planning import Planned, plan_recipe, run_named
 from weft.recipes.reading import columns_of, read_all

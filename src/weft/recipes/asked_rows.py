@@ -12,10 +12,8 @@ from weft.data.formats.row_format import RowFormat
 from weft.data.text_pairs import TextPairs
 from weft.data.text_rows import TextRows
 from weft.errors import UserError
-from weft.inference.input_files import input_layout
-from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
-from weft.inference.piped_rows import piped_layout
-from weft.inference.predictor import Predictor
+from weft.inference.input_files import input_layout, piped_layout
+from weft.inference.load import NeedsCodeError, Predictor, saved_nodes, saved_plan
 from weft.recipes.reload import file_plan
 from weft.runtime.devices import Env
 from weft.text.labels import Labels

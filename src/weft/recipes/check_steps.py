@@ -15,9 +15,8 @@ from weft.config.plan import Plan
 from weft.config.session import Session
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import WeftError
-from weft.inference.predictor import Predictor
-from weft.metrics.formats import format_value
-from weft.metrics.tables import is_of_label
+from weft.inference.load import Predictor
+from weft.metrics.tables import format_value, is_of_label
 from weft.recipes.first_look import first_row, nothing_selected, odd_labels, shortened
 from weft.recipes.need import measure_need, room_for
 from weft.recipes.reading import DATA

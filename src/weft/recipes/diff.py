@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.metrics.formats import format_value, is_share
+from weft.metrics.tables import format_value, is_share
 from weft.recipes.record import Record
 
 __all__ = ["Difference", "compare", "mapping", "plain_text", "previous_run"]

@@ -18,12 +18,12 @@ from weft.errors import UserError
 from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.load import (
     NeedsCodeError,
+    Predictor,
     load_run,
     predictor_of,
     saved_nodes,
     saved_plan,
 )
-from weft.inference.predictor import Predictor
 from weft.recipes.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.recipes.reading import columns_of, read_data

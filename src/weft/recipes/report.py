@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.metrics.formats import format_duration, format_rate, format_value
 from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
-from weft.metrics.tables import by_label
+from weft.metrics.tables import by_label, format_duration, format_rate, format_value
 from weft.recipes.curves import curves
 from weft.recipes.diff import compare, mapping, plain_text
 from weft.recipes.known_defaults import default_settings

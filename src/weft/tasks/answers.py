@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from weft.errors import DataError
-from weft.exported.answers import Translated as Translated
+from weft.exported.seq2seq import Translated as Translated
 from weft.models.decoding import Hypothesis
 from weft.tasks.task import Row
 from weft.text.paths import Seq2SeqText

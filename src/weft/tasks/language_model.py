@@ -25,8 +25,7 @@ from weft.models import fast
 from weft.models.decoding.decode import decode
 from weft.models.decoding.settings import Decoding
 from weft.models.language_model import LanguageModel
-from weft.models.losses import cross_entropy
-from weft.models.projected_loss import projected_cross_entropy
+from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks.carried import Carried, RowSums
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text

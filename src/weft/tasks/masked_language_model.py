@@ -13,16 +13,14 @@ from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
 from weft.data.blocks import BlockBatch, Blocking
-from weft.data.masked_blocks import MaskedBlocks
-from weft.data.masking import Masking
+from weft.data.masking import MaskedBlocks, Masking
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
-from weft.models.losses import cross_entropy
+from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
-from weft.models.projected_loss import projected_cross_entropy
 from weft.tasks.carried import RowSums
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text

@@ -9,11 +9,10 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.errors import DataError, UserError
-from weft.exported.answers import Translated
-from weft.metrics.exact_match import ExactMatch
-from weft.metrics.frames import Trees
+from weft.exported.seq2seq import Translated
+from weft.metrics.frames import Trees, read_tree
 from weft.metrics.metric import Metric, MetricError
-from weft.metrics.trees import read_tree
+from weft.metrics.text_metric import ExactMatch
 from weft.models.decoding import Decoding
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.scored_text import ScoredText

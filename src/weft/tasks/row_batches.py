@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from weft.config.read_once import refuse_read_once
+from weft.config.limits import refuse_read_once
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.errors import DataError

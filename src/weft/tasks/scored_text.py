@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from weft.data.seq2seq import Seq2SeqBatch
 from weft.errors import UserError
-from weft.exported.answers import Translated
+from weft.exported.seq2seq import Translated
 from weft.metrics.metric import Metric
 from weft.tasks.modules import generator_of
 from weft.tasks.row_batches import RowBatches

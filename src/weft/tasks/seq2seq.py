@@ -22,8 +22,7 @@ from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.decoding import Decoding, decode
-from weft.models.losses import CrossEntropy, cross_entropy, num_correct
-from weft.models.projected_loss import projected_cross_entropy
+from weft.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
 from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
 from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest_input
 from weft.tasks.ready_batches import ready_batches

@@ -18,9 +18,9 @@ from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
-from weft.text.marked import MarkedText
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import Slots, SlotSpan, places_of, read_slots, text_of
+from weft.text.tagging import MarkedText
 from weft.text.tokenizer import Tokenizer
 
 __all__ = ["Frame", "FrameSlot", "IntentSlotText"]

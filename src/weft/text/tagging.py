@@ -13,15 +13,39 @@ from weft.errors import DataError
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.columns.path import ColumnsText, fitted_with
-from weft.text.columns.tags import TagsColumn
 from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
+from weft.text.columns.words import TagsColumn
 from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
-from weft.text.marked import MarkedText
 from weft.text.paths import Encoded, text_paths
 from weft.text.tokenizer import Tokenizer
 
-__all__ = ["Tagged", "TaggedSpan", "TaggingText"]
+__all__ = ["MarkedText", "Tagged", "TaggedSpan", "TaggingText"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedText:
+    """Base of what tags of words mark in a text; a subclass says what it is marked as."""
+
+    text: str
+    """As it is in the text."""
+    start: int
+    """The first character, from 0, in the text; in that of a list of words, one space is between
+    two."""
+    end: int
+    """After the last character."""
+    score: float
+    """The probability of its least certain tag."""
+
+    def row(self) -> dict[str, Any]:
+        """The same as plain data, for a predictions file.
+
+        Example:
+            >>> MarkedText(text="at 8", start=8, end=12, score=0.9).row()
+            {'text': 'at 8', 'start': 8, 'end': 12, 'score': 0.9}
+        """
+        score = round(self.score, 6)
+        return {"text": self.text, "start": self.start, "end": self.end, "score": score}
 
 
 @dataclass(frozen=True)

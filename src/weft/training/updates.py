@@ -15,9 +15,8 @@ from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Loss, Task
 from weft.training.ema import Weights
 from weft.training.layer_rates import present_rate
-from weft.training.loss_scale import LossScale
 from weft.training.nonfinite import NonFinite
-from weft.training.precision import autocast
+from weft.training.precision import LossScale, autocast
 from weft.training.schedules import Schedule
 from weft.training.settings import TrainerConfig
 from weft.training.state import TrainSums, norm_of

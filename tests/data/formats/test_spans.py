@@ -5,7 +5,7 @@ import json
 import pytest
 
 import weft
-from weft.config.deciding import deciding
+from weft.config.parameters import deciding
 from weft.data import text_pairs
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError

@@ -11,17 +11,16 @@ from weft.errors import MissingExtraError, UserError
 from weft.exported import load
 from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.manifest import MANIFEST, ExportError
-from weft.exported.search import Search
+from weft.exported.seq2seq import Search
 from weft.inference.export import compare, ctranslate2
 from weft.inference.export.folder import ROWS, write_export
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
-from weft.models.encoders.transformer import TransformerEncoder
-from weft.models.layers.gated import Gated
-from weft.models.layers.heads import MultiHead
+from weft.models.encoders.self_attention import TransformerEncoder
+from weft.models.layers.feed_forward import Gated
+from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.self_attention import SelfAttentionLayer
-from weft.models.layers.talking_heads import TalkingHeads
 from weft.tasks import Translation
 
 SOURCES = [{"source": source} for source, _ in PAIRS]

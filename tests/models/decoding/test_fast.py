@@ -11,10 +11,9 @@ from weft.models.decoders.transformer import TransformerDecoder, TransformerDeco
 from weft.models.decoding import Decoding, decode
 from weft.models.decoding.fast import FastDecoder, fastest
 from weft.models.decoding.fast.slots import FIRST_STEPS, LEAST_SLOTS
-from weft.models.layers.gated import Gated
-from weft.models.layers.heads import MultiHead
+from weft.models.layers.feed_forward import Gated
+from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.norms import RMSNorm
-from weft.models.layers.talking_heads import TalkingHeads
 from weft.models.transformer import Transformer
 
 BOS, EOS, SIZE = 1, 2, 120

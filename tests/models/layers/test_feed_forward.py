@@ -10,8 +10,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from weft.config import registries
 from weft.errors import UserError
-from weft.models.layers.feed_forward import Mlp
-from weft.models.layers.gated import Gated
+from weft.models.layers.feed_forward import Gated, Mlp
 
 FORMULAS = {
     "relu": lambda x: max(x, 0.0),

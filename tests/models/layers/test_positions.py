@@ -9,8 +9,12 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from weft.config import registries
 from weft.errors import UserError
-from weft.models.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.positions import (
+    LearnedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    sinusoids,
+)
 
 
 @pytest.mark.parametrize(("variant", "last"), [("vaswani", 4), ("tensor2tensor", 3)])

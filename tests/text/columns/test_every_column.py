@@ -11,7 +11,6 @@ from tests.text.saved import change
 from weft.errors import DataError
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
-from weft.text.columns.affixes import AffixesColumn
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.ids import TextColumn
@@ -19,11 +18,9 @@ from weft.text.columns.label import LabelColumn, LabelsColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.slots import SlotsColumn
-from weft.text.columns.tags import TagsColumn
-from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.columns.words import AffixesColumn, CharactersColumn, TagsColumn, WordsColumn
 from weft.text.description import SavedTextError
-from weft.text.dictionary_given import GivenKinds
-from weft.text.dictionary_phrases import Phrases
+from weft.text.dictionary import GivenKinds, Phrases
 from weft.text.labels import Labels
 from weft.text.slots import Slots
 from weft.text.words import WordTokenizer

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config.read_once import refuse_read_once
+from weft.config.limits import refuse_read_once
 from weft.data.pipeline.collate import collate
 from weft.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
 from weft.data.pipeline.grouping import Bucket, BucketByLength, Pack, Shuffle, longest

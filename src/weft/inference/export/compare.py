@@ -9,7 +9,7 @@ import torch
 
 from weft.exported.manifest import ExportError
 from weft.exported.seq2seq import ExportedSeq2Seq
-from weft.inference.predictor import Predictor
+from weft.inference.load import Predictor
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
 

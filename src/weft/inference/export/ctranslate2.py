@@ -16,8 +16,7 @@ from weft.errors import UserError
 from weft.exported.ctranslate2 import names_of
 from weft.models.layers.attention import CrossAttention, SelfAttention
 from weft.models.layers.embedding import Embedding
-from weft.models.layers.feed_forward import FeedForward, Mlp
-from weft.models.layers.gated import Gated
+from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
 from weft.models.layers.heads import MultiHead
 from weft.models.layers.layer import Layer, LayerStack
 from weft.models.layers.norms import LayerNorm, RMSNorm

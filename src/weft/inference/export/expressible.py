@@ -1,7 +1,7 @@
 """What an export can say of a task: its search as data, and what it has no word for."""
 
 from weft.errors import UserError
-from weft.exported.search import Search
+from weft.exported.seq2seq import Search
 from weft.inference.export import ctranslate2
 from weft.tasks.modules import longest_input
 from weft.tasks.scored_text import ScoredText

@@ -9,11 +9,11 @@ from weft.errors import DataError, UserError
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
-from weft.exported.search import Search
+from weft.exported.seq2seq import Search
 from weft.inference.export import ctranslate2
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of
-from weft.inference.predictor import Predictor
+from weft.inference.load import Predictor
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row, Task

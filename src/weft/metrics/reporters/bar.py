@@ -10,10 +10,10 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 from typing_extensions import override
 
-from weft.metrics.formats import format_duration, format_value
 from weft.metrics.metric import Direction
 from weft.metrics.reporters.lines import Display, opening, rates
 from weft.metrics.reporters.reporter import Progress, RunInfo
+from weft.metrics.tables import format_duration, format_value
 from weft.runtime.terminal import printable
 
 __all__ = ["BarDisplay", "ValuesTable"]

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.metrics.formats import format_value, is_share
 from weft.metrics.reporters.html_page import Markup, text
+from weft.metrics.tables import format_value, is_share
 
 __all__ = ["Curve", "figure", "thinned", "ticks"]
 

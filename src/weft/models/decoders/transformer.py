@@ -9,7 +9,7 @@ from typing_extensions import override
 from weft.models.layers.attention import CrossAttention, SelfAttention
 from weft.models.layers.heads import Attention, MultiHead
 from weft.models.layers.layer import Layer, LayerStack
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.positions import RotaryPositions
 
 __all__ = ["TransformerDecoder", "TransformerDecoderLayer"]
 

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from weft.models.decoding.beam import beam_search
 from weft.models.decoding.fast import fastest
-from weft.models.decoding.greedy import greedy
 from weft.models.decoding.hypothesis import Generator, Hypothesis
 from weft.models.decoding.request import Request
 from weft.models.decoding.sampling import sample
 from weft.models.decoding.settings import Decoding
+from weft.models.decoding.single import greedy
 
 __all__ = ["decode"]
 

@@ -1,4 +1,4 @@
-"""Sequences that grow on their own, a token at a time: what greedy search and sampling share."""
+"""Sequences that grow on their own, a token at a time: greedy search, what sampling shares."""
 
 from collections.abc import Callable
 from typing import Final, final
@@ -6,11 +6,11 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from weft.models.decoding.best import log_sums
+from weft.models.decoding.best import argmax, log_sums
 from weft.models.decoding.hypothesis import Generator, Hypothesis, Reading
 from weft.models.decoding.request import Begun, Request
 
-__all__ = ["Choose", "grow"]
+__all__ = ["Choose", "greedy", "grow"]
 
 DROP_SHARE: Final = 0.25
 """Finished rows are dropped once they are this share of the batch: dropping copies the cache. 64
@@ -90,3 +90,22 @@ class _Found:
             ended = row[length - 1] == self.eos_idx
             found.append(Hypothesis(row[: length - ended], score))
         return found
+
+
+@torch.inference_mode()
+def greedy(model: Generator, request: Request) -> list[list[Hypothesis]]:
+    """Takes the likeliest next token until it is the end mark.
+
+    Args:
+        model: The model, in evaluation mode.
+        request: What is asked; the settings of beams and draws do not matter.
+
+    Returns:
+        One hypothesis a row, in a list, in the order of the sources.
+    """
+    found = grow(model, request, request.begin(model), _likeliest)
+    return [[hypothesis] for hypothesis in found]
+
+
+def _likeliest(scores: Tensor, rows: Tensor, length: int) -> Tensor:
+    return argmax(scores)

@@ -1,4 +1,4 @@
-"""A Transformer encoder over a text, with positions of its own."""
+"""The Transformer encoder, and the one over a text, with positions of its own."""
 
 from typing import Literal, final
 
@@ -10,14 +10,29 @@ from weft.config.component import config_fields
 from weft.config.limits import require
 from weft.errors import UserError
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
-from weft.models.encoders.transformer import TransformerEncoder
 from weft.models.layers.blocks import inherit
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.named_positions import PositionName, named_positions
-from weft.models.layers.positions import PositionEncoding
-from weft.models.layers.residual import NormOrder
+from weft.models.layers.layer import LayerStack, NormOrder
+from weft.models.layers.positions import PositionEncoding, PositionName, named_positions
+from weft.models.layers.self_attention import SelfAttentionLayer
 
-__all__ = ["SelfAttentionEncoder"]
+__all__ = ["SelfAttentionEncoder", "TransformerEncoder"]
+
+
+@final
+class TransformerEncoder(LayerStack):
+    """A stack of layers, see :class:`~weft.models.layers.layer.LayerStack`."""
+
+    class Config(LayerStack.Config):
+        """Settings of the encoder."""
+
+        layer: SelfAttentionLayer.Config = SelfAttentionLayer.Config()
+        """Settings of each layer."""
+
+    @override
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """*Shape:* :math:`(B,S,D)` to :math:`(B,S,D)`; ``mask`` as in :class:`SelfAttention`."""
+        return self.run(x, mask)
 
 
 @registries.encoders.register("self_attention")

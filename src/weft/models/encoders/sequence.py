@@ -1,28 +1,23 @@
 """What encoders of a text have in common: vectors of tokens in, vectors of tokens out."""
 
 from abc import abstractmethod
-from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
-from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.models.poolings import MeanPooling, Pooling
+from weft.models.poolings import MeanPooling, Pooling, VectorModule
 
 __all__ = ["SequenceEncoder", "real_tokens"]
 
 
-class SequenceEncoder(Component, nn.Module):
+class SequenceEncoder(VectorModule):
     """Base of encoders: from each token's vector to one that knows its text.
 
     What stands at padding has no effect on any real position.
 
     Attributes:
-        config: The settings.
-        out_dim: Features of a token's vector, as it comes out; as many as come in, unless the
-            constructor says otherwise.
         max_length: Most tokens of a text; None: any number.
     """
 
@@ -33,20 +28,7 @@ class SequenceEncoder(Component, nn.Module):
             """How a text's vectors become one where nobody says it."""
             return MeanPooling.Config()
 
-    config: Any
-    out_dim: int
     max_length: int | None = None
-
-    @override
-    def __new__(cls, config: Config | None = None, *, dim: int = 0) -> Self:
-        """What every encoder has is there before its constructor, however that calls this one."""
-        made = super().__new__(cls)
-        made.config, made.out_dim = config, dim
-        return made
-
-    def __init__(self, config: Config | None = None, *, dim: int = 0) -> None:
-        """Makes the encoder of vectors of ``dim`` features; also called ``super().__init__()``."""
-        nn.Module.__init__(self)
 
     @abstractmethod
     @override

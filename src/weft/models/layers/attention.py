@@ -14,7 +14,7 @@ from typing_extensions import override
 from weft.errors import UserError
 from weft.models.layers.heads import Attention
 from weft.models.layers.linear import Linear
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.positions import RotaryPositions
 
 __all__ = ["CrossAttention", "SelfAttention"]
 

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from weft.models.layers.attention import SelfAttention
 from weft.models.layers.layer import Layer
-from weft.models.layers.rotary import RotaryPositions
+from weft.models.layers.positions import RotaryPositions
 
 __all__ = ["SelfAttentionLayer"]
 

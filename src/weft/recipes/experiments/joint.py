@@ -12,7 +12,7 @@ from weft.data.text_rows import TextRows
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.joint import IntentSlotModel
-from weft.models.layers.characters import CharacterCnn
+from weft.models.layers.words import CharacterCnn
 from weft.recipes.experiments.tagging import LSTM, SMALL_ATTENTION, SMALL_LSTM, local
 from weft.tasks.joint import IntentSlots
 from weft.text.affixes import FittedAffixes

@@ -9,14 +9,11 @@ from typing import Any
 
 from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_rows import TextRows
-from weft.models.drqa_reader import DrqaReader
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.joined_reader import JoinedReader
-from weft.models.layers.characters import CharacterCnn
-from weft.models.layers.words import WordEmbedding
-from weft.models.reader import Reader
+from weft.models.layers.words import CharacterCnn, WordEmbedding
+from weft.models.reader import DrqaReader, JoinedReader, Reader
 from weft.tasks.question import QuestionAnswering
 from weft.text.characters import FittedCharacters
 from weft.text.fitted import FittedTokenizer

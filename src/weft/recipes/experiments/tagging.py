@@ -12,9 +12,7 @@ from weft.data.text_rows import TextRows
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.affixes import AffixEmbedding
-from weft.models.layers.characters import CharacterCnn
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.words import AffixEmbedding, CharacterCnn, WordEmbedding
 from weft.models.tagger import Tagger
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.tagging import WordTagging

@@ -18,7 +18,7 @@ __all__ = ["Column", "columns", "load_column", "texts_of"]
 columns: Registry[Any] = Registry(
     "column",
     {
-        "affixes": "weft.text.columns.affixes",
+        "affixes": "weft.text.columns.words",
         "answers": "weft.text.columns.question",
         "characters": "weft.text.columns.words",
         "given_kinds": "weft.text.columns.dictionary",
@@ -30,7 +30,7 @@ columns: Registry[Any] = Registry(
         "passage": "weft.text.columns.question",
         "phrases": "weft.text.columns.dictionary",
         "slots": "weft.text.columns.slots",
-        "tags": "weft.text.columns.tags",
+        "tags": "weft.text.columns.words",
         "text": "weft.text.columns.ids",
         "words": "weft.text.columns.words",
     },

@@ -13,9 +13,7 @@ from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.description import SavedTextError, read_bytes, settings_of
-from weft.text.dictionary import Dictionary
-from weft.text.dictionary_given import GivenKinds
-from weft.text.dictionary_phrases import Phrases
+from weft.text.dictionary import Dictionary, GivenKinds, Phrases
 from weft.text.ragged import Ragged
 
 __all__ = [

@@ -6,10 +6,9 @@ from typing import Final
 from weft.errors import UserError
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
-from weft.text.columns.affixes import AffixesColumn
 from weft.text.columns.column import Column
 from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
-from weft.text.columns.words import CharactersColumn, WordsColumn
+from weft.text.columns.words import AffixesColumn, CharactersColumn, WordsColumn
 from weft.text.dictionary import Dictionary
 from weft.text.tokenizer import Tokenizer
 

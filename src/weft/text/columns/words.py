@@ -1,4 +1,4 @@
-"""Columns of words: an id for each, and its characters beside it."""
+"""Columns of words: an id for each, with its characters or affixes beside it, or a label each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.affixes import Affixes
 from weft.text.cells import unlisted, words_in
 from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.columns.ids import IdsColumn
+from weft.text.columns.label import SeveralLabels
 from weft.text.description import SavedTextError, settings_of
+from weft.text.labels import Labels
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer, encode_column
 from weft.text.words import WordTokenizer
 
-__all__ = ["CharactersColumn", "WordsColumn", "table_of_words"]
+__all__ = ["AffixesColumn", "CharactersColumn", "TagsColumn", "WordsColumn", "table_of_words"]
 
 
 @columns.register("words")
@@ -144,3 +147,99 @@ def table_of_words(
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * width
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Ragged(table([*places])[np.array(at, dtype=np.int64)].reshape(-1), offsets)
+
+
+@columns.register("affixes")
+class AffixesColumn(Column):
+    """The affixes of each word, in as many places for every word; it shares the words' column.
+
+    Args:
+        affixes: The known ones, and the column.
+
+    Example:
+        >>> affixes = Affixes([["s", "g"], ["x"]], prefixes=[], suffixes=[1])
+        >>> AffixesColumn(affixes).encode(["dogs go"])[0].reshape(2, 2).tolist()
+        [[3, 2], [1, 2]]
+    """
+
+    kind = "affixes"
+    shares = True
+
+    def __init__(self, affixes: Affixes) -> None:
+        super().__init__(affixes.column)
+        self.affixes = affixes
+
+    @property
+    @override
+    def width(self) -> int:
+        return self.affixes.length
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"affixes": self.affixes}
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
+        return table_of_words(rows, self.affixes.table, width=self.width)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        known = self.affixes.known
+        return {
+            "name": self.name,
+            "prefixes": [str(length) for length in self.affixes.prefixes],
+            "suffixes": [str(length) for length in self.affixes.suffixes],
+            "known": [f"{place} {affix}" for place, names in enumerate(known) for affix in names],
+        }
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "AffixesColumn":
+        path = folder / DESCRIPTION
+        settings_of(
+            path, settings, {"name": str, "prefixes": list, "suffixes": list, "known": list}
+        )
+        try:
+            sizes = {name: [int(n) for n in settings[name]] for name in ("prefixes", "suffixes")}
+            places = range(len(sizes["prefixes"]) + len(sizes["suffixes"]) + 1)
+            known: dict[str, list[str]] = {str(place): [] for place in places}
+            for place, _, affix in (entry.partition(" ") for entry in settings["known"]):
+                known[place].append(affix)
+            return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
+        except (UserError, ValueError) as error:
+            raise SavedTextError(f"{path}: {error}") from None
+        except KeyError as error:
+            raise SavedTextError(f"{path}: 'known' has an affix of the place {error}.") from None
+
+
+@columns.register("tags")
+class TagsColumn(SeveralLabels):
+    """Tags in the order of the words, one for each: a text split at white space, or a list.
+
+    Args:
+        labels: The tags there are, their column, and what stands between two.
+
+    Raises:
+        UserError: The labels are those of whole rows.
+
+    Example:
+        >>> tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
+        >>> tags.encode(["O B O"])[0].tolist()
+        [0, 1, 0]
+    """
+
+    kind = "tags"
+
+    def __init__(self, labels: Labels) -> None:
+        super().__init__(labels)
+        if not labels.multiple:
+            raise UserError(
+                f"Each word has a label of its own, but the labels of '{labels.column}' are one a "
+                "row: set labels.multiple=true."
+            )
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        return Ragged.from_lists([self.numbers(value, row) for row, value in enumerate(values)])

@@ -12,9 +12,9 @@ from weft.models.decoding.fast.affine import Affine
 from weft.models.decoding.fast.slots import SlotCache
 from weft.models.layers.attention import SelfAttention
 from weft.models.layers.feed_forward import Mlp
+from weft.models.layers.layer import Residual
 from weft.models.layers.linear import Linear
 from weft.models.layers.norms import LayerNorm
-from weft.models.layers.residual import Residual
 
 __all__ = ["FastLayer", "norm_of"]
 

@@ -11,8 +11,8 @@ from torch.nn.modules.module import _has_any_global_hook
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.layers.attention import CrossAttention, SelfAttention
 from weft.models.layers.heads import MultiHead
+from weft.models.layers.layer import Residual
 from weft.models.layers.linear import Linear
-from weft.models.layers.residual import Residual
 from weft.models.transformer import Transformer
 
 __all__ = ["suits"]

@@ -5,7 +5,8 @@ The command line turns an error into its exit code and prints no traceback (``--
 """
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -31,15 +32,41 @@ __all__ = [
     "raised_at",
     "refuse_all",
     "try_all",
+    "typed_command",
+    "worded",
 ]
+
+_TYPED = [False]
+"""Whether a command runs that a person typed."""
+
+
+def worded(typed: str, called: str) -> str:
+    """What to do, in the words of the command line while a command runs, else in those of Python.
+
+    Example:
+        >>> worded("--again", "again=True")
+        'again=True'
+        >>> with typed_command():
+        ...     worded("--again", "again=True")
+        '--again'
+    """
+    return typed if _TYPED[-1] else called
+
+
+@contextmanager
+def typed_command() -> Iterator[None]:
+    """Lets all that is said until its end be in the words of the command line."""
+    _TYPED.append(True)
+    try:
+        yield
+    finally:
+        _TYPED.pop()
 
 
 class WeftError(Exception):
     """Every error weft raises on purpose."""
 
     exit_code: ClassVar[int] = 1
-    typed: str | None = None
-    """The same in the words of the command line, where a call from Python has others."""
 
 
 class UserError(WeftError):

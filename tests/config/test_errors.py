@@ -24,13 +24,13 @@ def test_all_problems_are_reported_at_once_each_with_its_place(kitchen):
         yaml=["train_data:\n  shuffle: 3\nmodels:\n  dim: 3\n"],
     )
     assert found == [
-        "command line: oops: wanted name.setting=value.",
-        "command line: shuffle=no: 'shuffle' can mean more than one setting: train_data.shuffle, "
+        "overrides: oops: wanted name.setting=value.",
+        "overrides: shuffle=no: 'shuffle' can mean more than one setting: train_data.shuffle, "
         "valid_data.shuffle. Write one of them.",
-        "command line: vocabsize=3: no setting is named 'vocabsize'. Did you mean 'vocab_size'?",
-        "command line: modle.dim=2: 'modle' is no ingredient of this recipe. Did you mean 'model'?",
-        "command line: trainer.steps=many: trainer.steps: wanted int, found 'many'.",
-        "command line: optimizer.lrr=1: optimizer has no setting 'lrr'. Did you mean 'lr'? "
+        "overrides: vocabsize=3: no setting is named 'vocabsize'. Did you mean 'vocab_size'?",
+        "overrides: modle.dim=2: 'modle' is no ingredient of this recipe. Did you mean 'model'?",
+        "overrides: trainer.steps=many: trainer.steps: wanted int, found 'many'.",
+        "overrides: optimizer.lrr=1: optimizer has no setting 'lrr'. Did you mean 'lr'? "
         "It has: lr, betas.",
         "0.yaml:2:12: train_data.shuffle: wanted bool, found '3'.",
         "0.yaml:3:1: 'models' is no ingredient of this recipe. Did you mean 'model'?",
@@ -42,7 +42,7 @@ def test_the_error_counts_and_lists(kitchen):
         kitchen.plan("lr=x")
     assert str(caught.value) == (
         "1 problem in the recipe; nothing was run.\n"
-        "  command line: lr=x: optimizer.lr: wanted float, found 'x'."
+        "  overrides: lr=x: optimizer.lr: wanted float, found 'x'."
     )
     assert caught.value.exit_code == 2
 
@@ -173,11 +173,11 @@ def test_a_script_with_one_mistake(kitchen, script, message):
     ],
 )
 def test_a_word_with_one_mistake(kitchen, word, message):
-    assert problems(kitchen, word) == [f"command line: {word}: {message}"]
+    assert problems(kitchen, word) == [f"overrides: {word}: {message}"]
 
 
 def test_an_import_path_in_a_file_is_refused(kitchen):
     assert problems(kitchen, yaml=["module: '@my_package.deep'\n"]) == [
-        "0.yaml:1:9: module: the import path '@my_package.deep' is not read from a file. Type it "
-        "on the command line, or write it in the recipe: module=@my_package.deep"
+        "0.yaml:1:9: module: the import path '@my_package.deep' is not read from a file. Give it "
+        "in the overrides, or write it in the recipe: module=@my_package.deep"
     ]

@@ -82,7 +82,7 @@ def test_an_import_of_a_foreign_name_says_weft_s(tmp_path):
         ("learning_rate=1", "no setting is named 'learning_rate'. In weft it is optimizer.lr."),
         (
             "accelerator=gpu",
-            "no setting is named 'accelerator'. In weft it is the option --device.",
+            "no setting is named 'accelerator'. In weft it is the argument device.",
         ),
         (
             "trainer.min_epochs=1",

@@ -84,7 +84,7 @@ def test_help_never_fails_for_what_is_missing(kitchen, script):
 def test_problems_stand_below_the_help(kitchen):
     text, _ = recipe_help(kitchen.table(), kitchen.defaults, words=["vocab_size=x"])
     assert text.endswith(
-        "\n!!! command line: vocab_size=x: tokenizer.vocab_size: wanted int, found 'x'. !!!\n"
+        "\n!!! overrides: vocab_size=x: tokenizer.vocab_size: wanted int, found 'x'. !!!\n"
     )
 
 

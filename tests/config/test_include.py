@@ -24,7 +24,7 @@ class Mine(Optimizer):
         lr: float = 0.5
         """Its rate."""
 
-    def __init__(self, config, *, module): self.config = config
+        def make(self, groups, module): ...
 
 @register_experiment("tests/mine")
 def mine():
@@ -69,7 +69,7 @@ def test_the_error_of_an_unknown_experiment_says_how_one_is_known(module):
     with pytest.raises(UserError) as caught:
         open_recipe("tests/mine")
     assert str(caught.value).endswith(
-        "One of your own is known once the module that registers it is: --include MODULE."
+        "One of your own is known once the module that registers it is imported."
     )
 
 
@@ -148,8 +148,8 @@ def test_a_script_that_registers_an_experiment_and_is_no_recipe_says_so(kitchen)
     with pytest.raises(UserError) as caught:
         open_recipe("m.py")
     assert str(caught.value) == (
-        "m.py is no recipe: it registers tests/other, and has no ingredients of its own. Write "
-        "'tests/other --include m' in its place."
+        "m.py is no recipe: it registers tests/other, and has no ingredients of its own. "
+        "Import m, and write 'tests/other' in its place."
     )
 
 

@@ -64,7 +64,7 @@ def test_type_is_resolved_first_and_discards_what_earlier_layers_set(kitchen, wo
     plan = kitchen.plan(*words, yaml=["optimizer:\n  lr: 1\n  betas: [0.5, 0.6]\n"])
     assert plan.settings["optimizer"] == {"type": "tiny_lion", "lr": 1e-4, "decay": 0.1}
     assert plan.notes == [
-        "optimizer.type=tiny_lion (command line: optimizer.type=tiny_lion) discards "
+        "optimizer.type=tiny_lion (overrides: optimizer.type=tiny_lion) discards "
         "optimizer.lr (0.yaml:2:7), optimizer.betas (0.yaml:3:10)."
     ]
 
@@ -115,7 +115,7 @@ net = Net.Config()
         kitchen.plan("net.encoder.type=tiny_adam", script=script, targets=["net"])
     assert str(caught.value) == (
         "1 problem in the recipe; nothing was run.\n"
-        "  command line: net.encoder.type=tiny_adam: net.encoder.type: no model is named "
+        "  overrides: net.encoder.type=tiny_adam: net.encoder.type: no model is named "
         "'tiny_adam'. Known: tiny_cnn, tiny_rnn."
     )
 
@@ -223,7 +223,7 @@ def test_a_head_without_settings_switches_nothing_off(kitchen):
 def test_settings_of_an_unreached_ingredient_are_noted(kitchen):
     plan = kitchen.plan("trainer.steps=3", targets=["tokenizer"])
     assert plan.notes == [
-        "trainer is not used here; its settings (command line: trainer.steps=3) change nothing."
+        "trainer is not used here; its settings (overrides: trainer.steps=3) change nothing."
     ]
 
 
@@ -307,7 +307,7 @@ def test_a_bare_name_may_be_a_setting_that_the_targets_do_not_reach(kitchen):
     assert "optimizer" not in plan.settings
     assert plan.notes == [
         "lr=0.5 sets optimizer.lr",
-        "optimizer is not used here; its settings (command line: lr=0.5) change nothing.",
+        "optimizer is not used here; its settings (overrides: lr=0.5) change nothing.",
     ]
 
 
@@ -413,6 +413,6 @@ def test_data_that_no_recipe_names_need_a_path_of_their_own(kitchen, word):
         kitchen.plan(word, script=DATA, targets=["work"])
     assert str(caught.value) == (
         "1 problem in the recipe; nothing was run.\n"
-        f"  command line: {word}: {name}.path: wanted pathlib.Path, and no value is given. Set "
+        f"  overrides: {word}: {name}.path: wanted pathlib.Path, and no value is given. Set "
         f"{name}.path=..."
     )

@@ -184,9 +184,9 @@ def test_experiments_are_functions_that_return_a_recipe(kitchen, monkeypatch):
     source = open_recipe("tiny/words")
     assert (source.table.doc, list(source.table.ingredients)) == ("Counts words.", ["tokenizer"])
     assert error(lambda: open_recipe("tiny/word")) == (
-        "command line: no recipe is called 'tiny/word'. Did you mean 'tiny/words'? "
+        "recipe: no recipe is called 'tiny/word'. Did you mean 'tiny/words'? "
         "Wanted a script.py, a file.yaml, or an experiment: tiny/words. One of your own is "
-        "known once the module that registers it is: --include MODULE."
+        "known once the module that registers it is imported."
     )
 
 

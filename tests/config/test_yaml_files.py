@@ -74,7 +74,7 @@ def test_a_large_file_a_list_and_bytes_are_refused(tmp_path):
 def test_a_word_is_a_name_and_a_value(word):
     with pytest.raises(UserError) as caught:
         parse_word(word)
-    assert str(caught.value) == f"command line: {word}: wanted name.setting=value."
+    assert str(caught.value) == f"overrides: {word}: wanted name.setting=value."
 
 
 @given(st.text(max_size=20))
@@ -82,7 +82,7 @@ def test_any_text_is_a_word_or_an_error_of_ours(text):
     try:
         parse_word(f"a.b={text}")
     except UserError as error:
-        assert str(error).startswith("command line: ")  # noqa: PT017 - most texts are fine
+        assert str(error).startswith("overrides: ")  # noqa: PT017 - most texts are fine
 
 
 PLAIN = st.recursive(
@@ -105,6 +105,6 @@ def test_a_setting_that_cannot_be_written_to_a_file_is_refused():
     with pytest.raises(UserError) as caught:
         parse_word("train_data.path=d\udcff.tsv")
     assert str(caught.value) == (
-        "command line: train_data.path=d\udcff.tsv: not UTF-8 text, and settings are written to "
+        "overrides: train_data.path=d\udcff.tsv: not UTF-8 text, and settings are written to "
         "files that are. Give what it names another name."
     )

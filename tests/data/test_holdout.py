@@ -157,6 +157,55 @@ def test_a_side_without_rows_is_refused(tmp_path):
         TextRows.Config(path=path, holdout=0.5, stratify="tag").build().read()
 
 
-def test_lines_of_a_text_have_no_such_setting(tmp_path):
-    with pytest.raises(UserError, match="holdout"):
-        TextLines.Config(path=written(tmp_path / "all.txt"), holdout=0.1)
+def passages(*numbers):
+    """Passages of one to three lines, a blank line behind each, or two."""
+    return [
+        line
+        for n in numbers
+        for line in [f"{n} begins", *["goes on"] * (n % 3), *[""] * (1 + n % 2)]
+    ]
+
+
+def texts(path, *, held_out, share=0.3):
+    config = TextLines.Config(path=path, holdout=share, held_out=held_out)
+    return [row["text"] for row in config.build().rows()]
+
+
+def test_of_a_text_whole_passages_are_held_out(tmp_path):
+    path = written(tmp_path / "play.txt", passages(*range(200)))
+    train, held = (texts(path, held_out=side) for side in (False, True))
+    begun = [[int(line.split()[0]) for line in side if "begins" in line] for side in (train, held)]
+    assert [passages(*numbers) for numbers in begun] == [train, held]
+    assert sorted(begun[0] + begun[1]) == [*range(200)]
+    assert 40 <= len(begun[1]) <= 80  # 60 in expectation, 6.5 a standard deviation
+    more = written(path, passages(*range(300, 340), *range(200), *range(400, 410)))
+    grown = texts(more, held_out=True)
+    assert {line for line in grown if "begins" in line and int(line.split()[0]) < 200} == {
+        line for line in held if "begins" in line
+    }
+    same = written(path, [*passages(*range(50)), "0 begins", "", *passages(*range(50)), "7 begins"])
+    sides = [{*texts(same, held_out=side)} - {"goes on", ""} for side in (False, True)]
+    assert sides[0].isdisjoint(sides[1])
+
+
+def test_of_a_text_without_blank_lines_each_line_is_a_passage(tmp_path, monkeypatch):
+    lines = [f"line {n * n}" for n in range(500)]
+    path = written(tmp_path / "lines.txt", lines)
+    train, held = (texts(path, held_out=side) for side in (False, True))
+    assert sorted(train + held) == sorted(lines)
+    assert [line for line in lines if line in {*held}] == held
+    assert 110 <= len(held) <= 190
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 10)
+    assert texts(path, held_out=True) == held
+
+
+def test_the_sides_of_a_text_are_other_data_and_a_whole_text_is_what_it_was(tmp_path):
+    path = written(tmp_path / "lines.txt", [f"line {n}" for n in range(50)])
+    whole, train, held = (
+        TextLines.Config(path=path, **settings).build().read()
+        for settings in ({}, {"holdout": 0.3}, {"holdout": 0.3, "held_out": True})
+    )
+    assert len({data.fingerprint() for data in (whole, train, held)}) == 3
+    assert (whole.holdout, len(train) + len(held)) == (None, len(whole))
+    with pytest.raises(DataError, match=r"none of 1 rows is held out by holdout=0.001"):
+        texts(written(path, ["one"]), held_out=True, share=0.001)

@@ -9,6 +9,7 @@ from weft.data.bad_rows import BadRow, BadRowsError
 from weft.data.batching import Batching
 from weft.data.huggingface import HuggingFacePairs
 from weft.data.store.tokens import chunks_of
+from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, MissingExtraError, UserError
 
 datasets = pytest.importorskip("datasets")
@@ -121,3 +122,46 @@ def test_what_cannot_be_is_said(dataset, tmp_path, monkeypatch):
         "huggingface_pairs needs the package 'datasets', which is not installed. "
         "Install it with: pip install 'weft[huggingface]'"
     )
+
+
+def test_rows_are_held_out_by_the_same_hash_as_those_of_a_file(dataset, tmp_path):
+    def side(held_out, rows=dataset):
+        return HuggingFacePairs.of(rows, columns=COLUMNS, holdout=0.1, held_out=held_out).read()
+
+    train, held = side(False), side(True)
+    assert sorted([*train, *held], key=lambda row: int(row["source"][3:-1])) == wanted(range(2500))
+    assert 190 <= len(held) <= 310
+    assert held.rows()[0] == next(iter(held))
+    assert held.place_of(0) == f"<Dataset>:{int(held.rows()[0]['source'][3:-1]) + 1}"
+    lines = "".join(f"Hi {n}.\tSalut {n} é.\n" for n in range(2500))
+    (tmp_path / "pairs.tsv").write_text(lines, encoding="utf-8")
+    of_file = TextPairs.Config(path=tmp_path / "pairs.tsv", holdout=0.1, held_out=True).build()
+    assert [*of_file.rows()] == [*held]
+    assert [*side(True, dataset.select(range(900)))] == [*held][
+        : len(side(True, dataset.select(range(900))))
+    ]
+    assert len({data.fingerprint() for data in (train, held)}) == 2
+
+
+def test_bad_rows_are_those_of_the_training_side():
+    rows = datasets.Dataset.from_dict(
+        {"source": [f"a{n}" for n in range(60)] + [""], "target": ["b"] * 61}
+    )
+    train, held = (
+        HuggingFacePairs.of(rows, max_bad_rows=1, holdout=0.5, held_out=side).read()
+        for side in (False, True)
+    )
+    assert (train.count.bad, held.count.bad, len(held.bad_rows)) == (1, 0, 0)
+    assert train.count.good + held.count.good == 60
+    with pytest.raises(BadRowsError, match=r"train_data\.max_bad_rows"):
+        HuggingFacePairs.of(rows, holdout=0.5, held_out=True).read(ingredient="valid_data")
+
+
+def test_a_label_of_one_row_stays_in_training():
+    rows = datasets.Dataset.from_dict(
+        {"label": [f"l{n}" for n in range(40)], "text": [f"t{n}" for n in range(40)]}
+    )
+    held = {"columns": ("label", "text"), "holdout": 0.5, "held_out": True}
+    assert len(HuggingFacePairs.of(rows, **held).read())
+    with pytest.raises(DataError, match="none of 40 rows is held out"):
+        HuggingFacePairs.of(rows, **held, stratify="label").read()

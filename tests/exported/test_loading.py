@@ -109,7 +109,7 @@ def test_a_file_of_columns_is_no_file_for_an_export(exported, tmp_path, capsys, 
 def test_a_device_that_is_none_is_refused(exported):
     with pytest.raises(UserError) as caught:
         load(exported, device="mps")
-    assert str(caught.value) == "CTranslate2 runs on cpu or cuda; --device mps is neither."
+    assert str(caught.value) == "CTranslate2 runs on cpu or cuda; the device mps is neither."
 
 
 def test_a_folder_that_is_no_export_is_refused(tmp_path):

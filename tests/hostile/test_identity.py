@@ -211,7 +211,7 @@ def test_the_refusal_says_what_to_do(run):
         f"{path} is not as the run wrote it: the seal in its last line does not fit. It says what "
         "the weights mean, so they are not used. Restore it from a copy; an unfinished run writes "
         "it anew when it is started by the command that began it. To train with other settings, "
-        f"name the file as a recipe: weft train {path}"
+        f"name the file as a recipe: weft.train({str(path)!r})"
     )
     with pytest.raises(CheckpointError, match="the seal in its last line does not fit"):
         weft.train(run, ["trainer.max_steps=6"], allow_code=True)

@@ -66,4 +66,6 @@ def test_a_constructor_may_say_how_many_features_come_out():
             super().__init__()
             self.out_dim = dim // 2
 
+        def forward(self, x, lengths): ...
+
     assert Half.Config().build(dim=6).out_dim == 3

@@ -217,14 +217,14 @@ def test_without_its_data_a_run_has_kept_rows_or_needs_some(tmp_path):
     with pytest.raises(UserError) as caught:
         export(run, "ctranslate2")
     assert str(caught.value) == (
-        f"{made.folder} is there already. Delete it, or name another folder with --out."
+        f"{made.folder} is there already. Delete it, or name another folder with out."
     )
     shutil.rmtree(run / "predictions")
     with pytest.raises(UserError) as caught:
         export(run, "ctranslate2", out=tmp_path / "out")
     assert str(caught.value) == (
         f"The data of {run} cannot be read here, and it kept no predictions, so the export cannot "
-        "be compared with the run. Name a text file of rows with --rows FILE."
+        "be compared with the run. Name a text file of rows with rows=FILE."
     )
     assert not (tmp_path / "out").exists()
 

@@ -171,7 +171,7 @@ def test_a_test_file_that_is_named_is_read_whole():
     [
         (
             "valid_data.path=v.tsv",
-            "command line: valid_data.path=v.tsv: valid_data.path names a file, but "
+            "overrides: valid_data.path=v.tsv: valid_data.path names a file, but "
             "train_data.holdout=0.2 holds rows out for valid_data: leave one of them out.",
         ),
         (
@@ -213,3 +213,28 @@ def test_the_share_is_in_the_key_and_one_file_can_be_two_runs():
     assert plan.settings["train_data"]["stratify"] == "text"
     with pytest.raises(UserError, match="stratify: there is no column 'tag'"):
         weft.train(LOCAL, [SHARE, "train_data.path=all.tsv", "train_data.stratify=tag"])
+
+
+@pytest.mark.parametrize("experiment", ["language/lstm/local", "bert/pretraining/local"])
+def test_a_text_of_lines_is_divided_too(experiment):
+    lines = (f"the {n} cats sleep\nthe dog sees {n} birds\n\n" for n in range(120))
+    share = "train_data.holdout=0.2"
+    run = weft.train(experiment, [written("play.txt", "".join(lines)), share, STEPS]).folder
+    said = json.loads((run / "run.json").read_text())["data_summary"]
+    assert [said[name]["holdout"]["held_out"] for name in ("train_data", "valid_data")] == [
+        False,
+        True,
+    ]
+    assert weft.evaluate(run)["valid_data"].values
+
+
+def test_a_hugging_face_data_set_is_divided_too(here):
+    datasets = pytest.importorskip("datasets")
+    rows = [line.split("\t") for line in LABELS.splitlines()]
+    columns = dict(zip(("label", "text"), map(list, zip(*rows, strict=True)), strict=True))
+    datasets.Dataset.from_dict(columns).save_to_disk(str(here / "saved"))
+    kind = ["train_data.type=huggingface_pairs", "train_data.columns=[label,text]"]
+    run = weft.train(LOCAL, [*kind, "train_data.path=saved", SHARE, STEPS]).folder
+    train, valid = rows_of(run)
+    assert (train + valid, valid > 0) == (61, True)
+    assert "eggs" in weft.load(run).task.text.label.labels.names, "a label of one row is learnt"

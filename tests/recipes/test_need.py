@@ -82,7 +82,7 @@ def test_a_disk_without_room_for_one_checkpoint_is_refused_before_step_1(train, 
         train(free=1000)
     found = re.fullmatch(
         r"A checkpoint takes 0\.\d MB, but (.*) has 0\.0 MB free\. Make room, or give another disk "
-        r"with --run-dir\.",
+        r"with run_dir\.",
         str(caught.value),
     )
     assert found, caught.value

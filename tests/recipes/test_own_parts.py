@@ -275,6 +275,8 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
     class Inner(SequenceEncoder):
         class Config(SequenceEncoder.Config): ...
 
+        def forward(self, x, lengths): ...
+
     recipe = weft.Recipe(
         train_data=TextRows.Config(path=tmp_path / "train.tsv"),
         tokenizer=FittedWords.Config(),

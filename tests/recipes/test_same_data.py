@@ -133,8 +133,8 @@ def test_a_run_that_is_named_is_refused(folder, words):
         weft.train(recipe, SHORT, allow_code=True, **words)
     assert str(caught.value) == (
         "train_data changed since mine was finished: the files have other content. With these it "
-        "is another run: the same command with --again trains it beside the old one. The result "
-        "of the old one: weft train mine"
+        "is another run: the same call with again=True trains it beside the old one. The result "
+        "of the old one: weft.train('mine')"
     )
     assert weft.train(run).result == weft.train("mine").result
     again = weft.train("tiny.py", SHORT, run_dir="mine", again=True)
@@ -174,7 +174,9 @@ def test_a_run_of_the_same_data_is_found_beside_an_unfinished_one(folder):
     (folder / "stop").unlink()
     (first,) = (folder / "runs" / "tiny").iterdir()
     add(folder / "train.tsv", "the cat\tle chat\n")
-    with pytest.raises(UserError, match=r"train_data changed since .* was started: .* --again\.$"):
+    with pytest.raises(
+        UserError, match=r"train_data changed since .* was started: .* again=True\.$"
+    ):
         weft.train("tiny.py", SHORT)
     again = weft.train("tiny.py", SHORT, again=True)
     assert weft.train("tiny.py", SHORT) == again

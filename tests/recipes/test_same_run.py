@@ -175,7 +175,7 @@ def test_another_tokenizer_is_refused(folder):
         f"the text path is not the one {run.folder} was trained with: "
         "text/tokenizer/sentencepiece.model of step-00000002 differ from what the tokenizer is "
         "now; its training text or its file changed. Restore what it was, or train anew: the same "
-        "command with --again."
+        "call with again=True."
     )
 
 
@@ -189,7 +189,7 @@ def test_a_built_size_that_is_another_is_refused(folder):
         weft.train("tiny.py", SHORT)
     assert str(failure.value) == (
         f"{run.folder} was built otherwise: module.vocabulary_size was 45, is 44. "
-        "Restore what it was, or train anew: the same command with --again."
+        "Restore what it was, or train anew: the same call with again=True."
     )
 
 
@@ -220,8 +220,8 @@ def test_going_on_elsewhere_is_refused(folder):
     with pytest.raises(UserError) as failure:
         weft.train("r", ["trainer.max_steps=3"], run_dir="other", allow_code=True)
     assert str(failure.value) == (
-        "r is a run that is gone on with, so --run-dir other cannot be. "
-        "Leave one of them out, or train anew there with --again."
+        "r is a run that is gone on with, so run_dir=other cannot be. "
+        "Leave one of them out, or train anew there with again=True."
     )
 
 

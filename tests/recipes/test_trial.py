@@ -154,7 +154,7 @@ def test_a_word_for_an_ingredient_that_is_not_reached_is_noted(attempt):
     said = attempt(WHOLE, "train_data", "vocab_size=21")
     assert said[:2] == [
         "vocab_size=21 sets tokenizer.vocab_size",
-        "tokenizer is not used here; its settings (command line: vocab_size=21) change nothing.",
+        "tokenizer is not used here; its settings (overrides: vocab_size=21) change nothing.",
     ]
 
 

@@ -51,7 +51,7 @@ def test_a_second_process_is_told_who_works_here(tmp_path):
             pass
         assert str(caught.value) == (
             f"{tmp_path} is in use by {socket.gethostname()}:{process.pid}. Wait for it to end or "
-            f"stop it, or choose another folder with --run-dir."
+            f"stop it, or choose another folder with run_dir."
         )
     finally:
         end(process)

@@ -112,6 +112,34 @@ def test_several_labels_a_text():
     assert found.values["loss"] == pytest.approx(alone.values["loss"])
 
 
+@pytest.mark.parametrize("loss", [None, BinaryCrossEntropy.Config(weights={"home": 3.0})])
+def test_the_loss_of_several_labels_is_of_those_that_training_has(loss):
+    """By hand: of each row all labels count, as there or not; what training has not is none."""
+    task = documents.make(DOCUMENTS, multiple=True, loss=loss)
+    names = [*task.text.label.labels]
+    rows = [
+        {"topics": "home, garden", "text": "see you at home"},
+        {"topics": "garden, roof", "text": "win cash now"},
+        {"topics": "roof, money, time", "text": "cash for you"},
+    ]
+    batches = task.batches(documents.Data(rows), train=False, seed=1)
+    (batch,) = batches
+    task.module.eval()
+    with torch.inference_mode():
+        chances = task.scores(batch).sigmoid().tolist()
+        found = task.validation_step(batch, batches.examples(batch)).loss
+    right = [set(row["topics"].split(", ")) for row in batches.examples(batch)]
+    weight = {"home": 1.0 if loss is None else 3.0}
+    lost = [
+        -weight.get(name, 1.0) * math.log(chance if name in has else 1 - chance)
+        for row, has in zip(chances, right, strict=True)
+        for name, chance in zip(names, row, strict=True)
+    ]
+    assert len(lost) == 3 * len(names) == 9
+    assert found.total.item() == pytest.approx(sum(lost) / len(names), rel=1e-5)
+    assert found.count == 3
+
+
 def test_pairs_of_texts():
     task = by_heart(pairs.make(), pairs.Data(batch_size=9), epochs=30)
     rows = [pairs.ROWS[0], {**pairs.ROWS[1], "label": "eggs"}]

@@ -1,9 +1,9 @@
 """The seal of a run: the last lines of its ``config.yaml``, which its checkpoints name.
 
 ``config.yaml`` and the recipe's own code decide what the weights mean. Its last lines have the
-sha256 of each file of that code, the name of the run, which the manifest of each checkpoint has
-too, and the sha256 of every byte before. To YAML they are a comment: as a recipe, the file may be
-edited.
+sha256 of each file of that code, and of each class of the recipe's own, the name of the run, which
+the manifest of each checkpoint has too, and the sha256 of every byte before. To YAML they are a
+comment: as a recipe, the file may be edited.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weft.checkpoint.manifest import read_small
-from weft.errors import CheckpointError
+from weft.errors import CheckpointError, worded
 from weft.runtime.files import sha256
 
 __all__ = ["RunSeal", "refuse_changed", "sealed_config"]
@@ -22,18 +22,23 @@ CONFIG = "config.yaml"
 LARGEST_CODE = 16 << 20
 """Bytes of a file of code that is read; a person's own has some thousand."""
 _CODE = re.compile(rb"# sealed: code ([0-9a-f]{64}) ([^\n]+)\n")
+_PART = re.compile(rb"# sealed: part ([0-9a-f]{64}) ([^\n]+)\n")
 _RUN = re.compile(rb"# sealed: run ([0-9a-f]{16}|none), sha256 ([0-9a-f]{64})\n\Z")
 
 
-def sealed_config(text: str, *, run: str | None, code: Mapping[str, str]) -> bytes:
+def sealed_config(
+    text: str, *, run: str | None, code: Mapping[str, str], parts: Mapping[str, str] | None = None
+) -> bytes:
     """The content of ``config.yaml`` with its seal.
 
     Args:
         text: The settings, as YAML.
         run: The name of the run, 16 hexadecimal digits; None for one begun before runs had names.
         code: The sha256 of each file of the recipe's own, by its path in the run folder.
+        parts: The sha256 of the code of each class and function of a person's own, by its name.
     """
     lines = [f"# sealed: code {digest} {name}\n" for name, digest in code.items()]
+    lines += [f"# sealed: part {digest} {name}\n" for name, digest in (parts or {}).items()]
     body = f"{text}{''.join(lines)}".encode()
     digest = hashlib.sha256(body).hexdigest()
     return body + f"# sealed: run {run or 'none'}, sha256 {digest}\n".encode()
@@ -51,6 +56,8 @@ class RunSeal:
     """The name of the run, which its checkpoints have; None where it was begun without one."""
     code: Mapping[str, str] = field(default_factory=dict)
     """The sha256 of each file of the recipe's own, by its path in the run folder."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """The sha256 of the code of each class and function of a person's own, by its name."""
 
     @classmethod
     def read(cls, folder: Path) -> "RunSeal | None":
@@ -79,12 +86,15 @@ class RunSeal:
                 f"{path} is not as the run wrote it: the seal in its last line does not fit. It "
                 "says what the weights mean, so they are not used. Restore it from a copy; an "
                 "unfinished run writes it anew when it is started by the command that began it. To "
-                f"train with other settings, name the file as a recipe: weft train {path}"
+                "train with other settings, name the file as a recipe: "
+                + worded(f"weft train {path}", f"weft.train({str(path)!r})")
             )
         run = last[1].decode()
-        listed = _CODE.findall(body)
-        code = {name.decode("utf-8", "replace"): digest.decode() for digest, name in listed}
-        return cls(folder, True, None if run == "none" else run, code)
+        code, parts = (
+            {name.decode("utf-8", "replace"): digest.decode() for digest, name in of.findall(body)}
+            for of in (_CODE, _PART)
+        )
+        return cls(folder, True, None if run == "none" else run, code, parts)
 
     def changed_code(self) -> list[str]:
         """The files of the recipe's own that are not as the run wrote them."""

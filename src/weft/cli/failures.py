@@ -13,7 +13,7 @@ def report(error: Exception) -> int:
     """Prints the error to stderr without a traceback and returns the exit code."""
     notes = getattr(error, "__notes__", [])
     if isinstance(error, WeftError):
-        text = "\n".join([f"error: {error.typed or error}", *(f"  {note}" for note in notes)])
+        text = "\n".join([f"error: {error}", *(f"  {note}" for note in notes)])
         print(printable(text), file=sys.stderr)
         return error.exit_code
     if isinstance(error, OSError) and isinstance(error.filename, str | bytes):

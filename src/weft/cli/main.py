@@ -114,6 +114,13 @@ def _run(words: list[str]) -> int:
     args = _parser(name, module).parse_args(words)
     if module is None:
         return 0
+    from weft.errors import typed_command
+
+    with typed_command():
+        return _called(module, args)
+
+
+def _called(module: ModuleType, args: argparse.Namespace) -> int:
     if names := getattr(args, "include", []):
         from weft.config.include import including
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from weft.config.code_names import CodeNames
+from weft.config.foreign_names import missing_hooks
 from weft.config.kinds import hints, is_of, is_settable, type_name
 from weft.config.nodes import Entries, Value
 from weft.config.parameters import MISSING, Parameter, settings_of
@@ -44,6 +45,9 @@ def typed_construction(kind: K) -> K:
     @functools.wraps(made)
     def constructor(self: Any, *values: Any, **settings: Any) -> None:
         made(self, *values, **_typed(type(self), settings, given=len(values)))
+        owner = getattr(type(self), "owner", None)
+        of: tuple[Any, ...] = () if owner is None else (type(self), owner)
+        refuse_all([UserError(text) for each in of for text in missing_hooks(each)])
 
     kind.__init__ = constructor
     return kind

@@ -6,13 +6,15 @@ They are PyText's, Model Garden's, fairseq2's, Lightning's and transformers'.
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-from weft.errors import UserError, refuse_all
+from weft.errors import UserError, refuse_all, worded
 
 __all__ = [
     "attribute_here",
+    "missing_hooks",
     "refuse_foreign_attribute",
     "refuse_foreign_hooks",
     "setting_here",
@@ -157,7 +159,10 @@ def setting_here(name: str) -> str:
         >>> setting_here("learning_rate"), setting_here("lr")
         ('In weft it is optimizer.lr. ', '')
     """
-    return f"In weft it is {SETTINGS[name]}. " if name in SETTINGS else ""
+    here = SETTINGS.get(name, "")
+    if here.startswith("the option --"):
+        here = worded(here, here.replace("option --", "argument ").replace("-", "_"))
+    return here and f"In weft it is {here}. "
 
 
 def attribute_here(text: str) -> str:
@@ -190,7 +195,8 @@ def refuse_foreign_attribute(name: str) -> None:
 def refuse_foreign_hooks(kind: type[Any]) -> None:
     """Refuses a subclass with methods that weft never calls, since it has other names for them.
 
-    A method that the class calls itself is its own business.
+    A method that the class calls itself is its own business. One that cannot be called as weft
+    calls it is refused as well.
 
     Raises:
         UserError: With weft's name for each.
@@ -211,6 +217,60 @@ def _hook_errors(kind: type[Any]) -> Iterator[str]:
             if isinstance(step, FunctionType) and "batch_idx" in inspect.signature(step).parameters:
                 wanted = ", ".join(list(inspect.signature(getattr(base, name)).parameters)[1:])
                 yield f"{name} asks for batch_idx, and is called as {name}({wanted})."
+        for name in () if _is_library(kind) else sorted(vars(base).keys() & vars(kind).keys()):
+            yield from _called_otherwise(vars(base)[name], vars(kind)[name])
+
+
+def _called_otherwise(hook: Any, own: Any) -> Iterator[str]:
+    """Whether a method takes what is given to the hook that it overrides."""
+    if not (isinstance(hook, FunctionType) and isinstance(own, FunctionType)):
+        return
+    named = hook.__qualname__.startswith("Callback.") and not hook.__name__.startswith("_")
+    if not (_is_library_function(hook) and (named or _is_abstract(hook))):
+        return
+    _, *wanted = inspect.signature(hook).parameters.values()
+    by_name = {p.name: None for p in wanted if p.kind is p.KEYWORD_ONLY}
+    by_place = [None for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    taken = inspect.signature(own)
+    try:
+        taken.bind(None, *by_place, **by_name)
+    except TypeError:
+        has = ", ".join(list(taken.parameters)[1:])
+        called = f"{hook.__name__}({', '.join(p.name for p in wanted)})"
+        yield f"{hook.__name__} takes ({has}), and is called as {called}."
+
+
+def _is_library_function(hook: FunctionType) -> bool:
+    """Whether weft has it, and says all that it is given."""
+    open_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    taken = inspect.signature(hook).parameters.values()
+    return hook.__module__.startswith("weft.") and not any(p.kind in open_kinds for p in taken)
+
+
+def _is_abstract(hook: Any) -> bool:
+    return bool(getattr(hook, "__isabstractmethod__", False))
+
+
+@lru_cache
+def missing_hooks(kind: type[Any]) -> tuple[str, ...]:
+    """What weft calls and a class of a person's own has not, each with what it is.
+
+    A method whose callers in its class are all overridden is not needed.
+    """
+    found = []
+    for name in () if _is_library(kind) else dir(kind):
+        hook = inspect.getattr_static(kind, name)
+        if not (isinstance(hook, FunctionType) and _is_abstract(hook)):
+            continue
+        base = next(each for each in kind.__mro__ if vars(each).get(name) is hook)
+        methods = {n: m for n, m in vars(base).items() if isinstance(m, FunctionType)}
+        callers = [n for n, m in methods.items() if name in m.__code__.co_names]
+        if not callers or any(getattr(kind, each) is methods[each] for each in callers):
+            said = (inspect.getdoc(hook) or "").partition("\n")[0]
+            said = re.sub(r":math:`([^`]*)`", r"\1", said.replace("*Shape:*", "Shape:"))
+            lacks = f"{kind.__qualname__} has no {name}{inspect.signature(hook)}"
+            found.append(f"{lacks}, which every {base.__qualname__} has: {said}")
+    return tuple(found)
 
 
 def _is_library(kind: type[Any]) -> bool:

@@ -124,7 +124,7 @@ def reached_code(plan: Plan) -> dict[str, str]:
         UserError: The source of a part cannot be read.
     """
     table, nodes = plan.table, [plan.nodes[name] for name in deciding_names(plan)]
-    parts = [part for node in nodes for part in _parts(node)]
+    parts = [*plan_parts(plan, observers=False)]
     if not table.source:
         return own_code(parts)
     bound = top_level(ast.parse(table.source))
@@ -153,10 +153,10 @@ def reached_code(plan: Plan) -> dict[str, str]:
     return found | own_code(parts, known=known, imported_by=trees, folder=folder)
 
 
-def plan_parts(plan: Plan) -> Iterator[Any]:
-    """The classes and functions that the planned ingredients are made of, observers included."""
-    for node in plan.nodes.values():
-        yield from _parts(node)
+def plan_parts(plan: Plan, *, observers: bool = True) -> Iterator[Any]:
+    """The classes and functions that the planned ingredients are made of."""
+    for name in plan.nodes if observers else deciding_names(plan):
+        yield from _parts(plan.nodes[name])
 
 
 def _parts(node: Node) -> Iterator[Any]:

@@ -8,6 +8,7 @@ Python's own and the library's is told by its version, which ``run.json`` has.
 import ast
 import contextlib
 import dataclasses
+import hashlib
 import inspect
 import linecache
 import sys
@@ -17,11 +18,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft.config.code_names import SCRIPT_MODULE, is_code
+from weft.config.code_names import MAIN, SCRIPT_MODULE, is_code
 from weft.config.imports import file_of, imported_names, is_own_file, own_files, parsed
 from weft.errors import UserError
 
-__all__ = ["code_in", "names_in", "normalized", "own_code", "top_level"]
+__all__ = ["code_in", "names_in", "normalized", "own_code", "own_parts", "top_level"]
 
 
 def code_in(value: Any) -> Iterator[Any]:
@@ -63,6 +64,45 @@ def own_code(
     for tree in imported_by:
         reached.add_imports(tree, folder, "")
     return reached.found
+
+
+def own_parts(values: Iterable[Any]) -> dict[str, str]:
+    """The sha256 of each class and function of a person's own and of all it uses, by its name.
+
+    It is of the syntax, which no comment, no layout, no name of a module and no version of Python
+    changes. A class of a script, or of the program that was started, has its name alone.
+
+    Raises:
+        UserError: The source of one of them cannot be read.
+    """
+    parts: dict[str, list[Any]] = {}
+    for value in values:
+        code = inspect.unwrap(getattr(value, "__func__", value))
+        if _is_own(code):
+            home = code.__module__
+            home = "" if home == MAIN or home.startswith(SCRIPT_MODULE) else f"{home}."
+            name = f"{home}{code.__qualname__.partition('.')[0]}"
+            parts.setdefault(name, []).append(code)
+    texts = {name: sorted(map(_syntax, own_code(codes).values())) for name, codes in parts.items()}
+    return {
+        name: hashlib.sha256("\0".join(each).encode("utf-8", "surrogatepass")).hexdigest()
+        for name, each in texts.items()
+    }
+
+
+def _syntax(text: str) -> str:
+    """The syntax tree as text, the same for each version of Python; of what is none, the text."""
+
+    def written(node: Any) -> str:
+        if isinstance(node, ast.AST):
+            said = [f"{n}={written(v)}" for n, v in ast.iter_fields(node) if v not in (None, [])]
+            return f"{type(node).__name__}({', '.join(said)})"
+        return f"[{', '.join(map(written, node))}]" if isinstance(node, list) else repr(node)
+
+    try:
+        return written(ast.parse(text))
+    except (SyntaxError, ValueError):  # of a constant: what it shows
+        return text
 
 
 @dataclass(frozen=True)

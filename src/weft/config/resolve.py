@@ -18,7 +18,8 @@ from weft.config.registry import Registry
 from weft.config.tree import Settings, leaves, near, without_type
 from weft.config.values import INVALID
 from weft.config.words import Names
-from weft.errors import Place, Problem, SeveralError, UserError
+from weft.config.yaml_files import typed_place
+from weft.errors import Place, Problem, SeveralError, UserError, worded
 
 __all__ = ["Resolver"]
 
@@ -108,7 +109,7 @@ class Resolver:
         found: list[Entries] = []
         swapped = self.names.swaps.get(name)
         from_files = [layer.entries[name] for layer in self.names.layers if name in layer.entries]
-        if swapped is not None and from_files and str(swapped[1]).startswith("command line"):
+        if swapped is not None and from_files and str(swapped[1]).startswith(typed_place()):
             dropped = [text for node in from_files for text in _listed(node, name)]
             self.notes.append(f"{name}={swapped[0]} ({swapped[1]}) discards {', '.join(dropped)}.")
             from_files = []
@@ -125,7 +126,8 @@ class Resolver:
         if isinstance(node, Scalar) and node.text.startswith("@"):
             text = (
                 f"{name}: the import path '{node.text}' is not read from a file. "
-                f"Type it on the command line, or write it in the recipe: {name}={node.text}"
+                f"{worded('Type it on the command line', 'Give it in the overrides')}, or write it "
+                f"in the recipe: {name}={node.text}"
             )
         else:
             word = node.text if isinstance(node, Scalar) else "..."

@@ -26,7 +26,7 @@ from weft.config.ingredient import (
 from weft.config.limits import read_once
 from weft.config.recipe import Recipe
 from weft.config.registries import experiments
-from weft.errors import Place, SeveralError, UserError
+from weft.errors import Place, SeveralError, UserError, worded
 
 __all__ = ["load_script", "table_of_module", "table_of_recipe"]
 
@@ -79,9 +79,11 @@ def _refuse_experiments(path: Path, module: ModuleType) -> None:
     if found:
         parts = path.with_suffix("").parts
         dotted = ".".join(parts) if all(p.isidentifier() for p in parts) else path.stem
+        named = f"{found[0]} --include {dotted}"
         raise UserError(
             f"{path} is no recipe: it registers {', '.join(found)}, and has no ingredients of its "
-            f"own. Write '{found[0]} --include {dotted}' in its place."
+            f"own. {worded(f'Write {named!r}', f'Import {dotted}, and write {found[0]!r}')} in its "
+            "place."
         )
 
 

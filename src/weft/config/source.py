@@ -15,7 +15,7 @@ from weft.config.script import load_script, table_of_recipe
 from weft.config.tree import near
 from weft.config.written_places import without_places
 from weft.config.yaml_files import read_yaml
-from weft.errors import CodeNotAllowedError, Place, UserError
+from weft.errors import CodeNotAllowedError, Place, UserError, worded
 
 __all__ = ["Source", "open_recipe"]
 
@@ -233,7 +233,7 @@ def _table(name: str) -> Table:
                 f"{name}: no such script in {Path.cwd()}. {_near_script(name)}".rstrip()
             )
         return load_script(Path(name))
-    return _experiment(name, "command line")
+    return _experiment(name, worded("command line", "recipe"))
 
 
 def _near_script(name: str) -> str:
@@ -259,7 +259,7 @@ def _experiment(name: str, place: str) -> Table:
         raise UserError(
             f"{place}: no recipe is called '{name}'. {near(name, [*known, *scripts])}"
             f"Wanted a script.py, a file.yaml, or an {listed} One of your own is known once the "
-            "module that registers it is: --include MODULE."
+            f"module that registers it is{worded(': --include MODULE', ' imported')}."
         )
     function: Any = registries.experiments.get(name)
     recipe = function()

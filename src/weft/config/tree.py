@@ -116,7 +116,7 @@ class Settings(Values):
 
     def _checked(self, parameter: Parameter, name: str) -> Any:
         """A default from code is taken as it is, but for what is plainly of another type."""
-        if parameter.default is MISSING or parameter.default is None:
+        if any(parameter.default is none for none in (MISSING, INVALID, None)):
             return parameter.default
         child = self.fresh()
         value = child.read(Value(parameter.default, self.code), parameter.annotation, name)

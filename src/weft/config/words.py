@@ -17,7 +17,7 @@ from weft.config.ingredient import (
 from weft.config.nodes import Entries, Scalar, is_null, merged
 from weft.config.tree import near
 from weft.config.values import plain
-from weft.config.yaml_files import Word, parse_word
+from weft.config.yaml_files import Word, parse_word, typed_place
 from weft.errors import Place, Problem, UserError
 
 __all__ = ["Names", "Overrides", "words_of"]
@@ -56,7 +56,7 @@ class Names:
     ) -> None:
         self.table, self.layers, self.always = table, layers, always
         self.known = {**defaults.ingredients, **table.ingredients}
-        self.typed = Entries({}, Place("command line"))
+        self.typed = Entries({}, Place(typed_place()))
         self.swaps: dict[str, tuple[str, Place]] = {}
         self.off: set[str] = set()
         self.problems: list[Problem] = []

@@ -12,7 +12,7 @@ import yaml
 from typing_extensions import override
 
 from weft.config.nodes import Entries, Items, Node, Scalar, untyped_word
-from weft.errors import Place, UserError
+from weft.errors import Place, UserError, worded
 
 __all__ = [
     "MAX_BYTES",
@@ -22,6 +22,7 @@ __all__ = [
     "is_utf8",
     "parse_word",
     "read_yaml",
+    "typed_place",
     "yaml_nodes",
 ]
 
@@ -158,7 +159,7 @@ def parse_word(word: str) -> Word:
     >>> parse_word("a.b=it's: #fine").node.text
     "it's: #fine"
     """
-    place = Place(f"command line: {word}")
+    place = Place(typed_place(word))
     if not is_utf8(word):
         raise UserError(
             f"{place}: not UTF-8 text, and settings are written to files that are. Give what it "
@@ -169,6 +170,16 @@ def parse_word(word: str) -> Word:
     if not equals or not all(path):
         raise UserError(f"{place}: wanted name.setting=value.")
     return Word(path, _word_value(text, place), place)
+
+
+def typed_place(word: str = "") -> str:
+    """Where a setting was given that stands in no file.
+
+    >>> typed_place("lr=x")
+    'overrides: lr=x'
+    """
+    place = worded("command line", "overrides")
+    return f"{place}: {word}" if word else place
 
 
 def is_utf8(text: str) -> bool:

@@ -9,7 +9,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from weft.data.file_rows import NEAR, FileRows
 from weft.data.rows import Rows
 from weft.errors import DataError, UserError
 
-__all__ = ["ChosenRows", "Holdout"]
+__all__ = ["ChosenRows", "Holdout", "PassageHoldout", "holdout_of"]
 
 LOG = logging.getLogger("weft")
 
@@ -73,7 +73,7 @@ class Holdout:
             UserError: The rows have no column of that label.
             DataError: No row is of this side.
         """
-        hashes = np.fromiter(map(_hash, rows), np.float64, len(rows))
+        hashes = self._hashes(rows)
         held = hashes < self.share
         if self.label is not None and len(rows):
             if self.label not in rows[0]:
@@ -95,6 +95,35 @@ class Holdout:
             )
         LOG.info("%s: %s of %s rows are %s.", name, f"{len(found):,}", f"{len(rows):,}", kept)
         return found
+
+    def _hashes(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.float64]:
+        """A number from 0 to 1 for each row."""
+        return np.fromiter(map(_hash, rows), np.float64, len(rows))
+
+
+class PassageHoldout(Holdout):
+    """Which lines of a text are held out: those of whole passages, as lines go on from each other.
+
+    A passage ends with a blank line, and those behind it; in a text without one it is a line.
+
+    Example:
+        >>> rows = Rows({"text": ["First", "line", ""] * 2 + ["Other", "line", ""]})
+        >>> PassageHoldout(0.5, held_out=True).of(rows).tolist()
+        [0, 1, 2, 3, 4, 5]
+    """
+
+    @property
+    @override
+    def rule(self) -> dict[str, float | bool | str]:
+        rule = "blake2b of each passage between blank lines, or of each line, below the share"
+        return {**super().rule, "rule": rule}
+
+    @override
+    def _hashes(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.float64]:
+        passages = [*_passages(rows)]
+        hashes = (_hash({"text": "\n".join(lines).strip()}) for lines in passages)
+        found = np.fromiter(hashes, np.float64, len(passages))
+        return np.repeat(found, [len(lines) for lines in passages])
 
 
 class ChosenRows(Sequence[dict[str, str]]):
@@ -140,6 +169,27 @@ class ChosenRows(Sequence[dict[str, str]]):
             if len(block):
                 near = self.all[int(block[0]) : int(block[-1]) + 1]
                 yield from (near[int(number - block[0])] for number in block)
+
+
+def _passages(rows: Sequence[Mapping[str, str]]) -> Iterator[list[str]]:
+    """The lines of each passage, with the blank ones behind it."""
+    line_by_line = all(row["text"].strip() for row in rows)
+    passage: list[str] = []
+    for row in rows:
+        ended = passage and (line_by_line or not passage[-1].strip())
+        if ended and row["text"].strip():
+            yield passage
+            passage = []
+        passage.append(row["text"])
+    if passage:
+        yield passage
+
+
+def holdout_of(config: Any) -> Holdout | None:
+    """What the settings of rows of columns hold out; None: nothing."""
+    if not config.holdout:
+        return None
+    return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
 
 
 def _hash(row: Mapping[str, str]) -> float:

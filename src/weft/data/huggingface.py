@@ -1,7 +1,9 @@
 """Pairs of sentences from a Hugging Face ``datasets`` data set: an object, or a folder of one."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, overload
 
@@ -11,6 +13,7 @@ from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.config import Config as BaseConfig
+from weft.config.component import setting
 from weft.data.bad_rows import (
     KEPT,
     AccountedRows,
@@ -23,6 +26,7 @@ from weft.data.batching import Batched, MaxTokens
 from weft.data.formats.cells import ANSWERS
 from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
 from weft.data.formats.row_format import Row
+from weft.data.holdout import holdout_of
 from weft.data.rows import Rows
 from weft.errors import DataError, MissingExtraError, UserError
 from weft.text.cells import ListCell
@@ -75,6 +79,12 @@ class DatasetRows(Sequence[dict[str, str]]):
         for first in range(0, len(self), READ_ROWS):
             yield from self._read(self._numbers[first : first + READ_ROWS])
 
+    def those(self, numbers: NDArray[np.int64]) -> "DatasetRows":
+        """Some of these rows, by their numbers among them, rising."""
+        size = self.num_bytes * len(numbers) // max(len(self), 1)
+        kept = self._numbers[numbers]
+        return DatasetRows(self._dataset, self._layout, kept, num_bytes=size, name=self._name)
+
     def place_of(self, row: int) -> str:
         """The data set's name, and a row's number in it from 1."""
         return f"{self._name}:{self._numbers[row] + 1}"
@@ -111,16 +121,26 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
         max_bad_rows: int = 0
         """How many rows may be left out because they are no text; decided before step 1."""
+        holdout: float = setting(0.0, in_key="set")
+        """Share of the rows that training leaves to valid_data, where that has no data of its own:
+        by a hash of each row, so that rows keep their side as others are added."""
+        held_out: bool = setting(default=False, in_key="set")
+        """Whether these are the rows that holdout leaves to valid_data, and not all others."""
+        stratify: str | None = setting(None, in_key="set")
+        """Column of which every value keeps a row for training, whatever holdout takes; null: that
+        of the labels, where a row has one label."""
 
     def __init__(self, config: "HuggingFacePairs.Config", *, dataset: Any = None) -> None:
         self.config = config
         self._layout = json_lines_format(config.columns)
         _ = self.batching  # refuses sizes that are none
+        self.holdout = holdout_of(config)
         self._dataset = _loaded(config) if dataset is None else dataset
         self._name = str(config.path)
         _check_columns(self._dataset, self._layout, self._name)
         self._rows: DatasetRows | None = None
         self._bad: list[BadRow] = []
+        self._num_bad = 0
         self._digest = hashlib.sha256()
 
     @classmethod
@@ -151,20 +171,26 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         """
         rows = self._rows or self._read_all()
         total = len(self._dataset)
-        count = RowCount(len(rows), total - len(rows), total)
+        count = RowCount(total - self._num_bad, self._num_bad, total)
         check_bad_rows(
             self._bad,
             count,
             allowed=self.config.max_bad_rows,
-            setting=f"{ingredient}.max_bad_rows",
+            setting=f"{'train_data' if self._is_held_out else ingredient}.max_bad_rows",
         )
-        if self._rows is None:
+        if self._rows is None and not self._is_held_out:
             setting = f"{ingredient}.max_bad_rows"
             tell_left_out(self._bad, count, setting=setting, name=self._name)
         if not len(rows):
             raise DataError(f"{self._name}: wanted rows, found {count.bad} bad ones only.")
+        if self._rows is None and self.holdout is not None:
+            rows = rows.those(self.holdout.of(rows, name=self._name))
         self._rows = rows
         return self
+
+    @property
+    def _is_held_out(self) -> bool:
+        return self.holdout is not None and self.holdout.held_out
 
     def _read_all(self) -> DatasetRows:
         good, size = list[int](), 0
@@ -180,7 +206,7 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
             text = "\0".join(map(_told, row)).encode() + b"\0"  # no text has one itself
             size += len(text)
             self._digest.update(text)
-        numbers = np.array(good, np.int64)
+        numbers, self._num_bad = np.array(good, np.int64), len(self._dataset) - len(good)
         return DatasetRows(self._dataset, self._layout, numbers, num_bytes=size, name=self._name)
 
     def __len__(self) -> int:
@@ -205,19 +231,22 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
     def bad_rows(self) -> Sequence[BadRow]:
         """The rows that were left out; their line is their number in the data set, from 1."""
         self.rows()
-        return self._bad
+        return [] if self._is_held_out else self._bad
 
     @property
     @override
     def count(self) -> RowCount:
-        """Good, bad and total."""
-        good, total = len(self.rows()), len(self._dataset)
-        return RowCount(good, total - good, total)
+        """Good, bad and total, of the rows of this side; bad ones are the training side's."""
+        good, bad = len(self.rows()), 0 if self._is_held_out else self._num_bad
+        return RowCount(good, bad, good + bad)
 
     def fingerprint(self) -> str:
-        """64 hexadecimal digits of the rows' text and of the columns' names."""
+        """64 hexadecimal digits of the rows' text, of the columns' names, and of the side."""
         self.rows()
-        return self._digest.hexdigest()
+        if self.holdout is None:
+            return self._digest.hexdigest()
+        side = json.dumps(asdict(self.holdout), sort_keys=True)
+        return hashlib.sha256(f"{self._digest.hexdigest()} {side}".encode()).hexdigest()
 
 
 def _told(cell: str) -> str:

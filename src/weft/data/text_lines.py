@@ -9,10 +9,12 @@ from typing_extensions import override
 
 from weft.config import Config as BaseConfig
 from weft.config import registries
+from weft.config.component import setting
 from weft.data.batching import Batching
 from weft.data.data_files import DataPath
 from weft.data.formats.by_suffix import SUFFIXES, FileFormat
 from weft.data.formats.lines import LineFormat
+from weft.data.holdout import PassageHoldout
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.data.text_pairs import TextPairs
 
@@ -60,6 +62,11 @@ class TextLines(TextPairs):
         shuffle: bool = True
         """Whether in each epoch the text is cut at other places, and blocks come in another order;
         a pure function of the run's seed and the epoch."""
+        holdout: float = setting(0.0, in_key="set")
+        """Share of the text that training leaves to valid_data, where that has no file of its own:
+        whole passages between blank lines, or lines where there is none, by a hash of each."""
+        held_out: bool = setting(default=False, in_key="set")
+        """Whether these are the passages that holdout leaves to valid_data, and not all others."""
         max_bad_rows: int = 0
         """How many lines may be left out because they cannot be read; decided before step 1."""
         max_line_bytes: int = MAX_LINE_BYTES
@@ -83,8 +90,9 @@ class TextLines(TextPairs):
         return super().read(ingredient=ingredient)
 
     @override
-    def _holdout(self) -> None:
-        """None: a line of a text is no row that stands for itself."""
+    def _holdout(self) -> PassageHoldout | None:
+        config = self.config
+        return PassageHoldout(config.holdout, held_out=config.held_out) if config.holdout else None
 
     @override
     def _format(self) -> LineFormat:

@@ -40,7 +40,7 @@ from weft.data.formats.header import (
 from weft.data.formats.json_lines import JsonLinesFormat, first_keys
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
-from weft.data.holdout import ChosenRows, Holdout
+from weft.data.holdout import ChosenRows, Holdout, holdout_of
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from weft.data.rows import Rows
 from weft.errors import DataError, UserError
@@ -132,10 +132,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
     def _holdout(self) -> Holdout | None:
         """Which of the file's rows these are; None: all."""
-        config = self.config
-        if not config.holdout:
-            return None
-        return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
+        return holdout_of(self.config)
 
     def _format(self) -> RowFormat:
         """How the file becomes rows."""

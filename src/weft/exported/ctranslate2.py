@@ -61,7 +61,7 @@ class CTranslate2Graph:
 
         name, _, index = device.partition(":")
         if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
-            raise UserError(f"CTranslate2 runs on cpu or cuda; --device {device} is neither.")
+            raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
         self.search, self.prefix = search, list(prefix)
         self.names = names_of(vocab)
         self.ids = {name: i for i, name in enumerate(self.names)}

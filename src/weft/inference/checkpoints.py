@@ -11,7 +11,7 @@ from weft.checkpoint.parts import check_fit, plain_parts, read_part, tensor_file
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.checkpoint.saved_text import verify_text
-from weft.errors import CheckpointError, UserError
+from weft.errors import CheckpointError, UserError, worded
 from weft.inference.sizes import Budget
 from weft.text.description import SavedTextError
 from weft.text.paths import TextPath, load_text_path
@@ -109,7 +109,8 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
         refused=refused,
     )
     if used is None:
-        raise UserError(f"{run} has no checkpoint yet; train it first: weft train {run}")
+        way = worded(f"weft train {run}", f"weft.train({str(run)!r})")
+        raise UserError(f"{run} has no checkpoint yet; train it first: {way}")
     return used[0]
 
 

@@ -4,8 +4,9 @@ The saved text path and the built configs replace the ingredients that made them
 functions nor the training files are needed.
 """
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,9 @@ from weft.checkpoint.run_seal import RunSeal
 from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError
 from weft.config.ingredient import as_config
+from weft.config.key import plan_parts
 from weft.config.nodes import Entries, Scalar, untyped
+from weft.config.own_code import code_in, own_parts
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.registry import UnknownNameError
@@ -28,8 +31,21 @@ from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.sizes import shape_of
 from weft.runtime.devices import Env
 from weft.tasks.task import Row, Task
+from weft.text.paths import TextPath
 
-__all__ = ["NeedsCodeError", "Predictor", "load_run", "predictor_of", "saved_nodes", "saved_plan"]
+__all__ = [
+    "NeedsCodeError",
+    "Predictor",
+    "edited_parts",
+    "load_run",
+    "predictor_of",
+    "saved_nodes",
+    "saved_plan",
+    "text_parts",
+    "warn_of_edited",
+]
+
+LOG = logging.getLogger("weft")
 
 
 class Predictor(RowPredictor):
@@ -167,7 +183,44 @@ def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
             f"{opened.path}: the model in config.yaml cannot be built: {error}"
         ) from error
     task.module.to(env.device)
+    warn_of_edited(run, [*plan_parts(plan), *text_parts(opened.text)])
     return predictor_of(task, opened, weights=weights)
+
+
+def text_parts(text: TextPath) -> Iterator[Any]:
+    """The classes and functions that a text path is made of."""
+    for part in (text, *text.ingredients.values()):
+        yield type(part)
+        yield from code_in(getattr(part, "config", None))
+
+
+def edited_parts(run: Path, parts: Iterable[Any]) -> list[str]:
+    """The classes and functions of a person's own, by name, that are none of those of a run.
+
+    A run says which it was trained with since its seal has them; of one from before, all are.
+    """
+    seal = RunSeal.read(run)
+    known = set() if seal is None else {*seal.parts.values()}
+    return [name for name, digest in own_parts(parts).items() if known and digest not in known]
+
+
+def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
+    """Says where a run is used with code of a person's own that is not what it was trained with."""
+    try:
+        edited = edited_parts(run, parts)
+    except UserError as error:  # as of a class that a notebook has made anew
+        LOG.warning("Not compared with the code that %s was trained with: %s", run, error)
+        return
+    if edited:
+        kept = any("." in name for name in edited) and (run / "recipe.py").is_file()
+        LOG.warning(
+            "%s, or code it uses, is not as %s was trained with it: the answers may be those of "
+            "another model. Restore it%s, or train anew.",
+            " and ".join(edited),
+            run,
+            ", or let the run's copy be used (--allow-code, allow_code=True) by a process that has "
+            "not imported it" * kept,
+        )
 
 
 def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:

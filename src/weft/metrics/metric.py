@@ -137,6 +137,11 @@ class RowMetric(Metric, Component):
     class Config(BaseConfig):
         """Settings of the metric."""
 
+    config: Any
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the data that it reads beside the prediction; looked for at the start."""

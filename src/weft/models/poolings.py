@@ -1,7 +1,7 @@
 """Poolings: from the vectors of a text's tokens to one vector of the text."""
 
 from abc import abstractmethod
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.limits import require
+from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
 
 __all__ = [
@@ -34,6 +35,8 @@ class VectorModule(Component, nn.Module):
 
     config: Any
     out_dim: int
+    num_dims: ClassVar[int]
+    """Dimensions of what comes out: 2 of a vector for each text, 3 of one for each token."""
 
     @override
     def __new__(cls, config: BaseConfig | None = None, *, dim: int = 0) -> Self:
@@ -46,6 +49,26 @@ class VectorModule(Component, nn.Module):
         """Makes the module; also called ``super().__init__()``."""
         nn.Module.__init__(self)
 
+    @override
+    def __call__(self, *args: Tensor) -> Tensor:
+        """Calls ``forward``, and refuses what it gives where that has another shape than it says.
+
+        Raises:
+            UserError: It has: a layer behind would fail with less to say.
+        """
+        out: Any = super().__call__(*args)
+        shape = tuple(out.shape) if isinstance(out, Tensor) else ()
+        if len(shape) != self.num_dims or shape[-1] != self.out_dim:
+            found = f"{shape}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+            rows = "rows" if self.num_dims == 2 else "rows, tokens"
+            raise UserError(
+                f"{type(self).__qualname__}.forward gives {found}; wanted a tensor of ({rows}, "
+                f"{self.out_dim}), as its out_dim is {self.out_dim}. Give that, or set "
+                "self.out_dim in its __init__."
+            )
+        checked: Tensor = out
+        return checked
+
 
 class Pooling(VectorModule):
     """Base of poolings; padding has no part in them."""
@@ -53,10 +76,12 @@ class Pooling(VectorModule):
     class Config(BaseConfig):
         """Settings of a pooling."""
 
+    num_dims = 2
+
     @abstractmethod
     @override
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """Pools.
+        """Makes one vector of those of a text's tokens.
 
         Args:
             states: Vectors of tokens. *Shape:* :math:`(B,T,H)`.

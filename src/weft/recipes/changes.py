@@ -4,8 +4,9 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from weft.config.key import key_settings
+from weft.config.key import key_settings, plan_parts
 from weft.errors import UserError
+from weft.inference.load import edited_parts
 from weft.recipes.planning import Planned
 from weft.recipes.run_folder import RunFolder, command_line
 
@@ -28,8 +29,15 @@ def allowed_changes(
         The changed settings by their dotted names, with the values before and now.
 
     Raises:
-        UserError: Some of them decide what the run computes; all of these are named.
+        UserError: Some of them decide what the run computes, or code of the recipe's own is not
+            what it was; all of these are named.
     """
+    assert now.run is not None
+    if edited := edited_parts(now.run, plan_parts(now.plan, observers=False)):
+        raise UserError(
+            f"{now.run} cannot go on: {' and '.join(edited)}, or code it uses, is not as the run "
+            "was trained with it. Restore it; or train anew with it: name the recipe itself."
+        )
     refused = {
         **_changed(before.plan.swaps, now.plan.swaps),
         **_changed(flat(key_settings(before.plan)), flat(key_settings(now.plan))),

@@ -7,6 +7,7 @@ import numpy as np
 from weft.config.session import Session
 from weft.data.bad_rows import AccountedRows
 from weft.data.batches import EpochBatches
+from weft.data.huggingface import HuggingFacePairs
 from weft.data.text_pairs import TextPairs
 from weft.recipes.reading import DATA
 from weft.tasks.row_batches import RowBatches
@@ -31,7 +32,7 @@ def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]
         data = session.get(name)
         if isinstance(data, AccountedRows):
             facts |= {"rows": data.count.good, "bad_rows": data.count.bad}
-        if isinstance(data, TextPairs) and data.holdout is not None:
+        if isinstance(data, TextPairs | HuggingFacePairs) and data.holdout is not None:
             facts["holdout"] = data.holdout.rule
         if facts:
             found[name] = facts

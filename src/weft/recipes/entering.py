@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from weft.config.key import run_key
-from weft.errors import UserError
+from weft.errors import UserError, worded
 from weft.recipes.planning import Planned
 from weft.recipes.run_folder import RunFolder
 from weft.runtime.files import clean_leftovers
@@ -27,7 +27,8 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
     if folder.info and folder.info["key"] != key:
         raise UserError(
             f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
-            f"Choose another --run-dir, or go on with that run: weft train {run_dir}"
+            f"Choose another {worded('--run-dir', 'run_dir')}, or go on with that run: "
+            + worded(f"weft train {run_dir}", f"weft.train({str(run_dir)!r})")
         )
     return folder
 
@@ -36,8 +37,9 @@ def refuse_other(run: Path, run_dir: str | Path | None) -> None:
     """Refuses a second folder for a run that is named by its own."""
     if run_dir is not None and Path(run_dir).resolve() != run.resolve():
         raise UserError(
-            f"{run} is a run that is gone on with, so --run-dir {run_dir} cannot be. "
-            "Leave one of them out, or train anew there with --again."
+            f"{run} is a run that is gone on with, so {worded('--run-dir ', 'run_dir=')}{run_dir} "
+            "cannot be. Leave one of them out, or train anew there with "
+            f"{worded('--again', 'again=True')}."
         )
 
 
@@ -73,7 +75,7 @@ def _make(folder: Path) -> None:
     except OSError as error:
         raise UserError(
             f"the run folder {folder} cannot be made: {error.strerror}. "
-            "Choose another one with --run-dir."
+            f"Choose another one with {worded('--run-dir', 'run_dir')}."
         ) from error
 
 

@@ -12,7 +12,7 @@ from weft.exported.formats import refuse_missing
 from weft.exported.manifest import ExportError, read
 from weft.inference.export.compare import Comparison
 from weft.inference.export.expressible import refuse_inexpressible
-from weft.inference.export.folder import write_export
+from weft.inference.export.folder import refuse_existing, write_export
 from weft.recipes.export_rows import read_rows, rows_of_run, rows_of_session
 from weft.recipes.reload import load
 from weft.recipes.run_folder import RunFolder
@@ -72,8 +72,7 @@ def export(
     if out is None:
         refuse_outward_links(folder)
     clean_leftovers(target.parent, of=target.name)
-    if target.exists():
-        raise UserError(f"{target} is there already. Delete it, or name another folder with --out.")
+    refuse_existing(target)
     given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded
     predictor = load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
     if given is None:

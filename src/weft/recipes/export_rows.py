@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.config.nodes import is_null
 from weft.config.session import Session
-from weft.errors import DataError, UserError
+from weft.errors import DataError, UserError, worded
 from weft.inference.export.folder import ROWS
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
 from weft.recipes.reading import columns_of, read_data
@@ -49,7 +49,8 @@ def rows_of_run(folder: Path, task: Task) -> tuple[str, Sequence[Row]]:
             return f"predictions/{path.name}", kept
     raise UserError(
         f"The data of {folder} cannot be read here, and it kept no predictions, so the export "
-        "cannot be compared with the run. Name a text file of rows with --rows FILE."
+        "cannot be compared with the run. Name a text file of rows with "
+        f"{worded('--rows FILE', 'rows=FILE')}."
     )
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from weft.config.ingredient import Ingredient, Like, Table
 from weft.config.nodes import Entries
 from weft.config.plan import Plan
+from weft.config.yaml_files import typed_place
+from weft.data.huggingface import HuggingFacePairs
+from weft.data.text_lines import TextLines
 from weft.data.text_pairs import TextPairs
 from weft.errors import Place, PlanError, Problem
 
@@ -90,22 +94,27 @@ def check_held_out(plan: Plan) -> None:
 
 
 def _share(plan: Plan, name: str) -> float:
-    node = plan.nodes.get(name)
-    config = None if node is None else node.config
-    return getattr(config, "holdout", 0.0) if isinstance(config, TextPairs.Config) else 0.0
+    config = _config(plan, name)
+    return 0.0 if config is None else float(config.holdout)
 
 
 def _is_held_out(plan: Plan) -> bool:
-    node = plan.nodes.get("valid_data")
-    config = None if node is None else node.config
-    return isinstance(config, TextPairs.Config) and config.held_out and config.holdout > 0
+    config = _config(plan, "valid_data")
+    return config is not None and bool(config.held_out and config.holdout)
+
+
+def _config(plan: Plan, name: str) -> Any:
+    """The settings of some data, if they can hold rows out."""
+    config = plan.nodes[name].config if name in plan.nodes else None
+    kinds = TextPairs.Config | TextLines.Config | HuggingFacePairs.Config
+    return config if isinstance(config, kinds) else None
 
 
 def _named(layers: Sequence[Entries], words: Sequence[str]) -> Place | None:
     """Where a person names the file of ``valid_data``, if anywhere."""
     for word in reversed(words):
         if word.startswith(f"{PATH}="):
-            return Place(f"command line: {word}")
+            return Place(typed_place(word))
     for layer in reversed(layers):
         node = layer.entries.get("valid_data")
         if isinstance(node, Entries) and "path" in node.entries:

@@ -12,7 +12,7 @@ import torch
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import split_parts
 from weft.data.batches import EpochBatches
-from weft.errors import StorageError
+from weft.errors import StorageError, worded
 from weft.models import fast
 from weft.recipes.step_memory import StepBytes, optimizer_bytes, step_bytes, weight_bytes
 from weft.runtime import memory
@@ -65,7 +65,8 @@ class Need:
         if free < self.checkpoint:
             raise StorageError(
                 f"A checkpoint takes {as_size(self.checkpoint)}, but {folder} has "
-                f"{as_size(free)} free. Make room, or give another disk with --run-dir."
+                f"{as_size(free)} free. Make room, or give another disk with "
+                f"{worded('--run-dir', 'run_dir')}."
             )
         words, short = self.memory_words(trainer.task.device)
         LOG.info("Needed: %s; %s.", disk_line(self.checkpoint, count, free + there), words)

@@ -12,7 +12,7 @@ from pathlib import Path
 from weft.checkpoint.manifest import FOLDER
 from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.saved import SavedCheckpoints
-from weft.errors import CheckpointError, UserError, WeftError
+from weft.errors import CheckpointError, UserError, WeftError, worded
 from weft.recipes.run_folder import RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
 from weft.runtime.files import (
@@ -116,7 +116,7 @@ def plan_prune(
     if not root.is_dir():
         raise UserError(f"There is no folder {root}; wanted the folder that runs are in.")
     if keep < 0:
-        raise UserError(f"--keep must be 0 or more, but is {keep}.")
+        raise UserError(f"{worded('--keep', 'keep')} must be 0 or more, but is {keep}.")
     doomed: list[Doomed] = []
     kept: list[Kept] = []
     written: dict[Path, tuple[int | None, ...]] = {}

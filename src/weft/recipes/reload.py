@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.checkpoint.run_seal import refuse_changed
 from weft.config.include import include_of_file
+from weft.config.key import plan_parts
 from weft.config.nodes import Entries, Scalar, is_null
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
@@ -23,6 +24,7 @@ from weft.inference.load import (
     predictor_of,
     saved_nodes,
     saved_plan,
+    warn_of_edited,
 )
 from weft.recipes.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
@@ -132,6 +134,7 @@ def evaluate(
                 allow_code=allow_code and not _names_recipe(folder),
             )
             session = plan.start(provided)
+            warn_of_edited(folder, plan_parts(plan))
         except NeedsCodeError:
             if name != model:  # the run has no such data to follow: the words name a file of pairs
                 pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
@@ -220,6 +223,7 @@ def _session(
             f"{named.place}: '{named.text}' is not the recipe that a run keeps; wanted {SCRIPT}."
         )
     planned = plan_recipe(folder, words, targets=targets, allow_code=True)
+    warn_of_edited(folder, plan_parts(planned.plan))
     xp = Experiment(folder=folder, recipe=planned.name, key=str(info.get("key", "")))
     always = {"env": Env.detect(device), "xp": xp, "entry_point": "predict"}
     return planned.plan.start({**always, **provided})

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from weft.config import registries
-from weft.config.key import local_modules, run_key
+from weft.config.key import local_modules, plan_parts, run_key
+from weft.config.own_code import own_parts
 from weft.config.plan import Plan
 from weft.config.recipe import Recipe
 from weft.config.session import Session
 from weft.config.words import Overrides, words_of
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
+from weft.inference.load import text_parts
 from weft.recipes.build_memory import within_memory
 from weft.recipes.changes import allowed_changes, record_changes
 from weft.recipes.data_summary import data_summary
@@ -44,6 +46,7 @@ from weft.recipes.same_run import (
     compare_text,
     is_finished,
     length_of,
+    same_again,
     warn_of_versions,
 )
 from weft.recipes.shared_rows import shared_rows
@@ -135,7 +138,8 @@ def _done(folder: RunFolder, planned: Planned) -> Run:
         raise UserError(
             f"{folder.path} is finished, so trainer.save_modules={','.join(missing)} would save "
             "nothing: parts are saved when a run ends. Another run takes them from the whole one "
-            "by trainer.initialize and trainer.initialize_from; or train anew with --again."
+            "by trainer.initialize and trainer.initialize_from; or train anew: "
+            f"{same_again()}."
         )
     for name in exports_of(planned.plan):
         if not (folder.path / "export" / name).is_dir():
@@ -180,7 +184,9 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
 
             refuse_exports(exports, session)
         record_changes(folder, changes)  # not before all that can refuse to go on
-        write(folder, planned, built, facts)
+        own = [*plan_parts(plan, observers=False)]
+        own += text_parts(session.get("task").text) if session.has("task") else []
+        write(folder, planned, built, facts, own=own_parts(own))
         remember_place(folder.path)
         if (folder.path / "export").is_dir():
             from weft.recipes.export import tell_older_exports
@@ -335,7 +341,12 @@ def seed_everything(seed: int) -> None:
 
 
 def write(
-    folder: RunFolder, planned: Planned, built: Mapping[str, Any], data: Mapping[str, Any]
+    folder: RunFolder,
+    planned: Planned,
+    built: Mapping[str, Any],
+    data: Mapping[str, Any],
+    *,
+    own: Mapping[str, str],
 ) -> None:
     """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
@@ -344,8 +355,9 @@ def write(
     named = planned.name if planned.name in registries.experiments.names() else None
     recipe = SCRIPT if script is not None else named
     run = folder.identity
-    parts: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
-    folder.write_config(recipe, plan.settings, built, run=run, **parts)
+    made_of: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
+    made_of["parts"] = own
+    folder.write_config(recipe, plan.settings, built, run=run, **made_of)
     home = script.resolve().parent if script else Path.cwd()
     start = {
         "command": command_line(),

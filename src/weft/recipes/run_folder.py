@@ -188,6 +188,7 @@ class RunFolder:
         swaps: Mapping[str, str],
         run: str | None = None,
         code: Sequence[str] = (),
+        parts: Mapping[str, str] | None = None,
         include: Sequence[str] = (),
     ) -> None:
         """Writes ``config.yaml``, with a seal.
@@ -199,6 +200,7 @@ class RunFolder:
             swaps: Ingredients that the command line replaced by an import path.
             run: The run's own name.
             code: The files of the recipe's own that were written beside it.
+            parts: The sha256 of each class and function of a person's own, by its name.
             include: Modules that register what the settings name.
         """
         named: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
@@ -206,7 +208,7 @@ class RunFolder:
         swapped = {"swaps": dict(swaps)} if swaps else {}
         content = {**named, "settings": dict(settings), **swapped, "built": dict(built)}
         digests = {name: sha256(self.path / name) for name in code}
-        text = sealed_config(dump_yaml(content), run=run, code=digests)
+        text = sealed_config(dump_yaml(content), run=run, code=digests, parts=parts)
         write_atomic(self.path / "config.yaml", text)
 
     def write_sources(self, script: Path | None, modules: Sequence[Path]) -> list[str]:

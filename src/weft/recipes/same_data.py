@@ -15,11 +15,11 @@ from weft.config.parameters import settings_of
 from weft.config.plan import Plan
 from weft.config.session import Session
 from weft.data.data_files import first_file
-from weft.errors import UserError
+from weft.errors import UserError, worded
 from weft.recipes.planning import Planned
 from weft.recipes.reading import DATA, fingerprint_of
 from weft.recipes.run_folder import RunFolder
-from weft.recipes.same_run import is_finished
+from weft.recipes.same_run import is_finished, same_again
 from weft.runtime.files import sha256
 
 __all__ = ["changed_data", "compare_data", "fingerprints", "moved_settings", "run_of_data"]
@@ -62,7 +62,8 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
     if changed:
         raise UserError(
             f"{' and '.join(changed)} changed since {folder.path} was started: "
-            "the files have other content. Restore them, or train anew with --again."
+            "the files have other content. Restore them, or train anew with "
+            f"{worded('--again', 'again=True')}."
         )
 
 
@@ -126,8 +127,9 @@ def run_of_data(
     said = f"{changed} changed since {last.path} was finished: the files have other content"
     if named:
         raise UserError(
-            f"{said}. With these it is another run: the same command with --again trains it "
-            f"beside the old one. The result of the old one: weft train {last.path}"
+            f"{said}. With these it is another run: {same_again()} trains it beside the old one. "
+            "The result of the old one: "
+            + worded(f"weft train {last.path}", f"weft.train({str(last.path)!r})")
         )
     free = folder.free()
     LOG.warning("%s. With these it is another run: %s", said, free.path)

@@ -12,7 +12,7 @@ from weft.config.durations import parse_duration
 from weft.config.nodes import untyped
 from weft.config.plan import Plan
 from weft.config.yaml_files import dump_yaml, read_yaml, yaml_nodes
-from weft.errors import CheckpointError, UserError
+from weft.errors import CheckpointError, UserError, worded
 from weft.recipes.changes import flat
 from weft.recipes.planning import Planned
 from weft.recipes.run_folder import RunFolder, versions
@@ -24,13 +24,18 @@ __all__ = [
     "compare_text",
     "is_finished",
     "length_of",
+    "same_again",
     "warn_of_versions",
 ]
 
 LOG = logging.getLogger("weft")
 
 LENGTH = ("max_steps", "max_epochs", "max_time")
-ANEW = "Restore what it was, or train anew: the same command with --again."
+
+
+def same_again() -> str:
+    """How what was asked for is trained anew."""
+    return worded("the same command with --again", "the same call with again=True")
 
 
 def length_of(plan: Plan) -> dict[str, Any]:
@@ -71,20 +76,14 @@ def _other_length(
     way = "It is longer already. Its result: " if shorter else "To go on with it: "
     own, given = planned.script is not None, [] if shorter else words
     trust = ["--allow-code"] if own else [f"--include {name}" for name in planned.include]
-    typed = " ".join(["weft train", str(folder.path), *given, *trust])
+    command = " ".join(["weft train", str(folder.path), *given, *trust])
     arguments = [repr(str(folder.path)), *([repr(given)] if given else [])]
     call = f"weft.train({', '.join([*arguments, *(['allow_code=True'] if own else [])])})"
-
-    def said(command: str, anew: str) -> str:
-        return (
-            f"this run exists with another length: {folder.path} ({' '.join(was)}, {state}).\n"
-            f"  {way}{command}\n"
-            f"  To train anew: {anew}"
-        )
-
-    error = UserError(said(call, "the same call with again=True"))
-    error.typed = said(typed, "the same command with --again")
-    return error
+    return UserError(
+        f"this run exists with another length: {folder.path} ({' '.join(was)}, {state}).\n"
+        f"  {way}{worded(command, call)}\n"
+        f"  To train anew: {same_again()}"
+    )
 
 
 def _size(limit: int | str) -> float:
@@ -122,7 +121,7 @@ def compare_built(
         if before[n] != now[n] and (str(before[n]), str(now[n])) not in lawful
     ]
     if changed:
-        raise UserError(f"{folder.path} was built otherwise: {'; '.join(changed)}. {ANEW}")
+        raise UserError(f"{folder.path} was built otherwise: {'; '.join(changed)}. {_anew()}")
 
 
 def compare_text(folder: RunFolder, text: TextPath) -> None:
@@ -141,8 +140,12 @@ def compare_text(folder: RunFolder, text: TextPath) -> None:
         raise UserError(
             f"the text path is not the one {folder.path} was trained with: {', '.join(changed)} "
             f"of step-{newest.step:08d} differ from what the tokenizer is now; its training text "
-            f"or its file changed. {ANEW}"
+            f"or its file changed. {_anew()}"
         )
+
+
+def _anew() -> str:
+    return f"Restore what it was, or train anew: {same_again()}."
 
 
 def warn_of_versions(folder: RunFolder) -> None:

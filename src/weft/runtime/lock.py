@@ -8,7 +8,7 @@ from errno import EACCES, EAGAIN
 from pathlib import Path
 from types import TracebackType
 
-from weft.errors import InUseError, StorageError
+from weft.errors import InUseError, StorageError, worded
 from weft.runtime.disk import (
     open_in_place,
     operations,
@@ -91,7 +91,7 @@ class Lock:
     def _in_use(self, owner: str) -> InUseError:
         return InUseError(
             f"{self.folder} is in use by {owner}. Wait for it to end or stop it, "
-            f"or choose another folder with --run-dir."
+            f"or choose another folder with {worded('--run-dir', 'run_dir')}."
         )
 
     def __exit__(

@@ -83,8 +83,7 @@ class LabelTask(ColumnsTask):
             targets = hot(targets, scores.shape[1]).to(scores.dtype)
         elif not self.module.training:
             scores, targets = scores[targets >= 0], targets[targets >= 0]
-        total, count = self.criterion(scores, targets)
-        return Loss(total, count.detach())
+        return Loss.of(self.criterion(scores, targets), self.criterion)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Classified]:

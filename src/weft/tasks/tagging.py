@@ -142,8 +142,7 @@ class WordTagging(WordsTask):
         if self.crf is not None:
             total = -self.crf.log_likelihood(scores, tags, real).sum()
             return Loss(total, real.sum())
-        total, count = self.criterion(scores[real], tags[real])
-        return Loss(total, count.detach())
+        return Loss.of(self.criterion(scores[real], tags[real]), self.criterion)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:

@@ -47,6 +47,25 @@ class Loss:
     sums: Mapping[str, Tensor] = field(default_factory=dict)
     """Further sums over the same targets, reported divided by the count; detached, shape ``[]``."""
 
+    @classmethod
+    def of(cls, made: Any, by: Any) -> "Loss":
+        """What a component of losses gives: the sum, and what it is divided by.
+
+        Raises:
+            UserError: It gives anything else.
+        """
+        parts = made if isinstance(made, tuple) else (made,)
+        if len(parts) != 2 or not all(isinstance(p, Tensor) and not p.ndim for p in parts):
+            given = ", ".join(
+                f"a tensor of shape {tuple(p.shape)}" if isinstance(p, Tensor) else f"{p!r:.40}"
+                for p in parts
+            )
+            raise UserError(
+                f"{type(by).__qualname__}.forward gives {given}; wanted two tensors of shape (): "
+                "the sum of the loss over all targets, and their number."
+            )
+        return cls(parts[0], parts[1].detach())
+
     def detach(self) -> "Loss":
         """The same numbers without their graph."""
         return Loss(self.total.detach(), self.count, self.sums)

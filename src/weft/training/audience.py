@@ -4,13 +4,14 @@ A callback may ask the run to stop; it cannot reorder the loop.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
 from weft.config.foreign_names import refuse_foreign_hooks
+from weft.errors import UserError
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
 from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
@@ -65,6 +66,28 @@ class Callback:
         """The loop has ended."""
 
 
+def _checked(given: Any, kind: type[Any]) -> list[Any]:
+    """The reporters, or callbacks, each with all that is called of it.
+
+    Raises:
+        UserError: It is no list of such.
+    """
+    name = kind.__name__.lower()
+    wanted = f"wanted a list of objects of classes that inherit from {kind.__name__}"
+    if not isinstance(given, Iterable):
+        raise UserError(f"{name}s: {wanted}, found a {type(given).__qualname__} and no list.")
+    found = list(given)
+    for each in found:
+        if isinstance(each, type):
+            raise UserError(f"{name}s: {wanted}, found the class {each.__qualname__} itself.")
+        lacks = [one for one in vars(kind) if not (one.startswith("_") or hasattr(each, one))]
+        if lacks:
+            raise UserError(
+                f"{name}s: {wanted}, found a {type(each).__qualname__} without {', '.join(lacks)}."
+            )
+    return found
+
+
 class Audience:
     """Tells reporters and callbacks where the run is, and what was measured there.
 
@@ -85,7 +108,8 @@ class Audience:
         data: Groups,
         total: int | None,
     ) -> None:
-        self.reporters, self.callbacks = Reporters(reporters), list(callbacks)
+        self.reporters = Reporters(_checked(reporters, Reporter))
+        self.callbacks = _checked(callbacks, Callback)
         self.clock, self.data, self.total = clock, data, total
         self.ticked = -math.inf
 

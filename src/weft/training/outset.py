@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from weft.errors import WeftError, try_all
+from weft.errors import UserError, WeftError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.runtime.allocator import keep_memory
@@ -114,11 +114,32 @@ def _checks(
     measured = data.valid is not None
     if isinstance(schedule, Schedule):
         yield partial(schedule.check, data.total, measured=measured)
+    yield partial(_check_factor, schedule, data.total)
     if measured:
         yield partial(selection_for, config, task)
     yield partial(check_modules, task.module, config.save_modules)
     if config.compile:
         yield partial(check_compiler, str(task.device))
+
+
+def _check_factor(schedule: Any, total: int | None) -> None:
+    """Refuses a schedule that gives no factor, and what is none."""
+    behind = getattr(getattr(schedule, "config", None), "warmup_steps", 0) + 1
+    step = behind if total is None else min(behind, total)
+    try:
+        factor = schedule(step, total, ())
+    except WeftError:
+        return  # of its check, in its own words
+    except TypeError as error:
+        raise UserError(
+            f"lr_scheduler is called as lr_scheduler(step, total, history), and that fails: {error}"
+        ) from error
+    if not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
+        name = type(schedule).__qualname__
+        raise UserError(
+            f"lr_scheduler: {name} gives {factor!r:.40} for step {step}; wanted a number of 0 "
+            "or more, by which the learning rate is multiplied."
+        )
 
 
 @contextmanager

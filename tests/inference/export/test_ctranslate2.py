@@ -265,7 +265,7 @@ def test_a_folder_that_is_there_is_not_touched_unless_replaced(translator, tmp_p
     with pytest.raises(UserError) as caught:
         exported(translator(), tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'out'} is there already. Delete it, or name another folder with --out."
+        f"{tmp_path / 'out'} is there already. Delete it, or name another folder with out."
     )
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
     exported(translator(), tmp_path, replace=True)
@@ -284,7 +284,7 @@ def test_rows_that_cannot_be_answered_are_left_out(translator, tmp_path):
         exported(translator(), tmp_path / "more", rows[:2])
     assert str(caught.value) == (
         "None of the 2 rows of rows can be answered, so the export cannot be compared with the "
-        "model. Name a text file of rows with --rows FILE."
+        "model. Name a text file of rows with rows=FILE."
     )
 
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from weft.errors import DataError, UserError
+from weft.errors import DataError, UserError, worded
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
@@ -18,7 +18,7 @@ from weft.runtime.files import make_folder, new_folder
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row, Task
 
-__all__ = ["ROWS", "write_export"]
+__all__ = ["ROWS", "refuse_existing", "write_export"]
 
 ROWS = 64
 """Rows that an export is compared on at most."""
@@ -56,8 +56,8 @@ def write_export(
     """
     refuse_missing(name)
     refuse_inexpressible(predictor.task, name)
-    if out.exists() and not replace:
-        raise UserError(f"{out} is there already. Delete it, or name another folder with --out.")
+    if not replace:
+        refuse_existing(out)
     chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
     with new_folder(out, replace=replace) as folder:
@@ -74,6 +74,17 @@ def write_export(
         }
         seal_folder(folder, facts)
     return found
+
+
+def refuse_existing(out: Path) -> None:
+    """Refuses a folder to write that is there already.
+
+    Raises:
+        UserError: It is.
+    """
+    if out.exists():
+        way = worded("--out", "out")
+        raise UserError(f"{out} is there already. Delete it, or name another folder with {way}.")
 
 
 def _write_graph(task: Task, folder: Path) -> Search:
@@ -102,7 +113,8 @@ def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Seque
     if not some:
         raise UserError(
             f"None of the {len(rows):,} rows of {where} can be answered, so the export cannot be "
-            "compared with the model. Name a text file of rows with --rows FILE."
+            "compared with the model. Name a text file of rows with "
+            f"{worded('--rows FILE', 'rows=FILE')}."
         )
     return _spread(some, ROWS)
 

@@ -29,11 +29,12 @@ class SequenceEncoder(VectorModule):
             return MeanPooling.Config()
 
     max_length: int | None = None
+    num_dims = 3
 
     @abstractmethod
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Encodes.
+        """Makes of each token's vector one that knows its text.
 
         Args:
             x: Vectors of tokens. *Shape:* :math:`(B,T,D)`.

@@ -1,0 +1,178 @@
+"""Code of a person's own that was edited after a run was trained with it: said, or refused."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+import weft
+from tests.recipes.test_own_parts import (
+    PARTS,
+    QUIET,
+    data_in,
+    in_new_process,
+    loss_in_training,
+    script,
+)
+from weft.checkpoint.run_seal import RunSeal
+from weft.config.own_code import own_parts
+from weft.config.yaml_files import dump_yaml
+
+EDITS = {"x.transpose(1, 2)).transpose(1, 2)": "x.transpose(1, 2)).transpose(1, 2) * 3"}
+TELL = "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
+SAID = (
+    "named_parts.Named, or code it uses, is not as run was trained with it: the answers may be "
+    "those of another model. Restore it, or train anew."
+)
+
+
+def edit(path: Path) -> None:
+    text = path.read_text()
+    for before, now in EDITS.items():
+        assert before in text
+        text = text.replace(before, now)
+    path.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """A run of a YAML file that includes a module, beside it."""
+    folder = tmp_path_factory.mktemp("included")
+    data_in(folder)
+    (folder / "named_parts.py").write_text(PARTS)
+    settings = {
+        "train_data": {"path": "train.tsv"},
+        "valid_data": {"path": "valid.tsv"},
+        "model": {"encoder": {"type": "tests_named", "width": 5}},
+        "trainer": {"max_epochs": 1},
+    }
+    recipe = {"recipe": "classification/docnn", "include": "named_parts", "settings": settings}
+    (folder / "mine.yaml").write_text(dump_yaml(recipe))
+    in_new_process(f"import weft; weft.train('mine.yaml', {QUIET!r}, run_dir='run')", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def home(trained, tmp_path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "home"))
+
+
+def evaluated(home: Path, *, imported: bool) -> tuple[list[str], float]:
+    """What is said, and the loss."""
+    code = f"{TELL}import weft\n{'import named_parts' * imported}\n"
+    code += f"found = weft.evaluate('run', allow_code={not imported})\n"
+    code += "print(found['valid_data'].values['loss'])\n"
+    *said, loss = in_new_process(code, home, cwd=home).splitlines()
+    return said, float(loss)
+
+
+@pytest.mark.parametrize("imported", [True, False])
+def test_an_edited_module_is_said_by_the_name_of_the_part(home, imported):
+    before = loss_in_training(home / "run")
+    assert evaluated(home, imported=imported) == ([], pytest.approx(before, rel=1e-5))
+    module = home / "named_parts.py"
+    module.write_text(module.read_text().replace('"""Registered."""', "# said otherwise"))
+    assert evaluated(home, imported=imported) == ([], pytest.approx(before, rel=1e-5))
+    edit(module)
+    said, loss = evaluated(home, imported=imported)
+    assert said == [SAID]
+    assert abs(loss - before) > 1e-3
+
+
+def test_a_run_does_not_go_on_with_an_edited_module(home):
+    go_on = (
+        "import weft\n"
+        "from weft.errors import UserError\n"
+        "try:\n"
+        "    print(weft.train('run', ['trainer.max_epochs=2'], allow_code=True).result['steps'])\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    edit(home / "named_parts.py")
+    assert in_new_process(go_on, home, cwd=home).splitlines() == [
+        "run cannot go on: named_parts.Named, or code it uses, is not as the run was trained with "
+        "it. Restore it; or train anew with it: name the recipe itself."
+    ]
+    (home / "named_parts.py").write_text(PARTS)
+    assert in_new_process(go_on, home, cwd=home).splitlines()[-1].isdigit()
+
+
+def test_a_run_from_before_parts_were_sealed_is_used_as_it_was(home):
+    config = home / "run" / "config.yaml"
+    lines = config.read_text().splitlines(keepends=True)
+    config.write_text("".join(line for line in lines if not line.startswith("# sealed")))
+    assert not RunSeal.read(home / "run").parts
+    edit(home / "named_parts.py")
+    code = (
+        "import weft, named_parts\n"
+        "from weft.inference.load import edited_parts\n"
+        "from pathlib import Path\n"
+        "print(edited_parts(Path('run'), [named_parts.Named]))\n"
+    )
+    assert in_new_process(code, home, cwd=home) == "[]\n"
+
+
+def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp_path):
+    path = script(tmp_path, "encoder=Named.Config(width=5)")
+    weft.train(path, QUIET, run_dir=tmp_path / "run")
+    load = f"{TELL}import own, weft\nweft.load('run')\n"
+    assert in_new_process(load, tmp_path, cwd=tmp_path) == ""
+    edit(path)
+    assert in_new_process(load, tmp_path, cwd=tmp_path) == (
+        "own.Named, or code it uses, is not as run was trained with it: the answers may be those "
+        "of another model. Restore it, or let the run's copy be used (--allow-code, "
+        "allow_code=True) by a process that has not imported it, or train anew.\n"
+    )
+
+
+def test_a_module_that_the_runs_copy_of_a_script_imports_is_compared_too(tmp_path):
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    away.mkdir()
+    (away / "far_factor.py").write_text("FACTOR = 2\n")
+    path = script(home, "pooling=First.Config()")
+    text = path.read_text().replace("return states[:, 0] * 2", "return states[:, 0] * FACTOR")
+    path.write_text(
+        text.replace("import torch\n", "import torch\nfrom far_factor import FACTOR\n", 1)
+    )
+    train = f"import weft; weft.train('own.py', {QUIET!r}, run_dir='run')"
+    in_new_process(train, away, cwd=home)
+    load = f"{TELL}import weft\nweft.load('run', allow_code=True)\n"
+    assert in_new_process(load, away, cwd=home) == ""
+    (away / "far_factor.py").write_text("FACTOR = 3\n")
+    assert in_new_process(load, away, cwd=home) == (
+        "First, or code it uses, is not as run was trained with it: the answers may be those of "
+        "another model. Restore it, or train anew.\n"
+    )
+
+
+SOURCE = '''
+import math
+
+SIZES = {"one": [1, 2.5, None], "two": (True, b"x")}
+
+def scaled(x: float, *, by: float = 2.0) -> str:
+    """Says it."""
+    return f"{x * by!r:>{SIZES['one'][0]}} {math.pi}" if x else "none"
+
+class Part:
+    """A part."""
+
+    names = {*SIZES}
+
+    def __call__(self, x):
+        # as it is
+        return scaled(x, by=3)
+'''
+
+
+def test_the_digest_of_a_part_stays_as_runs_have_it(tmp_path, monkeypatch):
+    """Another one, of a later weft or Python, would call the code of all that exist edited."""
+    (tmp_path / "digested_part.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    import digested_part
+
+    assert own_parts([digested_part.Part, dict, logging.Logger]) == {
+        "digested_part.Part": "443d6f15fe06c5443a839e2a665f068f36e1cdfa582ee42d3479d615a463e3c6",
+    }

@@ -1,0 +1,206 @@
+"""What weft calls of a person's own parts: what is missing or other is refused before training."""
+
+import pytest
+import torch
+
+import weft
+from tests.recipes.test_own_parts import OWN, QUIET, script
+from weft.config.component import Component
+from weft.errors import SeveralError, UserError
+from weft.metrics.metric import RowMetric
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.label_losses import LabelLoss
+from weft.models.poolings import Pooling
+from weft.recipes.check import check
+from weft.tasks.task import Loss
+from weft.training import Callback
+from weft.training.audience import Audience
+from weft.training.optimizers.optimizer import Optimizer
+from weft.training.schedules.schedule import Schedule
+
+TENSOR = "torch.Tensor"
+
+
+def own(base: type[Component], **methods) -> type[Component]:
+    """A class of one's own with a Config, as people write it."""
+    config = type("Config", (base.Config,), {"__module__": __name__})
+    return type("Mine", (base,), {"Config": config, "__module__": __name__, **methods})
+
+
+def forward(self, scores, targets): ...
+
+
+def probabilities(self, scores): ...
+
+
+@pytest.mark.parametrize(
+    ("base", "methods", "lacks"),
+    [
+        (
+            LabelLoss,
+            [forward],
+            f"probabilities(self, scores: {TENSOR}) -> {TENSOR}, which every LabelLoss has: What "
+            "answers show of scores. Shape: (B,L) to (B,L), from 0 to 1.",
+        ),
+        (
+            LabelLoss,
+            [probabilities],
+            f"each(self, scores: {TENSOR}, targets: {TENSOR}) -> {TENSOR}, which every LabelLoss "
+            "has: The loss of each row (B), or of each label of each row (B,L).",
+        ),
+        (
+            Pooling,
+            [],
+            f"forward(self, states: {TENSOR}, real: {TENSOR}) -> {TENSOR}, which every Pooling "
+            "has: Makes one vector of those of a text's tokens.",
+        ),
+        (
+            SequenceEncoder,
+            [],
+            f"forward(self, x: {TENSOR}, lengths: {TENSOR}) -> {TENSOR}, which every "
+            "SequenceEncoder has: Makes of each token's vector one that knows its text.",
+        ),
+        (
+            Schedule,
+            [],
+            "after_warmup(self, step: int, total: int | None, history: "
+            "collections.abc.Sequence[float]) -> float, which every Schedule has: The factor for a "
+            "step after the warm-up.",
+        ),
+    ],
+)
+def test_a_method_that_is_missing_is_named_with_its_signature(base, methods, lacks):
+    kind = own(base, **{method.__name__: method for method in methods})
+    with pytest.raises(UserError) as caught:
+        kind.Config()
+    assert str(caught.value) == f"Mine has no {lacks}"
+
+
+def test_all_methods_that_are_missing_are_named():
+    with pytest.raises(SeveralError) as caught:
+        own(RowMetric).Config()
+    lacking = [str(error).partition("(")[0] for error in caught.value.errors]
+    names = ["compute", "directions", "measure", "merge_state", "reset", "state_dict", "update"]
+    assert lacking == [f"Mine has no {name}" for name in names]
+    with pytest.raises(UserError, match=r"^Config has no make\(self, groups: .* has: Makes the"):
+        own(Optimizer).Config()
+
+
+def test_a_method_that_only_overridden_ones_call_is_not_needed():
+    own(LabelLoss, forward=forward, probabilities=probabilities).Config()
+
+
+def test_a_method_that_cannot_be_called_as_weft_calls_it_is_refused():
+    with pytest.raises(UserError) as caught:
+        own(LabelLoss, probabilities=lambda self, scores, targets: scores, forward=forward)
+    assert str(caught.value) == (
+        "Mine.probabilities takes (scores, targets), and is called as probabilities(scores)."
+    )
+    with pytest.raises(UserError) as caught:
+
+        class Watching(Callback):
+            def evaluated(self, values): ...
+
+    assert str(caught.value) == (
+        "Watching.evaluated takes (values), and is called as evaluated(progress, values)."
+    )
+
+    class Fine(Callback):
+        def evaluated(self, *seen): ...
+
+        def step(self, now, more=None): ...
+
+
+def test_what_a_loss_gives_is_its_sum_and_its_count():
+    by, one = own(LabelLoss)(LabelLoss.Config(), names=["a"], multiple=False), 1
+    loss = Loss.of((torch.ones((), requires_grad=True), torch.ones(())), by)
+    assert (loss.total.item(), loss.count.requires_grad) == (1.0, False)
+    wanted = (
+        "; wanted two tensors of shape (): the sum of the loss over all targets, and their number."
+    )
+    for made, said in (
+        (torch.ones(()), "a tensor of shape ()"),
+        ((torch.ones(()), one), "a tensor of shape (), 1"),
+        ((torch.ones(3), torch.ones(())), "a tensor of shape (3,), a tensor of shape ()"),
+        (None, "None"),
+    ):
+        with pytest.raises(UserError) as caught:
+            Loss.of(made, by)
+        assert str(caught.value) == f"Mine.forward gives {said}{wanted}"
+
+
+def test_an_encoder_and_a_pooling_give_what_they_say():
+    x, lengths = torch.zeros(2, 3, 4), torch.tensor([3, 1])
+    wide = own(SequenceEncoder, forward=lambda self, x, lengths: torch.cat([x, x], -1))
+    with pytest.raises(UserError) as caught:
+        wide.Config().build(dim=4)(x, lengths)
+    assert str(caught.value) == (
+        "Mine.forward gives (2, 3, 8); wanted a tensor of (rows, tokens, 4), as its out_dim is 4. "
+        "Give that, or set self.out_dim in its __init__."
+    )
+    for pooled, found in ((None, "a NoneType"), (x, "(2, 3, 4)")):
+        silent = own(Pooling, forward=lambda self, states, real, given=pooled: given)
+        with pytest.raises(UserError) as caught:
+            silent.Config().build(dim=4)(x, lengths)
+        assert str(caught.value) == (
+            f"Mine.forward gives {found}; wanted a tensor of (rows, 4), as its out_dim is 4. "
+            "Give that, or set self.out_dim in its __init__."
+        )
+
+
+class Lonely:
+    def step(self, progress): ...
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "found"),
+    [
+        ([Lonely()], "a Lonely without start, evaluated, saved, end"),
+        ([Callback], "the class Callback itself"),
+        (Callback(), "a Callback and no list"),
+    ],
+)
+def test_callbacks_are_a_list_of_such(callbacks, found):
+    with pytest.raises(UserError) as caught:
+        Audience([], callbacks, clock=None, data=None, total=None)
+    assert str(caught.value) == (
+        f"callbacks: wanted a list of objects of classes that inherit from Callback, found {found}."
+    )
+
+
+def test_reporters_are_a_list_of_such():
+    with pytest.raises(UserError, match=r"^reporters: .* found a Lonely without start, tick, "):
+        Audience([Lonely()], [], clock=None, data=None, total=None)
+
+
+SCHEDULES = {
+    "class Flat(Schedule):\n    class Config(Schedule.Config): ...\n"
+    "    def after_warmup(self, step, total, history): ...\n"
+    "lr_scheduler = Flat.Config()\n": (
+        "lr_scheduler: Flat gives None for step 1; wanted a number of 0 or more, by which the "
+        "learning rate is multiplied."
+    ),
+    "def lr_scheduler():\n    return lambda step: 1.0\n": (
+        "lr_scheduler is called as lr_scheduler(step, total, history), and that fails: "
+        "lr_scheduler.<locals>.<lambda>() takes 1 positional argument but 3 were given"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", SCHEDULES)
+def test_a_schedule_gives_a_factor(tmp_path, code):
+    path = script(tmp_path, *OWN["a pooling"])
+    path.write_text(f"{path.read_text()}\nfrom weft.training.schedules import Schedule\n{code}")
+    with pytest.raises(UserError) as caught:
+        weft.train(path, QUIET, run_dir=tmp_path / "run")
+    assert str(caught.value) == SCHEDULES[code]
+
+
+def test_check_says_what_a_part_lacks_and_where_it_is_written(tmp_path):
+    path = script(tmp_path, *OWN["a loss"])
+    text = path.read_text().replace("def probabilities", "def chances")
+    path.write_text(text)
+    line = text.splitlines().index("task = DocumentClassification.Config(loss=Doubled.Config())")
+    with pytest.raises(UserError) as caught:
+        check(path)
+    assert str(caught.value).startswith(f"{path}:{line + 1}: Doubled has no probabilities(self, ")

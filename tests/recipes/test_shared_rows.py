@@ -6,6 +6,8 @@ import pytest
 
 import weft
 from weft.data import file_rows, text_pairs
+from weft.data.text_rows import TextRows
+from weft.recipes import first_look, shared_rows
 from weft.recipes.check import check
 
 LOCAL = "classification/docnn/local"
@@ -77,3 +79,47 @@ def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     weft.train(LOCAL, words(ROWS))
     assert "100 of 100 rows of valid_data are in train_data" in caplog.text
+
+
+def test_rows_are_told_by_all_their_columns_and_not_by_one(caplog):
+    """The column where they differ most finds those that may be the same, and no more."""
+    relabelled = [row.replace("ham", "eggs").replace("spam", "ham") for row in ROWS]
+    given = words(ROWS[:50] + OTHER[50:], train=relabelled + ROWS)
+    assert "50 of 100 rows of valid_data" in "".join(check(LOCAL, given).notes)
+    given = words([row.replace("ham", "x").replace("spam", "ham") for row in ROWS[:50]])
+    assert "known by heart" not in "".join(check(LOCAL, given).notes)
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+def test_a_million_rows_are_looked_at_without_a_dict_of_each(held, monkeypatch):
+    """Of rows in memory one column is looked at: ten times as fast, in CPU time."""
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+    words(OTHER + ROWS[:50])
+    train = TextRows.Config(path=Path("train.tsv"), columns=("label", "text")).build().read()
+    made = []
+    get = type(train.rows()).__getitem__
+
+    def counted(rows, n):
+        made.append(n)
+        return get(rows, n)
+
+    monkeypatch.setattr(type(train.rows()), "__getitem__", counted)
+    valid = [{"label": "ham", "text": f"text {n}"} for n in range(100)]
+    said = shared_rows._shared(train.rows(), valid, "valid_data")
+    assert said.startswith("50 of 100 rows of valid_data are in train_data:")
+    assert len(made) <= 100
+
+
+def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_said(
+    monkeypatch, caplog
+):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    for module in (shared_rows, first_look):
+        monkeypatch.setattr(module, "LOOKED_AT", 60)
+    given = words(ROWS, train=[*ROWS[:50], "Ham\tone\n", *ROWS[50:]])
+    weft.train(LOCAL, given)
+    said = "59 of 100 rows of valid_data are in the first 60 rows of train_data"
+    assert any(line.startswith(said) for line in caplog.messages), caplog.text
+    counted = " (Counted in its first 60 rows.)"
+    assert "'ham' (30), 'Ham' (1). If they are one" in caplog.text
+    assert f"and this is not said.{counted}" in caplog.text

@@ -6,9 +6,11 @@ text. A person sees it in one row.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from weft.config.plan import Plan
+from weft.data.rows import Rows
 from weft.tasks.row_batches import RowSource, is_row
 from weft.text.labels import Labels, split_labels
 from weft.text.paths import TextPath
@@ -17,6 +19,8 @@ __all__ = ["first_row", "nothing_selected", "odd_labels", "shortened"]
 
 SHOWN_CHARACTERS = 60
 """Of a value; a whole row then fits on a line or two."""
+LOOKED_AT = 200_000
+"""Rows that are looked at where each must be read or made anew: a million take five seconds."""
 LEAST_ROWS = 50
 """Of fewer rows, half may well have labels of their own."""
 
@@ -53,6 +57,8 @@ def odd_labels(
         settings: Those of the plan; declared labels are as they were meant.
     """
     rows, found = _rows(text, data), list[str]()
+    first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
+    where = f" (Counted in its first {first}.)" if first else ""
     for name, labels in text.ingredients.items():
         if not isinstance(labels, Labels) or settings.get(name, {}).get("names") or not rows:
             continue
@@ -63,12 +69,12 @@ def odd_labels(
         if not alike and not labels.has(rows[0][labels.column]):
             continue  # of several labels a row the first is no word over a column
         counts = _counts(labels, rows)
-        found += [_one_label(name, labels, group, counts) for group in alike]
+        found += [_one_label(name, labels, group, counts) + where for group in alike]
         once = [label for label in labels if counts[label] == 1]
         if len(rows) >= LEAST_ROWS and once == [rows[0][labels.column]]:
             found.append(
                 f"{name}: {once[0]!r}, which train_data begins with, is the label of no other row. "
-                "If its first row is a header: train_data.header=true"
+                f"If its first row is a header: train_data.header=true{where}"
             )
     return found
 
@@ -92,14 +98,17 @@ def _alike(labels: Labels) -> list[list[str]]:
 
 def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """How many rows each label has; of several in a row each counts."""
-    counts = Counter[str]()
-    for row in rows:
-        value = row[labels.column]
-        if labels.has(value):
-            counts[value] += 1
-        elif isinstance(value, str | list):
-            counts.update(split_labels(value, labels.separator, column=labels.column, row=0))
-    return counts
+    column = labels.column
+    looked = islice(rows, LOOKED_AT)
+    values = rows.column(column) if isinstance(rows, Rows) else [row[column] for row in looked]
+    keys = (tuple(value) if isinstance(value, list) else value for value in values)
+    found = Counter[str]()
+    for value, count in Counter[Any](values if isinstance(rows, Rows) else keys).items():
+        several = isinstance(value, str | tuple) and not labels.has(value)
+        every = split_labels(value, labels.separator, column=column, row=0) if several else [value]
+        for name in every:
+            found[name] += count
+    return found
 
 
 def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from weft.checkpoint.run_seal import refuse_changed
 from weft.config import registries
 from weft.config.include import included, is_includable
-from weft.config.ingredient import Table
+from weft.config.ingredient import BuiltFrom, Table
 from weft.config.key import plan_parts
 from weft.config.plan import Plan, make_plan
 from weft.config.recipe import Recipe
@@ -17,12 +17,15 @@ from weft.config.script import table_of_module
 from weft.config.source import Source, open_recipe
 from weft.config.words import Overrides, words_of
 from weft.config.written_places import differing
-from weft.errors import UserError
+from weft.errors import PlanError, Problem, UserError
 from weft.recipes import defaults
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.recipes.run_folder import RunFolder, is_run_folder
 
 __all__ = ["Planned", "library_defaults", "open_named", "plan_recipe", "run_named"]
+
+BESIDE = ("characters", "affixes", "dictionary", "dense")
+"""What can stand beside words, and by default does not."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +112,34 @@ def plan_recipe(
         plan = make(table, words=[*holdout_words(plan, said), *said])
     if not draft:
         check_held_out(plan)
+        _refuse_unused(plan)
     typed = {word.partition("=")[0] for word in said}
     left_out = {name: node for name, node in source.left_out.items() if name not in typed}
     plan.notes[:0] = differing(left_out, plan.settings)
     return Planned(source, plan, run)
+
+
+def _refuse_unused(plan: Plan) -> None:
+    """Refuses what stands beside words where the task would read it, and the model not take it.
+
+    Raises:
+        PlanError: There is such; it is named, and so is the model.
+    """
+    module, task = plan.nodes.get("module"), plan.nodes.get("task")
+    if module is None or task is None or not isinstance(module.value, BuiltFrom):
+        return  # of the recipe's own a module may know it otherwise
+    given = [n for n in BESIDE if n in plan.nodes and plan.nodes[n].value is not vars(defaults)[n]]
+    problems = [
+        Problem(
+            f"{name}: the model {plan.nodes['model'].type_name} takes none, so it would be of no "
+            f"use. Leave {name} out, or choose another model.",
+            None,
+        )
+        for name in given
+        if name in task.needs and name not in module.needs
+    ]
+    if problems:
+        raise PlanError(problems)
 
 
 def open_named(

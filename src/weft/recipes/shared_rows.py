@@ -1,10 +1,12 @@
 """Rows that are evaluated and trained on, too: their values say what was learnt by heart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from weft.config.session import Session
+from weft.data.rows import Rows
+from weft.recipes.first_look import LOOKED_AT
 from weft.recipes.reading import DATA
 from weft.tasks.row_batches import RowSource, is_row
 
@@ -12,8 +14,6 @@ __all__ = ["shared_rows"]
 
 ASKED = 1000
 """Rows of the evaluated data that are looked for: a share of them is known to 3 % then."""
-LOOKED_AT = 1_000_000
-"""Rows of the training data that are looked at, in about a second."""
 BULK = 0.2
 """Share of rows from which on it is said; short texts are often the same by chance."""
 HOLDOUT = (
@@ -50,18 +50,31 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     ''
     """
     count = min(ASKED, len(other))
-    rows = (_said(other[n * len(other) // count]) for n in range(count))
-    asked = [row for row in rows if any(value for _, value in row)]
+    rows = [other[n * len(other) // count] for n in range(count)]
+    asked = [row for row in map(_said, rows) if any(value for _, value in row)]
     count, wanted = len(asked), {*asked}
-    there = wanted.intersection(map(_said, islice(train, LOOKED_AT)))
+    there = wanted.intersection(map(_said, _alike(train, rows)))
     found = sum(row in there for row in asked)
     if not found or found < BULK * count:
         return ""
     of_all = "" if count == len(other) else f" (looked for: {count:,} of {len(other):,})"
+    every = isinstance(train, Rows) or len(train) <= LOOKED_AT
+    first = "" if every else f"the first {LOOKED_AT:,} rows of "
     return (
-        f"{found:,} of {count:,} rows of {name} are in train_data{of_all}: its values say more of "
-        "what is known by heart than of other texts. Take other rows"
+        f"{found:,} of {count:,} rows of {name} are in {first}train_data{of_all}: its values say "
+        "more of what is known by heart than of other texts. Take other rows"
     )
+
+
+def _alike(train: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The rows of training data with a value of these in the column where they differ most."""
+    values = {name: {str(row.get(name)) for row in rows} for name in rows[0]}
+    name = max(values, key=lambda name: len(values[name]))
+    wanted = values[name]
+    if isinstance(train, Rows) and name in train.names:  # not a dict for each row
+        column = enumerate(train.column(name))
+        return (train[n] for n, value in column if value in wanted)
+    return (row for row in islice(train, LOOKED_AT) if str(row.get(name)) in wanted)
 
 
 def _said(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -20,7 +20,7 @@ from weft.text.multilingual import MultilingualTokenizer
 from weft.text.sentencepiece import ModelType, train_sentencepiece
 from weft.text.tokenizer import Tokenizer
 from weft.text.training_text import TrainingText, training_text
-from weft.text.vocabulary_size import fit_at_most
+from weft.text.vocabulary_size import fit_at_most, refuse_huge
 
 __all__ = ["FittedTokenizer", "Kind"]
 
@@ -99,6 +99,7 @@ class FittedTokenizer(Component):
                         f"tokenizer.{name} is not a setting of the kind '{self.kind}'; these have "
                         f"it: {', '.join(kinds)}. Leave it out, or choose one of these."
                     )
+            refuse_huge(self.vocab_size)
             if self.min_count < 1:
                 raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
             if not 0 < self.character_coverage <= 1:

@@ -25,6 +25,7 @@ from weft.text.cells import placed_errors, training_cell
 from weft.text.description import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import DESCRIPTION, Decoder, Encoder, Mode, Tokenizer, VocabInfo, not_text
+from weft.text.vocabulary_size import refuse_huge
 from weft.text.words import LARGEST, NONE, PAD, UNK, WORD
 
 __all__ = ["FittedNgrams", "NgramTokenizer"]
@@ -273,6 +274,7 @@ class FittedNgrams(Component):
                     f"and the most, but is {[least, most]}; [1,0] is for none, where there are "
                     "n-grams of words."
                 )
+            refuse_huge(self.vocab_size)
             if self.vocab_size <= FIRST:
                 raise UserError(
                     f"tokenizer.vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "

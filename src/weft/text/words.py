@@ -33,6 +33,7 @@ from weft.text.tokenizer import (
     VocabInfo,
     not_text,
 )
+from weft.text.vocabulary_size import refuse_huge
 
 __all__ = ["FittedWords", "Split", "WordTokenizer", "unknown_words", "with_unknown"]
 
@@ -248,6 +249,7 @@ class FittedWords(Component):
             if self.min_count < 1:
                 raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
             first = _first(marks=self.marks)
+            refuse_huge(self.vocab_size or 0)
             if self.vocab_size is not None and self.vocab_size <= first:
                 marks = ", both marks" if self.marks else ""
                 raise UserError(

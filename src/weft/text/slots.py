@@ -20,6 +20,7 @@ __all__ = [
     "Format",
     "SlotSpan",
     "Slots",
+    "SpansError",
     "places_of",
     "read_slots",
     "tags_of",
@@ -207,6 +208,22 @@ def places_of(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
+class SpansError(DataError):
+    """A cell whose spans cannot be read.
+
+    Args:
+        problem: What was wanted, and what was found.
+        column: Of the cell.
+        row: The number of the row.
+        other: How a cell is read that is of tags.
+    """
+
+    def __init__(self, problem: str, *, column: str, row: int, other: str = "") -> None:
+        ending = f". {other}" if other else ""
+        super().__init__(f"Row {row}, column '{column}': {problem}{ending}")
+        self.problem, self.column = problem, column
+
+
 def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) -> list[SlotSpan]:
     """The slots in one cell, in the order of the text, known ones or not.
 
@@ -230,32 +247,29 @@ def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) 
             )
         return spans_of(tags, places)
     if not isinstance(value, str):
-        raise DataError(f"Row {row}, column '{column}': wanted text, found {type(value).__name__}.")
+        raise SpansError(f"wanted text, found {type(value).__name__}.", column=column, row=row)
     parts = value.parts if isinstance(value, ListCell) else value.split(",")
     cells = [cell.strip() for cell in parts] if value.strip() else []
     found = sorted((_span(cell, text, column, row) for cell in cells), key=lambda span: span.start)
     for one, two in itertools.pairwise(found):
         if two.start < one.end:
             both = " and ".join(f"{start}:{end}:{label}" for label, start, end in (one, two))
-            raise DataError(f"Row {row}, column '{column}': the slots {both} overlap.")
+            raise SpansError(f"the slots {both} overlap.", column=column, row=row)
     return found
 
 
 def _span(cell: str, text: str, column: str, row: int) -> SlotSpan:
     match = re.fullmatch(r"(\d{1,9}):(\d{1,9}):(\S+)", cell)
     if match is None:
-        raise DataError(
-            f"Row {row}, column '{column}': wanted spans of characters, as 16:24:time,39:57:day, "
-            f"found {cell!r:.80}. Tags of words are read with slots.format=tags."
-        )
+        problem = f"wanted spans of characters, as 16:24:time,39:57:day, found {cell!r:.80}"
+        other = "Tags of words are read with slots.format=tags."
+        raise SpansError(problem, column=column, row=row, other=other)
     start, end = int(match[1]), int(match[2])
     if end > len(text):
-        raise DataError(
-            f"Row {row}, column '{column}': {cell!r:.80} ends behind the text, which has "
-            f"{len(text)} characters."
-        )
+        problem = f"{cell!r:.80} ends behind the text, which has {len(text)} characters."
+        raise SpansError(problem, column=column, row=row)
     if not text[start:end].strip():
-        raise DataError(f"Row {row}, column '{column}': {cell!r:.80} holds no word of the text.")
+        raise SpansError(f"{cell!r:.80} holds no word of the text.", column=column, row=row)
     return SlotSpan(match[3], start, end)
 
 

@@ -1,5 +1,6 @@
 """Spans of characters are tags of words, wherever the rows are and stay."""
 
+import io
 import json
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 import weft
 from weft.config.parameters import deciding
 from weft.data import text_pairs
+from weft.data.formats.lines import tsv_format
+from weft.data.formats.spans import spans_format
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 
@@ -106,3 +109,15 @@ def test_pytexts_rows_train_a_tagger(shared_data, tmp_path, monkeypatch):
     found = weft.load(run.folder)("wake me up tomorrow at 8")
     assert len(found.tags) == 6
     assert weft.evaluate(run.folder)["valid_data"].values["token_accuracy"] >= 0
+
+
+def test_a_bad_row_says_what_is_wrong_with_its_cell_whatever_the_cell_says():
+    """The reason is made of the error's fields, and not cut out of its text."""
+    layout = spans_format(tsv_format(("tags", "words")), {"tags": "words"})
+    text = b"0:4:a. Tags of words are x\tw\n0:9:day\twake me\n"
+    rows = [row for _, row in layout.scan(io.BytesIO(text), "a.tsv")]
+    assert [row.reason for row in rows] == [
+        "column 'tags': wanted spans of characters, as 16:24:time,39:57:day, found "
+        "'0:4:a. Tags of words are x'",
+        "column 'tags': '0:9:day' ends behind the text, which has 7 characters.",
+    ]

@@ -11,8 +11,8 @@ from weft.data.bad_rows import BadRow
 from weft.data.formats.conll import ConllFormat
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.data.line_blocks import excerpt
-from weft.errors import DataError, UserError
-from weft.text.slots import places_of, read_slots, tags_of, text_of
+from weft.errors import UserError
+from weft.text.slots import SpansError, places_of, read_slots, tags_of
 
 __all__ = ["SpansFormat", "spans_format"]
 
@@ -50,11 +50,11 @@ class SpansFormat(RowFormat):
         cells = dict(zip(self.columns, row, strict=True))
         try:
             for name, column in self.spans.items():
-                text = text_of(cells[column], column, 0)
+                text = cells[column]
                 found = read_slots(cells[name], text, "spans", column=name, row=0)
                 cells[name] = " ".join(tags_of(found, places_of(text)))
-        except DataError as error:
-            return str(error).removeprefix("Row 0, ").partition(". Tags of words are")[0]
+        except SpansError as error:
+            return f"column '{error.column}': {error.problem}"
         return tuple(cells.values())
 
 

@@ -1,6 +1,6 @@
 """The help of a recipe: its docstring, how it is used, and every ingredient with its settings."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from weft.config.docs import first_line
@@ -44,7 +44,6 @@ def recipe_help(
     layers: Sequence[Entries] = (),
     words: Sequence[str] = (),
     usage: Mapping[str, str] = USAGE,
-    targets: Iterable[str] = TARGETS,
     closed: Collection[str] = (),
 ) -> tuple[str, list[Problem]]:
     """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
@@ -56,14 +55,13 @@ def recipe_help(
         layers: Settings from files.
         words: Settings of the command line.
         usage: Command to one line on it.
-        targets: Ingredients shown where the recipe or the library defines them.
         closed: The files among those of the layers for which nothing is imported.
 
     Returns:
         The text, and the problems in it but for ingredients that are not there yet.
     """
     known = {**defaults.ingredients, **table.ingredients}
-    reached = [name for name in targets if name in known or name in WANTED]
+    reached = [name for name in TARGETS if name in known or name in WANTED]
     plan = make_plan(
         table,
         defaults=defaults,

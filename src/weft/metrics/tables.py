@@ -166,15 +166,13 @@ def _is_number(cell: str) -> bool:
 def values_table(
     values: Mapping[str, float],
     *,
-    counts: Mapping[str, int] | None = None,
     directions: Mapping[str, Direction] | None = None,
     details: Mapping[str, str] | None = None,
 ) -> str:
-    """The values of one evaluation, each with how many rows or tokens it is of.
+    """The values of one evaluation, each with which are better.
 
     Args:
         values: The values by name.
-        counts: For a value, over how many it was measured.
         directions: For a value, which values are better.
         details: For a value, what is needed to repeat it, such as sacrebleu's signature.
 
@@ -182,18 +180,16 @@ def values_table(
         >>> print(
         ...     values_table(
         ...         {"loss": 2.5, "bleu": 40.912},
-        ...         counts={"bleu": 1003},
         ...         directions={"loss": "lower", "bleu": "higher"},
         ...         details={"bleu": "nrefs:var|tok:13a"},
         ...     )
         ... )
-        value  result      n  better
-        loss    2.500      -  lower
-        bleu    40.91  1,003  higher  nrefs:var|tok:13a
+        value  result  better
+        loss    2.500  lower
+        bleu    40.91  higher  nrefs:var|tok:13a
     """
-    counts, directions, details = counts or {}, directions or {}, details or {}
+    directions, details = directions or {}, details or {}
     optional: dict[str, Mapping[str, str]] = {
-        "n": {name: f"{count:,}" for name, count in counts.items()},
         "better": {name: way for name, way in directions.items() if not is_count(name)},
         "": details,
     }
@@ -202,15 +198,11 @@ def values_table(
         [
             name,
             format_value(name, value),
-            *(_cell(title, column, name) for title, column in shown.items()),
+            *(column.get(name, "") for column in shown.values()),
         ]
         for name, value in values.items()
     ]
     return text_table(["value", "result", *shown], rows)
-
-
-def _cell(title: str, column: Mapping[str, str], name: str) -> str:
-    return column.get(name, "-" if title == "n" else "")
 
 
 def is_of_label(name: str) -> bool:

@@ -101,15 +101,13 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def place(
-        cls, recipe: str, key: str, *, root: Path = Path("runs"), again: bool = False
-    ) -> "RunFolder":
+    def place(cls, recipe: str, key: str, *, again: bool = False) -> "RunFolder":
         """The folder for a recipe and a key; ``again`` gives the next free one."""
         name = (
             re.sub(r"[^\w.-]+", "-", recipe.removesuffix(".py").removesuffix(".yaml")).strip("-.")
             or "recipe"
         )
-        folder = cls(root / name / key)
+        folder = cls(Path("runs", name, key))
         return folder.free() if again else folder
 
     def free(self) -> "RunFolder":

@@ -36,10 +36,10 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-def log_to_stderr(rank: int = 0, *, level: int = logging.INFO) -> None:
+def log_to_stderr(rank: int = 0) -> None:
     """Shows weft's lines on stderr as plain messages; a second call replaces the first.
 
-    Rank 0 shows everything from ``level`` on, the others warnings only, marked with their rank.
+    Rank 0 shows all but what is for debugging, the others warnings only, marked with their rank.
 
     Example:
         >>> log_to_stderr()
@@ -50,15 +50,15 @@ def log_to_stderr(rank: int = 0, *, level: int = logging.INFO) -> None:
         logger.removeHandler(old)
     handler = _Stderr()
     handler.name = _NAME
-    handler.setLevel(level if rank == 0 else max(level, logging.WARNING))
+    handler.setLevel(logging.INFO if rank == 0 else logging.WARNING)
     prefix = "" if rank == 0 else f"[rank {rank}] "
     handler.setFormatter(_Printable(f"{prefix}%(message)s"))
     logger.addHandler(handler)
-    _let_through(logger, level)
+    _let_through(logger)
 
 
 @contextmanager
-def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> Iterator[Path]:
+def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     r"""While the block runs, appends weft's lines, dated, to the folder's ``log.txt``.
 
     Other ranks than 0 write ``log-<rank>.txt``. Yields the file's path.
@@ -78,12 +78,12 @@ def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> 
     descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
     handler = logging.StreamHandler(stream)
-    handler.setLevel(level)
+    handler.setLevel(logging.INFO)
     handler.setFormatter(_Printable(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logger = logging.getLogger("weft")
     before = logger.level
     logger.addHandler(handler)
-    _let_through(logger, level)
+    _let_through(logger)
     try:
         yield path
     finally:
@@ -93,6 +93,6 @@ def log_to_folder(folder: Path, *, rank: int = 0, level: int = logging.INFO) -> 
         stream.close()
 
 
-def _let_through(logger: logging.Logger, level: int) -> None:
-    if logger.level == logging.NOTSET or logger.level > level:
-        logger.setLevel(level)
+def _let_through(logger: logging.Logger) -> None:
+    if logger.level == logging.NOTSET or logger.level > logging.INFO:
+        logger.setLevel(logging.INFO)

@@ -238,3 +238,16 @@ def test_a_hugging_face_data_set_is_divided_too(here):
     train, valid = rows_of(run)
     assert (train + valid, valid > 0) == (61, True)
     assert "eggs" in weft.load(run).task.text.label.labels.names, "a label of one row is learnt"
+
+
+def test_of_other_rows_it_is_said_what_to_do():
+    with pytest.raises(PlanError) as caught:
+        weft.train("translation/demo", [SHARE])
+    assert str(caught.value).partition(" It has: ")[0] == (
+        f"1 problem in the recipe; nothing was run.\n  overrides: {SHARE}: train_data has no "
+        "setting 'holdout'. These rows are not divided: give valid_data rows of its own."
+    )
+    with pytest.raises(
+        PlanError, match=r"'validation_split'\. In weft it is train_data\.holdout\."
+    ):
+        weft.train(LOCAL, ["validation_split=0.1"])

@@ -56,6 +56,7 @@ SETTINGS = _inverted({
     "task.label_smoothing": "label_smoothing_factor",
     "task.decoding.beam_size": "num_beams",
     "train_data.path": "train_path train_filename train_file input_path data_path data_dir",
+    "train_data.holdout": "validation_split val_split valid_split test_size dev_size val_size",
     "valid_data.path": "eval_path eval_filename eval_file valid_path validation_file",
     "test_data.path": "test_path test_filename test_file",
     "train_data.batch_size": "global_batch_size train_batch_size per_device_train_batch_size",

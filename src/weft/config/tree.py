@@ -35,6 +35,9 @@ from weft.errors import Place, UserError
 
 __all__ = ["Settings", "concept_of", "near", "real", "without_type"]
 
+UNSUITED = {"holdout": "These rows are not divided: give valid_data rows of its own. "}
+"""Settings that not every component of a kind has, with what to do without."""
+
 
 def near(name: str, known: Iterable[str], suits: Callable[[str], bool] | None = None) -> str:
     """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does.
@@ -87,7 +90,7 @@ class Settings(Values):
             for key in layer.entries:
                 if key not in known:
                     listed = f"It has: {', '.join(known)}." if known else "It has no settings."
-                    guess = setting_here(key) or near(key, known)
+                    guess = setting_here(key) or UNSUITED.get(key, "") or near(key, known)
                     text = f"{name} has no setting '{key}'. {guess}{listed}"
                     self.problem(text, layer.place_of(key))
 

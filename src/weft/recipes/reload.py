@@ -134,7 +134,8 @@ def evaluate(
                 allow_code=allow_code and not _names_recipe(folder),
             )
             session = plan.start(provided)
-            warn_of_edited(folder, plan_parts(plan))
+            if not any(word.startswith(f"{name}.type=") for word in mine):
+                warn_of_edited(folder, plan_parts(plan))
         except NeedsCodeError:
             if name != model:  # the run has no such data to follow: the words name a file of pairs
                 pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)

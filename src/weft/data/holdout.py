@@ -108,7 +108,7 @@ class PassageHoldout(Holdout):
 
     Example:
         >>> rows = Rows({"text": ["First", "line", ""] * 2 + ["Other", "line", ""]})
-        >>> PassageHoldout(0.5, held_out=True).of(rows).tolist()
+        >>> PassageHoldout(0.75, held_out=True).of(rows).tolist()
         [0, 1, 2, 3, 4, 5]
     """
 

@@ -8,22 +8,17 @@ from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
+from weft.checkpoint.layout import MANIFEST, TEXT, folder_name, is_folder_name
 from weft.errors import CheckpointError
 from weft.runtime.reading import read_all
-from weft.runtime.sealed import SealedFiles, is_count
+from weft.runtime.sealed import FileEntry, SealedFiles, is_count
 
-__all__ = ["FOLDER", "FORMAT", "MANIFEST", "RUN_NAME", "TEXT", "Manifest", "read_small", "verify"]
+__all__ = ["FORMAT", "RUN_NAME", "Manifest", "read_small", "verify"]
 
 FORMAT = 1
 """Version of the layout of a checkpoint folder."""
-FOLDER = re.compile(r"step-(\d{8,18})")
-"""The name of a checkpoint."""
 RUN_NAME = re.compile(r"[0-9a-f]{16}")
 """The name of a run."""
-MANIFEST = "manifest.json"
-"""The file that lists all others, written last."""
-TEXT = "text"
-"""The folder of the text path."""
 
 _MAX_SEALED = 16 << 20
 
@@ -57,7 +52,7 @@ class Manifest(SealedFiles):
                 name says.
         """
         manifest = super().read(folder)
-        if FOLDER.fullmatch(folder.name) and folder.name != f"step-{manifest.step:08d}":
+        if is_folder_name(folder.name) and folder.name != folder_name(manifest.step):
             raise CheckpointError(f"{MANIFEST}: it is of step {manifest.step}")
         return manifest
 
@@ -72,6 +67,11 @@ class Manifest(SealedFiles):
             yield "versions are not text by package"
         if run is not None and not (isinstance(run, str) and RUN_NAME.fullmatch(run)):
             yield "run is not the name of one"
+
+    @property
+    def text(self) -> dict[str, FileEntry]:
+        """The files of the text path, by their names in the checkpoint."""
+        return {n: entry for n, entry in self.files.items() if n.startswith(f"{TEXT}/")}
 
     def unusable(
         self,

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from weft.checkpoint.layout import tensor_file
 from weft.checkpoint.manifest import FORMAT, Manifest
 from weft.checkpoint.state import join_state
 from weft.checkpoint.tensors import read_tensors
@@ -23,7 +24,6 @@ __all__ = [
     "load_parts",
     "plain_parts",
     "read_part",
-    "tensor_file",
 ]
 
 STATE = "state.json"
@@ -47,16 +47,6 @@ class Stateful(Protocol):
     def load_state_dict(self, state: Any, /) -> Any:
         """Goes on from there."""
         ...
-
-
-def tensor_file(name: str) -> str:
-    """The file with the tensors of a part.
-
-    Example:
-        >>> tensor_file("model")
-        'model.safetensors'
-    """
-    return f"{name}.safetensors"
 
 
 def load_part(path: Path, name: str) -> Any:

@@ -4,7 +4,8 @@ import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from weft.checkpoint.manifest import FOLDER, MANIFEST, Manifest, read_small
+from weft.checkpoint.layout import MANIFEST, is_folder_name
+from weft.checkpoint.manifest import Manifest, read_small
 from weft.errors import CheckpointError
 from weft.runtime.sealed import seal, unseal
 
@@ -61,7 +62,7 @@ class Pointer:
         kinds = {name: type(value) for name, value in asdict(pointer).items()}
         wanted = {"step": int, "folder": str, "serial": int, "manifest_sha256": str}
         wanted["name"] = str if "name" in content else type(None)
-        if kinds != wanted or not FOLDER.fullmatch(pointer.folder):
+        if kinds != wanted or not is_folder_name(pointer.folder):
             raise CheckpointError(f"{path.name}: it does not point to a checkpoint")
         if pointer.name not in (None, path.name):
             raise CheckpointError(f"{path.name}: it was written as {pointer.name[:80]}")

@@ -5,19 +5,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
-from weft.checkpoint.manifest import FOLDER, MANIFEST, Manifest, verify
+from weft.checkpoint.layout import (
+    BEST,
+    CHECKPOINTS,
+    LAST,
+    MANIFEST,
+    folder_name,
+    is_folder_name,
+    step_of,
+)
+from weft.checkpoint.manifest import Manifest, verify
 from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.selected import selected_step
 from weft.errors import CheckpointError
 
-__all__ = ["BEST", "LAST", "Found", "SavedCheckpoints"]
+__all__ = ["Found", "SavedCheckpoints"]
 
 T = TypeVar("T")
-
-LAST, BEST = "last.json", "best.json"
 
 _logger = logging.getLogger("weft.checkpoint")
 
@@ -48,6 +55,18 @@ class SavedCheckpoints:
         """Bytes of the largest file of tensors that is read; None: any size."""
         self._good: set[str] = set()
         self._bad: set[str] = set()
+
+    @classmethod
+    def of(cls, run: Path) -> Self:
+        """Those of a run folder."""
+        return cls(run / CHECKPOINTS)
+
+    def paths(self) -> list[Path]:
+        """The folder of each, good or not, those of earlier steps first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if is_folder_name(path.name)]
+        return sorted(found, key=step_of)
 
     @cached_property
     def seal(self) -> RunSeal | None:
@@ -178,13 +197,12 @@ class SavedCheckpoints:
                 pointer, path, problem = None, None, str(error)
             if path is None and file == BEST:
                 path = self._selected(notes, problem)
-            elif path is None and self._folders():
+            elif path is None and self.paths():
                 notes.append(problem)
             if path is not None and path.name not in seen:
                 seen.add(path.name)
                 yield path, pointer
-        others = [path for path in self._folders() if path.name not in seen]
-        others.sort(key=lambda path: -int(path.name.removeprefix("step-")))
+        others = [path for path in self.paths()[::-1] if path.name not in seen]
         yield from ((path, None) for path in others)
 
     def _selected(self, notes: list[str], problem: str) -> Path | None:
@@ -199,7 +217,7 @@ class SavedCheckpoints:
                 continue  # the next one knows what was best when it was saved
             if step is None:
                 break
-            path = self.folder / f"step-{step:08d}"
+            path = self.folder / folder_name(step)
             there = path.is_dir()
             gone = "" if there else ", and is gone"
             notes += [problem, f"{path.name} is the best by the evaluations in {newest.name}{gone}"]
@@ -207,16 +225,10 @@ class SavedCheckpoints:
         notes += [] if problem == f"{BEST}: missing" else [problem]
         return None
 
-    def _folders(self) -> list[Path]:
-        if not self.folder.is_dir():
-            return []
-        found = [path for path in self.folder.iterdir() if FOLDER.fullmatch(path.name)]
-        return sorted(found, key=lambda path: path.name)
-
     def _candidates(self) -> tuple[list[tuple[Path, Manifest]], list[tuple[Path, str]]]:
         """Those with a readable manifest, the newest first, and the others with the reason."""
         readable, unreadable = [], []
-        for path in self._folders():
+        for path in self.paths():
             try:
                 readable.append((path, self.manifest(path)))
             except CheckpointError as error:
@@ -250,6 +262,14 @@ class SavedCheckpoints:
         if not problems and (extra := manifest.unlisted(path)):
             _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
         return problems
+
+    def pointer(self, name: Literal["best", "last"]) -> Pointer | None:
+        """What ``best.json`` or ``last.json`` says; None where there is none.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        return Pointer.read(self.folder / (BEST if name == "best" else LAST))
 
     def _last_or_note(self, notes: list[str]) -> Pointer | None:
         try:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from weft.checkpoint.manifest import TEXT, Manifest
-from weft.checkpoint.parts import tensor_file
+from weft.checkpoint.layout import tensor_file
+from weft.checkpoint.manifest import Manifest
 from weft.errors import CheckpointError
 from weft.text.columns.dictionary import PHRASES
 
@@ -29,7 +29,7 @@ def verify_text(folder: Path, manifest: Manifest) -> bool:
     Raises:
         CheckpointError: A file differs, or is too long; says which.
     """
-    text = {name: entry for name, entry in manifest.files.items() if name.startswith(f"{TEXT}/")}
+    text = manifest.text
     size = sum(entry.size for entry in text.values())
     if size > LARGEST_TEXT:
         raise CheckpointError(f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from torch import nn
 
+from weft.checkpoint.layout import BEST, LAST, folder_name
 from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import Pointer
-from weft.checkpoint.saved import BEST, LAST, Found, SavedCheckpoints
+from weft.checkpoint.saved import Found, SavedCheckpoints
 from weft.checkpoint.selected import selected_step
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import check_room, split_parts, write_checkpoint
@@ -95,7 +96,7 @@ class Checkpoints(SavedCheckpoints):
             )
         size = sum(sizes.values()) + len(document)
         check_room(self.folder, size, before=self.newest())
-        final = self.folder / f"step-{step:08d}"
+        final = self.folder / folder_name(step)
         self._good.discard(final.name)
         write_checkpoint(
             final,
@@ -155,14 +156,14 @@ class Checkpoints(SavedCheckpoints):
         except CheckpointError as error:
             problem = str(error)
         step = selected_step(restored)
-        path = None if step is None else self.folder / f"step-{step:08d}"
+        path = None if step is None else self.folder / folder_name(step)
         if path is not None and self._is_usable(path):
             self._point(BEST, path)
             _logger.warning("%s; it points to %s again", problem, path.name)
 
     def _good_of(self, step: int) -> Found | None:
         """The checkpoint of a step; none, and a warning, where it is damaged or gone."""
-        path = self.folder / f"step-{step:08d}"
+        path = self.folder / folder_name(step)
         try:
             manifest = self.manifest(path)
         except CheckpointError as error:
@@ -181,11 +182,17 @@ class Checkpoints(SavedCheckpoints):
             CheckpointError: there is no checkpoint of that step.
             StorageError: the pointer cannot be written; the old one is still there.
         """
-        path = self.folder / f"step-{step:08d}"
+        path = self.folder / folder_name(step)
         if not path.is_dir():
             raise CheckpointError(f"{path} cannot be marked as best: there is no such checkpoint.")
         self._point(BEST, path)
         self._rotate()
+
+    def point_elsewhere(self, going: Path) -> None:
+        """Points ``last.json`` to the best where the last one goes: what it names must be there."""
+        last, best = self.pointer("last"), self.pointer("best")
+        if last is not None and best is not None and last.folder == going.name != best.folder:
+            self._point(LAST, self.folder / best.folder)
 
     def _point(self, name: str, path: Path) -> None:
         write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
@@ -208,14 +215,14 @@ class Checkpoints(SavedCheckpoints):
             return
         serials = {path.name: manifest.serial for path, manifest in self._candidates()[0]}
         ranked = sorted(
-            self._folders(),
+            self.paths(),
             key=lambda path: (path.name not in self._bad, serials.get(path.name, 0), path.name),
             reverse=True,
         )
         if not ranked or ranked[0].name not in self._good:
             return
         stay = set() if best is None else {best.folder}
-        stay |= set() if self.kept_step is None else {f"step-{self.kept_step:08d}"}
+        stay |= set() if self.kept_step is None else {folder_name(self.kept_step)}
         others = [path for path in ranked if path.name not in stay]
         for path in others[self.keep :]:
             try:

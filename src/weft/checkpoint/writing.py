@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from weft.checkpoint.manifest import FORMAT, MANIFEST, TEXT, Manifest
-from weft.checkpoint.parts import LARGEST_STATE, STATE, Stateful, tensor_file
+from weft.checkpoint.layout import MANIFEST, tensor_file, text_folder
+from weft.checkpoint.manifest import FORMAT, Manifest
+from weft.checkpoint.parts import LARGEST_STATE, STATE, Stateful
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError, StorageError
@@ -92,7 +93,7 @@ def write_checkpoint(  # what stands in a checkpoint
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
         if write_text is not None:
-            files |= write_text_path(folder / TEXT, write_text)
+            files |= write_text_path(text_folder(folder), write_text)
         manifest = Manifest(step=step, serial=serial, files=files, versions=versions(), run=run)
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
@@ -109,10 +110,8 @@ def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
     Raises:
         StorageError: There is less room; says how much.
     """
-    files = {} if before is None else before.files
-    needed += _SLACK + sum(
-        entry.size for name, entry in files.items() if name.startswith(f"{TEXT}/")
-    )
+    text = {} if before is None else before.text
+    needed += _SLACK + sum(entry.size for entry in text.values())
     with storing(folder):
         free = operations.free(folder)
     if free < needed:

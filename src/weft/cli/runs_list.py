@@ -182,11 +182,11 @@ def _as_loss(best: Mapping[str, float], selected: object) -> float:
 
 def _steps(path: Path, result: Mapping[str, Any]) -> str:
     """Steps that a finished run took; of another, those that its last checkpoint has."""
-    from weft.checkpoint.pointer import Pointer
+    from weft.checkpoint.saved import SavedCheckpoints
 
     if "steps" in result:
         return f"{result['steps']:,}"
-    last = Pointer.read(path / "checkpoints" / "last.json")
+    last = SavedCheckpoints.of(path).pointer("last")
     return "-" if last is None else f"{last.step:,}"
 
 

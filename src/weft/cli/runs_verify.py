@@ -30,15 +30,15 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.run)
     if not is_run_folder(folder):
         raise UserError(f"{folder} is not a run folder (no run.json and config.yaml in it).")
-    saved = SavedCheckpoints(folder / "checkpoints")
+    saved = SavedCheckpoints.of(folder)
     wrong = _seal_problems(saved)
-    paths = sorted(saved.folder.glob("step-*"))
+    paths = saved.paths()
     bad = 0
     for path in paths:
         problems = saved.verify(path)
         bad += bool(problems)
         print(printable(f"{path.name}: {'ok' if not problems else '; '.join(problems)}"))
-    wrong += _pointer_problems(folder, any_saved=bool(paths))
+    wrong += _pointer_problems(saved, best=_best_step(folder), any_saved=bool(paths))
     for problem in wrong:
         print(printable(problem))
     failed = bool(bad or wrong)
@@ -62,21 +62,21 @@ def _seal_problems(saved: Any) -> list[str]:
     return [f"{name}: it is not as the run wrote it" for name in seal.changed_code()]
 
 
-def _pointer_problems(folder: Path, *, any_saved: bool) -> list[str]:
+def _pointer_problems(saved: Any, *, best: Any, any_saved: bool) -> list[str]:
     """What is wrong with ``last.json`` and ``best.json``, a line each.
 
     ``last.json`` is there once anything was saved; ``best.json`` once something was selected.
     """
-    from weft.checkpoint.pointer import Pointer
     from weft.errors import WeftError
 
-    checkpoints, found, best = folder / "checkpoints", [], _best_step(folder)
-    for name, wanted in (("last.json", any_saved), ("best.json", best is not None)):
+    found = []
+    for which, wanted in (("last", any_saved), ("best", best is not None)):
+        name = f"{which}.json"
         try:
-            pointer = Pointer.read(checkpoints / name)
+            pointer = saved.pointer(which)
             if pointer is not None:
-                found += _pointed_problems(checkpoints / pointer.folder, name, pointer)
-                if name == "best.json" and best not in (None, pointer.step):
+                found += _pointed_problems(saved.folder / pointer.folder, name, pointer)
+                if which == "best" and best not in (None, pointer.step):
                     found.append(
                         f"{name}: it points to step {pointer.step}, but run.json has {best}"
                     )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft.checkpoint.manifest import FOLDER, Manifest
-from weft.checkpoint.parts import check_fit, plain_parts, read_part, tensor_file
+from weft.checkpoint.layout import has_checkpoints, is_folder_name, tensor_file, text_folder
+from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.parts import check_fit, plain_parts, read_part
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.checkpoint.saved_text import verify_text
@@ -81,8 +82,7 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
         CheckpointError: The checkpoint is damaged, and of ``best`` and ``last`` every other one is;
             or ``config.yaml`` is not as the run wrote it.
     """
-    folder = run / "checkpoints"
-    if not folder.is_dir():
+    if not has_checkpoints(run):
         started = (run / "run.json").is_file()
         what = "has no checkpoint yet" if started else "is not a run folder"
         raise UserError(
@@ -94,9 +94,9 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
             "%s was made before runs had a seal: that nobody changed its config.yaml is not known.",
             run,
         )
-    saved = SavedCheckpoints(folder)
+    saved = SavedCheckpoints.of(run)
     if name not in ("best", "last"):
-        path = _named(folder, name)
+        path = _named(saved, name)
         try:
             saved.manifest(path)
         except CheckpointError as error:
@@ -114,21 +114,15 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
     return used[0]
 
 
-def _named(folder: Path, name: str) -> Path:
-    path = folder / name
-    if FOLDER.fullmatch(name) and path.is_dir():
+def _named(saved: SavedCheckpoints, name: str) -> Path:
+    path = saved.folder / name
+    if is_folder_name(name) and path.is_dir():
         return path
-    known = ", ".join(path.name for path in _folders(folder)[::-1]) or "none"
+    known = ", ".join(path.name for path in saved.paths()) or "none"
     raise UserError(
-        f"{folder.parent} has no checkpoint '{name}'. It has: {known}; best and last name two of "
-        "them."
+        f"{saved.folder.parent} has no checkpoint '{name}'. It has: {known}; best and last name "
+        "two of them."
     )
-
-
-def _folders(folder: Path) -> list[Path]:
-    """The checkpoints, those of later steps first."""
-    found = [path for path in folder.iterdir() if FOLDER.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
 
 def open_checkpoint(path: Path) -> Opened:
@@ -145,4 +139,4 @@ def open_checkpoint(path: Path) -> Opened:
         plain = plain_parts(path, manifest)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return Opened(path, manifest, plain, load_text_path(path / "text"))
+    return Opened(path, manifest, plain, load_text_path(text_folder(path)))

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from weft.checkpoint.manifest import FOLDER
-from weft.checkpoint.pointer import Pointer
+from weft.checkpoint.layout import BEST, CHECKPOINTS, LAST, MODULES
 from weft.checkpoint.saved import SavedCheckpoints
+from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, worded
 from weft.recipes.run_folder import RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
@@ -20,7 +20,6 @@ from weft.runtime.files import (
     clean_leftovers,
     leftovers,
     remove_folder,
-    write_atomic,
 )
 from weft.runtime.lock import Lock, owner_of
 
@@ -31,7 +30,7 @@ LOG = logging.getLogger("weft")
 _AGE = re.compile(r"(\d+)\s*([dhw])")
 KEY = re.compile(r"[0-9a-f]{12}(-\d+)?")
 """The name of a run's folder where the person gave it none."""
-OF_A_RUN = ("run.json", "config.yaml", "metrics.jsonl", "checkpoints", "log.txt")
+OF_A_RUN = ("run.json", "config.yaml", "metrics.jsonl", CHECKPOINTS, "log.txt")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
@@ -176,19 +175,18 @@ def _going(run: Path, *, keep: int) -> list[Path]:
     Raises:
         CheckpointError: There are checkpoints, but which of them is the best cannot be told.
     """
-    folder = run / "checkpoints"
-    found = sorted(p for p in folder.glob("step-*") if FOLDER.fullmatch(p.name) and p.is_dir())
-    found = [path for path in found if not path.is_symlink()]
-    best = Pointer.read(folder / "best.json")
+    saved = SavedCheckpoints.of(run)
+    found = [path for path in saved.paths() if path.is_dir() and not path.is_symlink()]
+    best = saved.pointer("best")
     named = RunFolder(run).result.get("best")
     if best is None and found and isinstance(named, Mapping) and named.get("step") is not None:
-        raise CheckpointError("best.json is missing, and run.json names a best one")
-    best = best or Pointer.read(folder / "last.json")
-    if found and (best is None or not (folder / best.folder).is_dir()):
-        raise CheckpointError("neither best.json nor last.json points to one that is there")
+        raise CheckpointError(f"{BEST} is missing, and run.json names a best one")
+    best = best or saved.pointer("last")
+    if found and (best is None or not (saved.folder / best.folder).is_dir()):
+        raise CheckpointError(f"neither {BEST} nor {LAST} points to one that is there")
     if found and best is not None:
-        SavedCheckpoints(folder).manifest(folder / best.folder)
-        if not best.fits(folder / best.folder):
+        saved.manifest(saved.folder / best.folder)
+        if not best.fits(saved.folder / best.folder):
             raise CheckpointError(f"{best.folder} is not the one that was marked as the best")
     others = [path for path in found if best is None or path.name != best.folder]
     newest = {path.name for path in found[len(found) - keep :]} if keep else set()
@@ -197,7 +195,7 @@ def _going(run: Path, *, keep: int) -> list[Path]:
 
 def _left(run: Path) -> list[Path]:
     """What processes that were killed left half-written or half-deleted in a run."""
-    places = (run, *(run / name for name in ("checkpoints", "predictions", "export", "modules")))
+    places = (run, *(run / name for name in (CHECKPOINTS, "predictions", "export", MODULES)))
     found = [pair for place in places for pair in leftovers(place).items()]
     return [path for path, final in found if ".tmp-" in path.name or final.exists()]
 
@@ -245,15 +243,7 @@ def prune(plan: Plan) -> int:
                     clean_leftovers(item.path.parent)
                 else:
                     if item.path != run:
-                        _point_elsewhere(run / "checkpoints", item.path)
+                        Checkpoints.of(run).point_elsewhere(item.path)
                     remove_folder(item.path)
                 freed += item.size
     return freed
-
-
-def _point_elsewhere(folder: Path, going: Path) -> None:
-    """Points ``last.json`` to the best where the last one goes: what it names must be there."""
-    last, best = (Pointer.read(folder / name) for name in ("last.json", "best.json"))
-    if last is not None and best is not None and last.folder == going.name != best.folder:
-        pointer = Pointer.to(folder / best.folder, "last.json")
-        write_atomic(folder / "last.json", pointer.to_bytes())

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.checkpoint.layout import has_checkpoints, module_file
 from weft.config import registries
 from weft.config.key import local_modules, plan_parts, run_key
 from weft.config.own_code import own_parts
@@ -133,7 +134,7 @@ def _look_at(planned: Planned) -> None:
 
 def _done(folder: RunFolder, planned: Planned) -> Run:
     names = planned.plan.settings.get("trainer", {}).get("save_modules") or ()
-    missing = [n for n in names if not (folder.path / "modules" / f"{n}.safetensors").is_file()]
+    missing = [n for n in names if not module_file(folder.path, n).is_file()]
     if missing:
         raise UserError(
             f"{folder.path} is finished, so trainer.save_modules={','.join(missing)} would save "
@@ -288,7 +289,7 @@ def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
         LOG.info(line)
     if line := nothing_selected(plan):
         LOG.info(line)
-    if (folder.path / "checkpoints").is_dir():
+    if has_checkpoints(folder.path):
         return
     for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
         LOG.warning(warning)

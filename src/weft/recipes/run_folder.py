@@ -163,7 +163,7 @@ class RunFolder:
             names += [] if seal is None or seal.run is None else [seal.run]
         if RUN_NAME.fullmatch(known := self.info.get("id", "")):
             names.append(known)
-        saved = SavedCheckpoints(self.path / "checkpoints")
+        saved = SavedCheckpoints.of(self.path)
         saved.seal = None
         newest = saved.newest()
         if newest is None or newest.run in names:
@@ -173,7 +173,7 @@ class RunFolder:
     @property
     def newest(self) -> Manifest | None:
         """The manifest of the newest of the run's checkpoints that has a good one."""
-        saved = SavedCheckpoints(self.path / "checkpoints")
+        saved = SavedCheckpoints.of(self.path)
         saved.seal = RunSeal(self.path, whole=True, run=self.identity)
         return saved.newest()
 

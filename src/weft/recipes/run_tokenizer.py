@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from weft.checkpoint.manifest import MANIFEST
+from weft.checkpoint.layout import is_checkpoint
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
@@ -49,7 +49,7 @@ class RunTokenizer(Component):
             own = None if xp is None else _own_text(xp.folder)
             if own is not None and (kept := _tokenizer(own)) is not None:
                 return kept
-            if (self.path / MANIFEST).is_file():
+            if is_checkpoint(self.path):
                 text = open_checkpoint(self.path).text
             else:
                 text = use_checkpoint(self.path, "best", _text)

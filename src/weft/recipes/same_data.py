@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.layout import deciding_files
 from weft.config.key import deciding_names
 from weft.config.parameters import settings_of
 from weft.config.plan import Plan
@@ -25,9 +26,6 @@ from weft.runtime.files import sha256
 __all__ = ["changed_data", "compare_data", "fingerprints", "moved_settings", "run_of_data"]
 
 LOG = logging.getLogger("weft")
-
-POINTERS = ("manifest.json", "checkpoints/best.json")
-"""Of a folder that a setting names: what says by checksums which checkpoint is taken of it."""
 
 
 def fingerprints(session: Session, plan: Plan) -> dict[str, str]:
@@ -186,7 +184,7 @@ def _in(value: Any, name: str) -> Iterator[tuple[str, Path]]:
 
 def _digest(path: Path) -> str | None:
     """The sha256 of a file, or of what says which checkpoint a folder gives; None of all else."""
-    places = [path, *(path / pointer for pointer in POINTERS)]
+    places = (path, *deciding_files(path))
     return next((sha256(place) for place in places if place.is_file()), None)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from weft.checkpoint.layout import folder_name, has_checkpoints, text_folder
 from weft.checkpoint.run_seal import RunSeal
 from weft.config.durations import parse_duration
 from weft.config.nodes import untyped
@@ -51,7 +52,7 @@ def is_finished(folder: RunFolder, planned: Planned) -> bool:
         UserError: The run exists with another length.
     """
     info = folder.info
-    if not info or not (folder.path / "checkpoints").is_dir():
+    if not info or not has_checkpoints(folder.path):
         return False
     before, now = info.get("length", {}), length_of(planned.plan)
     if before != now and planned.run is None:
@@ -129,18 +130,19 @@ def compare_text(folder: RunFolder, text: TextPath) -> None:
     newest = folder.newest
     if newest is None:
         return
-    saved = {n: e.sha256 for n, e in newest.files.items() if n.startswith("text/")}
+    saved = {name: entry.sha256 for name, entry in newest.text.items()}
     with tempfile.TemporaryDirectory(prefix="weft-text-") as place:
-        (Path(place) / "text").mkdir()
-        text.save(Path(place) / "text")
+        written = text_folder(Path(place))
+        written.mkdir()
+        text.save(written)
         files = [path for path in Path(place).rglob("*") if path.is_file()]
         now = {path.relative_to(place).as_posix(): sha256(path) for path in files}
     changed = sorted(name for name in {**saved, **now} if saved.get(name) != now.get(name))
     if changed:
         raise UserError(
             f"the text path is not the one {folder.path} was trained with: {', '.join(changed)} "
-            f"of step-{newest.step:08d} differ from what the tokenizer is now; its training text "
-            f"or its file changed. {_anew()}"
+            f"of {folder_name(newest.step)} differ from what the tokenizer is now; its training "
+            f"text or its file changed. {_anew()}"
         )
 
 

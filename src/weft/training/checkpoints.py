@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
+from weft.checkpoint.layout import CHECKPOINTS, step_of
 from weft.checkpoint.parts import Stateful, load_into
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError
@@ -28,7 +29,7 @@ class RunCheckpoints(Checkpoints):
     """The checkpoints of one run, with the best of them, and the one that a rollback goes to.
 
     Args:
-        folder: Where they are.
+        run: The run folder.
         keep: How many are kept besides the best.
         task: What is trained; its text path is saved with every checkpoint.
         clock: Where the run is.
@@ -38,7 +39,7 @@ class RunCheckpoints(Checkpoints):
 
     def __init__(
         self,
-        folder: Path,
+        run: Path,
         *,
         keep: int,
         task: Task,
@@ -46,7 +47,7 @@ class RunCheckpoints(Checkpoints):
         selection: Selection | None,
         nonfinite: NonFinite,
     ) -> None:
-        super().__init__(folder, keep=keep)
+        super().__init__(run / CHECKPOINTS, keep=keep)
         self.task, self.clock = task, clock
         self.selection, self.nonfinite = selection, nonfinite
         self._recorded: tuple[Progress, Progress] | None = None
@@ -112,4 +113,4 @@ class RunCheckpoints(Checkpoints):
 
 def _load_weights(path: Path, *, module: nn.Module) -> int:
     load_into(path, "model", module)
-    return int(path.name.removeprefix("step-"))
+    return step_of(path)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from weft.checkpoint.manifest import MANIFEST, Manifest
-from weft.checkpoint.parts import load_part, plain_parts, tensor_file
+from weft.checkpoint.layout import has_checkpoints, is_checkpoint, tensor_file
+from weft.checkpoint.manifest import Manifest
+from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, refuse_all
 from weft.tasks.task import Task
@@ -225,12 +226,11 @@ def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
         source: What the setting names.
         most: Bytes of tensors that are read.
     """
-    if (source / "checkpoints").is_dir():
-        store = Checkpoints(source / "checkpoints")
-        used = store.use("best", lambda path: (path, _tensors(path, most)))
+    if has_checkpoints(source):
+        used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path, most)))
         if used is not None:
             return used
-    elif (source / MANIFEST).is_file():
+    elif is_checkpoint(source):
         return source, _tensors(source, most)
     raise UserError(
         f"trainer.initialize is '{source}', where no checkpoint is; wanted a run folder, one of "

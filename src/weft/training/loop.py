@@ -70,13 +70,12 @@ class Trainer(Component):
         self.audience = Audience(
             reporters, callbacks, clock=self.clock, data=self.data, total=self.total
         )
-        folder = xp.folder / "checkpoints"
         self.initial = checked_start(
-            config, task=task, schedule=lr_scheduler, data=data, fresh=not folder.is_dir()
+            config, task=task, schedule=lr_scheduler, data=data, folder=xp.folder
         )
         self.selection = None if self.valid is None else selection_for(config, task)
         self.checkpoints = RunCheckpoints(
-            folder,
+            xp.folder,
             keep=config.keep,
             task=task,
             clock=self.clock,

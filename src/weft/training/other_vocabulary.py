@@ -4,6 +4,7 @@ from pathlib import Path
 
 from torch import nn
 
+from weft.checkpoint.layout import text_folder
 from weft.checkpoint.manifest import Manifest
 from weft.checkpoint.saved_text import verify_text
 from weft.errors import CheckpointError
@@ -28,7 +29,7 @@ def text_of(checkpoint: Path) -> TextPath | None:
             return None
     except CheckpointError as error:
         raise CheckpointError(f"{checkpoint}: {error}") from error
-    return load_text_path(checkpoint / "text")
+    return load_text_path(text_folder(checkpoint))
 
 
 def _tokenizer(text: TextPath) -> Tokenizer | None:

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.layout import has_checkpoints
 from weft.errors import UserError, WeftError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
@@ -91,7 +93,7 @@ def batches_of(name: str, data: Iterable[Any], *, task: Task, train: bool, seed:
 
 
 def checked_start(
-    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, fresh: bool
+    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, folder: Path
 ) -> Initial:
     """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
 
@@ -100,11 +102,11 @@ def checked_start(
         task: What is trained.
         schedule: The schedule; one of the recipe's own need not be a :class:`Schedule`.
         data: The batches of the run.
-        fresh: Whether nothing was saved of it before: else no weights are taken from elsewhere.
+        folder: The run's; once something was saved there, no weights are taken from elsewhere.
     """
     initial = Initial(config.initialize, config.initialize_from, task=task)
     checks = _checks(config, task, schedule, data)
-    try_all(*checks, *([initial.check] if fresh else []))
+    try_all(*checks, *([] if has_checkpoints(folder) else [initial.check]))
     return initial
 
 

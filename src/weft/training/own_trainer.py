@@ -67,7 +67,7 @@ def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
     if isinstance(trainer, Trainer):
         trainer.fit()
         return dict(trainer.summary)
-    store, parts = Checkpoints(folder / "checkpoints"), {"model": task.module}
+    store, parts = Checkpoints.of(folder), {"model": task.module}
     if all(callable(getattr(trainer, hook, None)) for hook in ("state_dict", "load_state_dict")):
         parts["trainer"] = trainer
         if (step := store.restore(parts)) is not None:

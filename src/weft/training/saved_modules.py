@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
+from weft.checkpoint.layout import MODULES
 from weft.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
 from weft.errors import UserError, refuse_all
 from weft.tasks.task import Task
@@ -59,7 +60,7 @@ def save_modules(folder: Path, names: Sequence[str], *, step: int, task: Task) -
     if names:
         tensors, document = split_parts(step, {n: task.module.get_submodule(n) for n in names})
         write_checkpoint(
-            folder / "modules",
+            folder / MODULES,
             step=step,
             serial=1,
             tensors=tensors,

@@ -1,0 +1,81 @@
+"""The names of what a run keeps of its weights: checkpoints, two pointers to them, and modules."""
+
+import re
+from pathlib import Path
+
+__all__ = [
+    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "deciding_files", "folder_name",
+    "has_checkpoints", "is_checkpoint", "is_folder_name", "module_file", "step_of", "tensor_file",
+    "text_folder",
+]  # fmt: skip
+
+CHECKPOINTS = "checkpoints"
+"""The folder of a run's checkpoints, in the run folder."""
+MODULES = "modules"
+"""The parts of its module that a run saved apart, beside it; it has the format of a checkpoint."""
+LAST, BEST = "last.json", "best.json"
+"""The pointers, beside the checkpoints."""
+MANIFEST = "manifest.json"
+"""The file of a checkpoint that lists all others, written last."""
+TEXT = "text"
+_FOLDER = re.compile(r"step-(\d{8,18})")
+
+
+def folder_name(step: int) -> str:
+    """The name of a step's checkpoint.
+
+    Example:
+        >>> folder_name(1000), step_of(Path("checkpoints") / folder_name(1000))
+        ('step-00001000', 1000)
+    """
+    return f"step-{step:08d}"
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a folder of this name can be a checkpoint.
+
+    Example:
+        >>> is_folder_name("step-00001000"), is_folder_name("step-1000")
+        (True, False)
+    """
+    return _FOLDER.fullmatch(name) is not None
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step that the name of a checkpoint says."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def tensor_file(part: str) -> str:
+    """The file with the tensors of a part.
+
+    Example:
+        >>> tensor_file("model")
+        'model.safetensors'
+    """
+    return f"{part}.safetensors"
+
+
+def text_folder(checkpoint: Path) -> Path:
+    """The folder of a checkpoint's text path."""
+    return checkpoint / TEXT
+
+
+def has_checkpoints(run: Path) -> bool:
+    """Whether anything was ever saved in a run folder."""
+    return (run / CHECKPOINTS).is_dir()
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder is a checkpoint, or the modules that a run saved; damaged or not."""
+    return (folder / MANIFEST).is_file()
+
+
+def module_file(run: Path, name: str) -> Path:
+    """The file of a part of the module that a run saved apart."""
+    return run / MODULES / tensor_file(name)
+
+
+def deciding_files(folder: Path) -> tuple[Path, ...]:
+    """What says by checksums which weights a checkpoint, modules or a run folder give."""
+    return folder / MANIFEST, folder / CHECKPOINTS / BEST

@@ -140,7 +140,7 @@ def test_the_scheme_of_the_task_is_that_of_the_answers():
     free = make(IOB1, model={"crf": True}, scheme="none")
     assert free.crf.allowed.all()
     free.batches(Data(IOB1), train=True, seed=1)
-    assert free.notes == []
+    assert not free.notes
     assert make(IOB1, model={"crf": True}, scheme="io").crf.allowed.all()
     assert not make(model={"crf": True}, scheme="bio").crf.allowed.all()
     bilou = make(model={"crf": True}, scheme="bilou")

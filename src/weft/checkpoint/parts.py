@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,7 @@ _SHOWN = 8
 """A wrong module differs in every key; the first few say which one it is."""
 
 
+@runtime_checkable
 class Stateful(Protocol):
     """What can be a part: a module, an optimizer, batches, or anything else with a state."""
 

@@ -29,7 +29,6 @@ from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
 from weft.tasks.task import Task
 from weft.training.initial import Initial
-from weft.training.outset import batches_of
 
 __all__ = ["ExperimentRun", "Mode", "create_task", "run_experiment", "train_model"]
 
@@ -241,9 +240,7 @@ def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str
     for name in EVALUATED:
         if session.has(name) and (data := session.get(name)) is not None:
             data = read_settled(name, data, folder, columns_of(task))
-            found[name] = evaluate_task(
-                task, batches_of(name, data, task=task, train=False, seed=0)
-            )
+            found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     if not found:
         raise UserError(
             f"{planned.name} has neither valid_data nor test_data, so nothing can be evaluated. "

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Batches, Task, loss_of
 from weft.text.paths import Seq2SeqText
 from weft.training.loop import Trainer
-from weft.training.outset import batches_of
 from weft.training.own_trainer import check_trainer
 
 __all__ = ["CheckSteps"]
@@ -51,28 +50,6 @@ class _Few:
         return
 
 
-class _EncodedOnce:
-    """A task's ``batches``: rows that were encoded for the check are not encoded for the trainer.
-
-    What is ready is made anew, since only rows cost time and know their place exactly.
-    """
-
-    def __init__(self, task: Task) -> None:
-        self.make = task.batches
-        self.made: dict[tuple[int, bool, int], tuple[RowBatches, dict[str, Any]]] = {}
-
-    def __call__(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        key = id(data), train, seed  # the session keeps the data, so its id is nobody else's
-        if key not in self.made:
-            batches = self.make(data, train=train, seed=seed)
-            if type(batches) is not RowBatches:
-                return batches
-            self.made[key] = batches, batches.state_dict()
-        batches, start = self.made[key]
-        batches.load_state_dict(start)
-        return batches
-
-
 class CheckSteps:
     """What is tried on a built task; each step returns the line that is said of it.
 
@@ -89,7 +66,8 @@ class CheckSteps:
     ) -> None:
         self.task, self.session, self.plan = task, session, plan
         self.folder, self.notes = folder, notes
-        vars(task)["batches"] = _EncodedOnce(task)  # of this task alone; its class stays as it is
+        # Rows take time and know their place exactly; what is ready is made anew.
+        task.reuse_batches(RowBatches)
         self.train: Batches
         self.few: _Few
 
@@ -104,7 +82,7 @@ class CheckSteps:
     def encode(self) -> str:
         """Encodes all rows of all data, and draws the first batches."""
         seed = seed_of(self.plan)
-        made = partial(batches_of, task=self.task, seed=seed)
+        made = partial(self.task.batches_of, seed=seed)
         self.train = made("train_data", self.session.get("train_data"), train=True)
         self.few = self.held_out = _Few(self.train, 2)
         if not self.few.batches:
@@ -114,7 +92,7 @@ class CheckSteps:
             self.held_out = _Few(batches, 1)
             if not self.held_out.batches:
                 raise WeftError(f"{name} gives no batch.")
-        self.notes += getattr(self.task, "notes", [])
+        self.notes += self.task.notes
         sized: Any = self.train
         return f"{len(sized):,} batches an epoch" if hasattr(sized, "__len__") else ""
 

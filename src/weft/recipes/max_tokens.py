@@ -25,7 +25,6 @@ from weft.runtime import memory
 from weft.runtime.allocator import keep_memory
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Task
-from weft.training.outset import batches_of
 from weft.training.precision import autocast
 
 __all__ = ["Trials", "auto_data", "largest_that_pays", "settle_max_tokens", "take_max_tokens"]
@@ -112,7 +111,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     task: Task = session.get("task")
     device = session.get("env").device
     task.module.to(device)
-    batches = batches_of("train_data", session.get("train_data"), task=task, train=True, seed=seed)
+    batches = task.batches_of("train_data", session.get("train_data"), train=True, seed=seed)
     epoch = batches.batches if isinstance(batches, RowBatches) else None
     if not isinstance(epoch, EpochBatches):
         raise UserError(

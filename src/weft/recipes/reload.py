@@ -34,7 +34,6 @@ from weft.runtime.devices import Env
 from weft.runtime.experiment import Experiment
 from weft.tasks.evaluate import Evaluation
 from weft.tasks.evaluate import evaluate as evaluate_task
-from weft.training.outset import batches_of
 
 __all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
 
@@ -148,7 +147,7 @@ def evaluate(
             else:
                 raise
         data = read_settled(name, session.get(name), folder, columns_of(task))
-        found[name] = evaluate_task(task, batches_of(name, data, task=task, train=False, seed=0))
+        found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
 
 

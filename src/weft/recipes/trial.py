@@ -22,7 +22,6 @@ from weft.runtime.seeds import seed_all
 from weft.tasks.row_batches import peek
 from weft.tasks.task import Task
 from weft.text.tokenizer import Tokenizer
-from weft.training.outset import batches_of
 
 __all__ = ["try_ingredient"]
 
@@ -100,7 +99,7 @@ def _measure(
         if getattr(getattr(data, "batching", None), "is_auto", False):
             take_max_tokens({name: data}, SHOWN_CELLS)
             say(f"max_tokens=auto: shown with {SHOWN_CELLS:,}; weft check says what it finds.")
-        data = batches_of(name, data, task=task, train=name == "train_data", seed=1)
+        data = task.batches_of(name, data, train=name == "train_data", seed=1)
     _iterate(name, data, tokenizer, say)
 
 

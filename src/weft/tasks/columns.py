@@ -59,7 +59,6 @@ class ColumnsTask(Task):
 
     def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
         self.config, self.module = config, module
-        self.notes: list[str] = []
 
     @override
     def use_text(self, text: TextPath) -> None:
@@ -122,7 +121,7 @@ class ColumnsTask(Task):
         if train:
             self._say_known(encoded)
             for note in label_notes(self.text, encoded):
-                self.notes.append(note)
+                self.notes = [*self.notes, note]
                 LOG.warning(note)
         kept: NDArray[np.int64] | None = None
         if len(over := encoded.over_length):

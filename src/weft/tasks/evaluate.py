@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from weft.metrics.metric import Direction
-from weft.tasks.task import Batches, Task, outputs_of
+from weft.tasks.task import Batches, DetailedBatches, Task, outputs_of
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -60,7 +60,7 @@ def evaluate(
         name: way for metric in metrics.values() for name, way in metric.directions().items()
     }
     details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
-    details |= getattr(batches, "details", {})
+    details |= batches.details if isinstance(batches, DetailedBatches) else {}
     remarks = tuple(task.remarks(metrics))
     return Evaluation(task.reduce(metrics), directions, details, rows, remarks)
 

@@ -86,7 +86,6 @@ class Seq2Seq(Task):
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
         self.unk_idx = tokenizer.vocab_info.unk_idx
-        self.notes: list[str] = []
 
     @override
     def use_text(self, text: TextPath) -> None:

@@ -16,14 +16,15 @@ from torch import Tensor, nn
 
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
-from weft.errors import CheckpointError, UserError
+from weft.errors import CheckpointError, UserError, WeftError
 from weft.metrics.metric import Direction, Metric, RowMetric
 from weft.metrics.streaming import Mean
 from weft.tasks.word_vectors import begin_with_vectors
 from weft.text.paths import TextPath
 
 __all__ = [
-    "AnsweredConfig", "Batches", "Loss", "Outputs", "Row", "Task", "loss_of", "outputs_of",
+    "AnsweredConfig", "Batches", "DetailedBatches", "Loss", "Outputs", "Row", "Task",
+    "loss_of", "outputs_of",
 ]  # fmt: skip
 
 LOG = logging.getLogger("weft")
@@ -104,6 +105,16 @@ class Batches(Protocol):
         ...
 
 
+@runtime_checkable
+class DetailedBatches(Batches, Protocol):
+    """Batches of which an evaluation has something to say."""
+
+    @property
+    def details(self) -> Mapping[str, str]:
+        """What is to know of a value, by its name: rows that do not count in it, as an example."""
+        ...
+
+
 class AnsweredConfig(BaseConfig):
     """Settings of tasks whose evaluation answers rows."""
 
@@ -117,13 +128,15 @@ class Task(Component):
 
     module: nn.Module
     text: TextPath
-    reading: str = ""
-    """Which data is read at the moment, as ``valid_data``; its notes begin with it."""
+    notes: Sequence[str] = ()
+    """What was to be said of the data that was read."""
+    _reading: str = ""
+    _reused: tuple[type[Any], dict[tuple[int, bool, int], tuple[Batches, Any]]] | None = None
 
     def note(self, text: str, level: int = logging.WARNING) -> None:
         """Says what is to know of the data that is read: in the log and in the run's notes."""
-        said = f"{self.reading}: {text}" if self.reading else text
-        self.notes = [*getattr(self, "notes", ()), said]
+        said = f"{self._reading}: {text}" if self._reading else text
+        self.notes = [*self.notes, said]
         LOG.log(level, said)
 
     @property
@@ -148,6 +161,40 @@ class Task(Component):
     @abstractmethod
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         """Makes batches of what a data ingredient gives: rows, or ready batches."""
+
+    def batches_of(self, name: str, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """The :meth:`batches` of some data; what is to know of it, or wrong, is said to be its.
+
+        Args:
+            name: The data's, as ``valid_data``; its notes begin with it.
+            data: What the ingredient of this name gives.
+            train: Whether it is trained on.
+            seed: The run's.
+        """
+        key = id(data), train, seed
+        kind, made = self._reused or (None, {})
+        if key in made:
+            batches, start = made[key]
+            batches.load_state_dict(start)
+            return batches
+        self._reading = name
+        try:
+            batches = self.batches(data, train=train, seed=seed)
+        except WeftError as error:
+            error.add_note(f"in {name}")
+            raise
+        finally:
+            self._reading = ""
+        if type(batches) is kind:
+            made[key] = batches, batches.state_dict()
+        return batches
+
+    def reuse_batches(self, kind: type[Batches]) -> None:
+        """From now on :meth:`batches_of` makes batches of a kind once for the same data.
+
+        It gives the same ones again, at their start. The data must not be let go of meanwhile.
+        """
+        self._reused = (kind, {})
 
     def batch_size(self, batch: Any) -> int:
         """Rows of a batch: its ``len``; of a dictionary or tuple, that of its first tensor.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.layout import has_checkpoints
-from weft.errors import UserError, WeftError, try_all
+from weft.errors import UserError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.runtime.allocator import keep_memory
@@ -22,7 +22,6 @@ from weft.training.settings import TrainerConfig
 
 __all__ = [
     "RunData",
-    "batches_of",
     "checked_start",
     "kernels",
     "selection_for",
@@ -50,7 +49,7 @@ class RunData:
         valid_data: Iterable[Any] | None,
         test_data: Iterable[Any] | None,
     ) -> None:
-        made = partial(batches_of, task=task, seed=config.seed)
+        made = partial(task.batches_of, seed=config.seed)
         train = made("train_data", train_data, train=True)
         self.train = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
@@ -78,18 +77,6 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
         directions = {**_reduced(task), **directions}
     selection: Selection = config.selection.build(directions=directions)
     return selection
-
-
-def batches_of(name: str, data: Iterable[Any], *, task: Task, train: bool, seed: int) -> Batches:
-    """The batches of some data; what is to know of its rows, or wrong, is said to be its."""
-    task.reading = name
-    try:
-        return task.batches(data, train=train, seed=seed)
-    except WeftError as error:
-        error.add_note(f"in {name}")
-        raise
-    finally:
-        task.reading = ""
 
 
 def checked_start(

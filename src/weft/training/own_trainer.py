@@ -10,17 +10,27 @@ run that is given more steps.
 import logging
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from weft.checkpoint.parts import Stateful
 from weft.checkpoint.store import Checkpoints
 from weft.errors import RunError, UserError
 from weft.tasks.task import Task
 from weft.training.loop import Trainer
 from weft.training.progress import Progress
 
-__all__ = ["check_takes_task", "check_trainer", "fit"]
+__all__ = ["OwnTrainer", "check_takes_task", "check_trainer", "fit"]
 
 LOG = logging.getLogger("weft")
+
+
+@runtime_checkable
+class OwnTrainer(Protocol):
+    """What a trainer must have."""
+
+    def fit(self) -> Progress:
+        """Trains the task's module, and says how far it came."""
+        ...
 
 
 def check_takes_task(planned: Collection[str]) -> None:
@@ -43,7 +53,7 @@ def check_trainer(trainer: object) -> None:
     Raises:
         UserError: It has no ``fit``.
     """
-    if not callable(getattr(trainer, "fit", None)):
+    if not isinstance(trainer, OwnTrainer):
         raise UserError(
             f"the ingredient 'trainer' is a {type(trainer).__name__}, which has no method "
             "fit() -> Progress."
@@ -67,8 +77,9 @@ def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
     if isinstance(trainer, Trainer):
         trainer.fit()
         return dict(trainer.summary)
-    store, parts = Checkpoints.of(folder), {"model": task.module}
-    if all(callable(getattr(trainer, hook, None)) for hook in ("state_dict", "load_state_dict")):
+    store = Checkpoints.of(folder)
+    parts: dict[str, Stateful] = {"model": task.module}
+    if isinstance(trainer, Stateful):
         parts["trainer"] = trainer
         if (step := store.restore(parts)) is not None:
             LOG.info(f"Resumed at step {step:,}.")

@@ -20,6 +20,9 @@ class TrainSums:
     """Sums of the training loss since the last report: exact, and adding waits for no device."""
 
     def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self.count = ExactSum()
         self.sums: dict[str, ExactSum] = {}
         self._pending: list[tuple[tuple[str, ...], Tensor]] = []
@@ -55,7 +58,7 @@ class TrainSums:
             "examples_per_second": self.examples / seconds,
             "targets_per_second": count / seconds,
         }
-        self.__init__()  # type: ignore[misc]  # the one way to be as new
+        self._clear()
         return values, rates
 
     def state_dict(self) -> dict[str, Any]:
@@ -71,7 +74,7 @@ class TrainSums:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes saved sums."""
-        self.__init__()  # type: ignore[misc]
+        self._clear()
         self.count.add_state(str(state["count"]))
         for name, total in state["sums"].items():
             self._sum(name).add_state(str(total))

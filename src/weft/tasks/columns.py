@@ -6,7 +6,7 @@ answers of scores. Batches, evaluation, prediction and what is refused come from
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from weft.data.columns import ColumnBatch, collate_columns
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.tasks.evaluate import answer_batches
 from weft.tasks.label_counts import label_notes, unseen_note, unseen_rows
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, look, rows_of
@@ -253,19 +254,14 @@ class ColumnsTask(Task):
                 raise DataError(f"{too_long} {IN_PARTS}")
             encoded = self.text.cut(encoded)
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
-        answers: dict[int, Any] = {}
-        was_training = self.module.training
-        self.module.eval()
-        try:
-            with torch.inference_mode():
-                for batch in self._epochs(encoded, batching, seed=0):
-                    found = self.answers(self.scores(batch.to(self.device)), batch)
-                    assert batch.rows is not None, "batches cut out of rows know their numbers"
-                    for i, answer in zip(batch.rows.tolist(), found, strict=True):
-                        answers[i] = self.completed(answer, rows[i])
-        finally:
-            self.module.train(was_training)
-        return [answers[i] for i in range(len(rows))]
+
+        def answer(batch: ColumnBatch) -> Iterator[tuple[int, Any]]:
+            found = self.answers(self.scores(batch.to(self.device)), batch)
+            assert batch.rows is not None, "batches cut out of rows know their numbers"
+            for i, each in zip(batch.rows.tolist(), found, strict=True):
+                yield i, self.completed(each, rows[i])
+
+        return answer_batches(self.module, self._epochs(encoded, batching, seed=0), answer)
 
     @override
     def check(self, row: Row) -> None:

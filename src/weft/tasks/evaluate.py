@@ -1,15 +1,20 @@
-"""Evaluation: every batch once, through the task's validation step into its metrics."""
+"""Evaluation and prediction: every batch once, without gradients, by the module as it stands."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from weft.metrics.metric import Direction
 from weft.tasks.task import Batches, DetailedBatches, Task, outputs_of
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "answer_batches", "evaluate"]
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -43,18 +48,13 @@ def evaluate(
     """
     metrics = task.metrics()
     rows: list[dict[str, Any]] = []
-    was_training = task.module.training
-    task.module.eval()
-    try:
-        with torch.inference_mode():
-            for batch in batches:
-                poll()
-                examples = batches.examples(batch)
-                outputs = outputs_of(task, batch, examples)
-                task.aggregate(metrics, outputs, examples)
-                rows.extend(_answered(task, outputs.answers, examples))
-    finally:
-        task.module.train(was_training)
+    with _inference(task.module):
+        for batch in batches:
+            poll()
+            examples = batches.examples(batch)
+            outputs = outputs_of(task, batch, examples)
+            task.aggregate(metrics, outputs, examples)
+            rows.extend(_answered(task, outputs.answers, examples))
     rows.sort(key=lambda row: row.get("row", 0))
     directions = {
         name: way for metric in metrics.values() for name, way in metric.directions().items()
@@ -63,6 +63,38 @@ def evaluate(
     details |= batches.details if isinstance(batches, DetailedBatches) else {}
     remarks = tuple(task.remarks(metrics))
     return Evaluation(task.reduce(metrics), directions, details, rows, remarks)
+
+
+def answer_batches(
+    module: nn.Module, batches: Iterable[B], answer: Callable[[B], Iterable[tuple[int, A]]]
+) -> list[A]:
+    """Answers to batches of rows, in the order of the rows: what every prediction comes down to.
+
+    Args:
+        module: Computes them; it is put in evaluation mode and back.
+        batches: Each row is in one of them.
+        answer: Gives the number of each row of a batch with its answer.
+
+    Example:
+        >>> answer_batches(nn.Identity(), [[2, 0], [1]], lambda batch: [(i, -i) for i in batch])
+        [0, -1, -2]
+    """
+    found: dict[int, A] = {}
+    with _inference(module):
+        for batch in batches:
+            found.update(answer(batch))
+    return [found[row] for row in range(len(found))]
+
+
+@contextmanager
+def _inference(module: nn.Module) -> Iterator[None]:
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        module.train(was_training)
 
 
 def _answered(

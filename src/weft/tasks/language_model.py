@@ -2,12 +2,13 @@
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
@@ -27,6 +28,7 @@ from weft.models.decoding.settings import Decoding
 from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks.carried import Carried, RowSums
+from weft.tasks.evaluate import answer_batches
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.language import Continued, LanguageText, MeasuredText
@@ -255,11 +257,12 @@ class LanguageModeling(Task):
         # What is generated takes memory too.
         whole = lengths + np.ceil(decoding.max_length_a * lengths).astype(np.int64)
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
-        answers: dict[int, Continued] = {}
-        for batch in plan_epoch([whole + decoding.max_length_b], batching, seed=0, epoch=0):
-            found = self._continued([begun[i] for i in batch])
-            answers.update(zip(batch.tolist(), found, strict=True))
-        return [answers[i] for i in range(len(rows))]
+
+        def answer(batch: NDArray[np.int64]) -> Iterator[tuple[int, Continued]]:
+            yield from zip(batch.tolist(), self._continued([begun[i] for i in batch]), strict=True)
+
+        batches = plan_epoch([whole + decoding.max_length_b], batching, seed=0, epoch=0)
+        return answer_batches(self.module, batches, answer)
 
     def _continued(self, begun: Sequence[list[int]]) -> list[Continued]:
         """How texts of like length go on, all at once."""
@@ -268,17 +271,16 @@ class LanguageModeling(Task):
         source = torch.from_numpy(
             np.array([ids + [self.text.eos_idx] * (width - len(ids)) for ids in begun], np.int64)
         )
-        with torch.inference_mode():
-            found = decode(
-                self.module,
-                source.to(self.device),
-                lengths,
-                replace(self.config.decoding, unknown_penalty=math.inf),
-                prefix=[self.text.eos_idx],
-                eos_idx=self.text.eos_idx if self.config.until == "row" else -1,
-                unk_idx=self.text.unk_idx,
-                forced=begun,
-            )
+        found = decode(
+            self.module,
+            source.to(self.device),
+            lengths,
+            replace(self.config.decoding, unknown_penalty=math.inf),
+            prefix=[self.text.eos_idx],
+            eos_idx=self.text.eos_idx if self.config.until == "row" else -1,
+            unk_idx=self.text.unk_idx,
+            forced=begun,
+        )
         given = self.text.decode(begun)
         texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
         answers = []

@@ -22,6 +22,7 @@ from weft.models import fast
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks.carried import RowSums
+from weft.tasks.evaluate import answer_batches
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
 from weft.tasks.text_blocks import blocks_of, rows_with_text
 from weft.text.masked import MASK, Filled, FoundTokens, MaskedText
@@ -173,19 +174,15 @@ class MaskedLanguageModeling(Task):
         ids = self.text.masked(given)
         self._check_lengths(ids)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
-        found: dict[int, Filled] = {}
-        was_training = self.module.training
-        self.module.eval()
-        try:
-            with torch.inference_mode():
-                for start in range(0, len(order), PREDICTION_TEXTS):
-                    chosen = order[start : start + PREDICTION_TEXTS]
-                    fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
-                    for row, masks in zip(chosen, fills, strict=True):
-                        found[row] = self.text.filled(given[row], masks)
-        finally:
-            self.module.train(was_training)
-        return [found[row] for row in range(len(ids))]
+        starts = range(0, len(order), PREDICTION_TEXTS)
+
+        def answer(chosen: Sequence[int]) -> Iterator[tuple[int, Filled]]:
+            fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
+            for row, masks in zip(chosen, fills, strict=True):
+                yield row, self.text.filled(given[row], masks)
+
+        batches = (order[start : start + PREDICTION_TEXTS] for start in starts)
+        return answer_batches(self.module, batches, answer)
 
     def _likeliest(self, texts: Sequence[Sequence[int]]) -> Iterator[tuple[Any, Any]]:
         """Of each text ids and probabilities of the likeliest tokens at its masks."""

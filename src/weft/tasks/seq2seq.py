@@ -1,7 +1,7 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from weft.models import fast
 from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
 from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
+from weft.tasks.evaluate import answer_batches
 from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest_input
 from weft.tasks.ready_batches import ready_batches
 from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, rows_of
@@ -338,19 +339,15 @@ class Seq2Seq(Task):
             )
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
         batches = self._epochs(encoded.columns, batching, seed=0)
-        answers: dict[int, Translated] = {}
-        was_training = self.module.training
-        self.module.eval()
-        try:
-            with torch.inference_mode():
-                for batch in batches:
-                    numbers = _rows_of(batch)
-                    own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
-                    translated = self.generate(batch.source, batch.source_lengths, **own)
-                    answers.update(zip(numbers, translated, strict=True))
-        finally:
-            self.module.train(was_training)
-        return [answers[i] for i in range(len(rows))]
+
+        def answer(batch: Seq2SeqBatch) -> Iterator[tuple[int, Translated]]:
+            numbers = _rows_of(batch)
+            own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
+            yield from zip(
+                numbers, self.generate(batch.source, batch.source_lengths, **own), strict=True
+            )
+
+        return answer_batches(self.module, batches, answer)
 
     @override
     def check(self, row: Row) -> None:

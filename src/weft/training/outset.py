@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.layout import has_checkpoints
-from weft.errors import UserError, try_all
+from weft.errors import UserError, WeftError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.runtime.allocator import keep_memory

@@ -162,7 +162,7 @@ def test_the_scheme_of_the_task_is_that_of_the_answers():
 def test_labels_that_an_answer_can_have_are_not_noted(rows, model, train, caplog):
     task = make(rows, model=model)
     task.batches(Data(rows), train=train, seed=1)
-    assert task.notes == caplog.messages == []
+    assert [*task.notes] == caplog.messages == []
 
 
 def test_no_word_has_no_label():

@@ -21,7 +21,7 @@ TEXTS = [source for source, _ in PAIRS] + [
     "   ",
     "👩‍👩‍👧‍👦",
     "漢字仮名交じり文",
-    "a\0b",
+    "a\tb",
     "<pad> <s> </s>",
 ]
 
@@ -92,14 +92,18 @@ def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predicto
 
 
 @pytest.mark.parametrize("words", [["rows.tsv"], ["rows.jsonl"], ["rows.txt", "format=tsv"]])
-def test_a_file_of_columns_is_no_file_for_an_export(exported, tmp_path, capsys, words, monkeypatch):
+def test_a_file_of_columns_is_no_file_for_an_export_of_a_run_without_such(
+    folder, tmp_path, capsys, words, monkeypatch
+):
+    exported = folder
+    resealed(exported, source={"recipe": "tiny", "key": "", "checkpoint": ""})
     monkeypatch.chdir(tmp_path)
     name, *more = words
     (tmp_path / name).write_text('{"source": "Go."}\n')
     assert main(["predict", str(exported), name, *more]) == 2
     assert capsys.readouterr().err == (
-        f"error: {name} is read by the columns of a run's data, but {exported} is an export, which "
-        "has none. Name the run; or give lines of text, or JSON lines with --json.\n"
+        f"error: {name} is read by the columns of a run's data, but {exported} is an export of a "
+        "run without such. Name the run; or give lines of text, or JSON lines with --json.\n"
     )
     if name == "rows.jsonl":
         assert main(["predict", str(exported), name, "--json", "--device", "cpu"]) == 0

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from weft.data import TextPairs
+from weft.data.input_files import piped_layout
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
-from weft.inference.input_files import piped_layout
 from weft.text.labels import Labels
 
 KNOWN = {"label": Labels(["ham", "spam"])}

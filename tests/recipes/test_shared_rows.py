@@ -123,3 +123,10 @@ def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_sai
     counted = " (Counted in its first 60 rows.)"
     assert "'ham' (30), 'Ham' (1). If they are one" in caplog.text
     assert f"and this is not said.{counted}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("train", "other"), [((), [{"text": "a"}]), ([{"text": "a"}], ()), ((), ())]
+)
+def test_ready_batches_have_no_rows_to_look_for(train, other):
+    assert shared_rows._shared(train, other, "valid_data") == ""

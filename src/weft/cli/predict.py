@@ -89,12 +89,19 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Iterat
 
     name = "standard input" if args.file == "-" else args.file
     head = Peeked(source)
-    if is_export(Path(args.run)) and args.words:
+    export = is_export(Path(args.run))
+    if export and args.words and not predictor.data:
         raise _no_columns(args)
-    if not (is_export(Path(args.run)) or args.lines or (args.json and not args.words)):
-        from weft.recipes.asked_rows import asked_pipe
+    if not ((export and not predictor.data) or args.lines or (args.json and not args.words)):
+        if export:
+            from weft.cli.export_columns import pipe_layout
 
-        layout = asked_pipe(predictor, args.run, head.lines, args.words, name=name)
+            data = predictor.data
+            layout = pipe_layout(predictor.columns, data, head.lines, args.words, name=name)
+        else:
+            from weft.recipes.asked_rows import asked_pipe
+
+            layout = asked_pipe(predictor, args.run, head.lines, args.words, name=name)
         if layout is not None:
             return column_rows(head, name, layout)
     _check_one_column(predictor, args)
@@ -138,8 +145,8 @@ def _no_columns(args: argparse.Namespace) -> UserError:
     """What is wrong with columns of a file where an export is asked."""
     what = "Standard input" if args.file == "-" else args.file
     return UserError(
-        f"{what} is read by the columns of a run's data, but {args.run} is an export, which has "
-        "none. Name the run; or give lines of text, or JSON lines with --json."
+        f"{what} is read by the columns of a run's data, but {args.run} is an export of a run "
+        "without such. Name the run; or give lines of text, or JSON lines with --json."
     )
 
 
@@ -147,12 +154,17 @@ def _write_columns(args: argparse.Namespace) -> int:
     """Answers the rows of a file by the run's settings of its data; the exit code."""
     from weft.exported.manifest import is_export
 
-    if is_export(Path(args.run)):
-        raise _no_columns(args)
-    from weft.recipes.asked_rows import asked_layout
-
     predictor = _loaded(args)
-    layout = asked_layout(predictor, args.run, args.file, args.words)
+    if is_export(Path(args.run)):
+        if not predictor.data:
+            raise _no_columns(args)
+        from weft.cli.export_columns import file_layout
+
+        layout = file_layout(predictor.columns, predictor.data, args.file, args.words)
+    else:
+        from weft.recipes.asked_rows import asked_layout
+
+        layout = asked_layout(predictor, args.run, args.file, args.words)
     with _opened(args.file) as stream, _opened(args.file) as again:
         rows = column_rows(stream, args.file, layout, again if args.json else None)
         return _write_all(predictor, rows, json_lines=args.json)

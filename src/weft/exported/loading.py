@@ -52,7 +52,10 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
         search = Search.from_json(manifest.search)
     except ExportError as error:
         raise ExportError(f"{path / MANIFEST}: {error}.") from None
-    return open_graph(path, search, device=device, threads=threads)
+    predictor = open_graph(path, search, device=device, threads=threads)
+    data = manifest.source.get("data")
+    predictor.data = data if isinstance(data, dict) else {}
+    return predictor
 
 
 def open_graph(

@@ -166,6 +166,8 @@ class ExportedSeq2Seq(RowPredictor):
     def __init__(self, text: Seq2SeqText, search: Search, graph: Graph) -> None:
         super().__init__(text.input_columns)
         self.text, self.search, self.graph = text, search, graph
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Translated]:

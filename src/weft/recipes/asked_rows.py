@@ -2,23 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from weft.config import registries
 from weft.config.nodes import Entries, Items, Scalar, is_null
 from weft.config.registry import UnknownNameError
+from weft.config.values import plain
+from weft.data.data_files import first_file
 from weft.data.formats.by_suffix import HAVING, FileFormat, format_name
 from weft.data.formats.row_format import RowFormat
+from weft.data.input_files import input_layout, piped_layout
 from weft.data.text_pairs import TextPairs
 from weft.data.text_rows import TextRows
 from weft.errors import UserError
-from weft.inference.input_files import input_layout, piped_layout
 from weft.inference.load import NeedsCodeError, Predictor, saved_nodes, saved_plan
 from weft.recipes.reload import file_plan
 from weft.runtime.devices import Env
 from weft.text.labels import Labels
 
-__all__ = ["asked_layout", "asked_pipe", "table_format"]
+__all__ = ["asked_layout", "asked_pipe", "recorded_layout", "table_format"]
 
 FIRST = ("valid_data", "test_data", "train_data")
 """Whose settings say how a file is read, where the words do not."""
@@ -109,6 +111,15 @@ def asked_pipe(
     found = predictor.task.text.ingredients.values()
     labels = {one.column: one for one in found if isinstance(one, Labels)}
     return piped_layout(head, config, predictor.columns, labels, name=name, said=said)
+
+
+def recorded_layout(predictor: Predictor, run: str | Path) -> dict[str, Any]:
+    """How the run's data is read, for its export; empty where it is of no file of columns."""
+    if not [*_of_files(Path(run))]:
+        return {}
+    config, _ = _settings(predictor, run, ())
+    said = {name: plain(getattr(config, name)) for name in READ if hasattr(config, name)}
+    return {"path": first_file(config.path).name, **said}
 
 
 def _settings(

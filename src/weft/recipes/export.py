@@ -13,6 +13,8 @@ from weft.exported.manifest import ExportError, read
 from weft.inference.export.compare import Comparison
 from weft.inference.export.expressible import refuse_inexpressible
 from weft.inference.export.folder import refuse_existing, write_export
+from weft.inference.load import Predictor
+from weft.recipes.asked_rows import recorded_layout
 from weft.recipes.export_rows import read_rows, rows_of_run, rows_of_session
 from weft.recipes.reload import load
 from weft.recipes.run_folder import RunFolder
@@ -79,7 +81,7 @@ def export(
         where, found = rows_of_run(folder, predictor.task)
     else:
         where, found = str(rows), [predictor.row(row) for row in given]
-    source = _source(folder)
+    source = _source(folder, predictor)
     made = write_export(predictor, name, target, rows=found, where=where, source=source)
     return Exported(target, made)
 
@@ -163,13 +165,14 @@ def _export_trained(folder: Path, name: str, session: Session) -> Exported:
     task = session.get("task")
     predictor = load(folder, device=str(task.device), allow_code=True)
     where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
-    target, source = folder / "export" / name, _source(folder)
+    target, source = folder / "export" / name, _source(folder, predictor)
     made = write_export(
         predictor, name, target, rows=rows, where=where, source=source, replace=True
     )
     return Exported(target, made)
 
 
-def _source(folder: Path) -> dict[str, Any]:
-    info = RunFolder(folder).info
-    return {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
+def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:
+    info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
+    named = {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
+    return {**named, "data": data} if data else named

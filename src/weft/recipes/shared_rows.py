@@ -49,6 +49,8 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     >>> _shared(rows, rows[:1] + [{"text": "new"}] * 9, "valid_data")
     ''
     """
+    if not (len(train) and len(other)):
+        return ""  # of ready batches there are no rows
     count = min(ASKED, len(other))
     rows = [other[n * len(other) // count] for n in range(count)]
     asked = [row for row in map(_said, rows) if any(value for _, value in row)]

@@ -8,10 +8,10 @@ import pyarrow.parquet
 import pytest
 
 from weft.data.bad_rows import BadRow
+from weft.data.input_files import input_layout
 from weft.data.text_pairs import TextPairs
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
-from weft.inference.input_files import input_layout
 
 SMS = TextRows.Config(path="sms.tsv")  # label, text
 WITH_HEADER = TextRows.Config(path="sms.tsv", header=True)

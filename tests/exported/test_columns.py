@@ -1,0 +1,78 @@
+"""An export reads files and pipes as the run that it was made of."""
+
+import io
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tests.recipes.tiny import write_recipe
+from weft.cli.main import main
+from weft.exported import load
+
+TRAIN = [
+    "translation/tatoeba/local",
+    *("train_data.path=train.tsv", "valid_data.path=valid.csv", "trainer.max_steps=2"),
+    *("valid_data.columns={source: 1, target: 0}", "tokenizer.vocab_size=44"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A run whose validation data is a CSV file of another order, and its export."""
+    folder = write_recipe(tmp_path_factory.mktemp("columns"))
+    pairs = [line.split("\t") for line in (folder / "valid.tsv").read_text().splitlines()]
+    (folder / "valid.csv").write_text("".join(f'"{b}","{a}"\n' for a, b in pairs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["train", *TRAIN, "--run-dir", "run"]) == 0
+        assert main(["export", "run", "--format", "ctranslate2"]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(place, monkeypatch):
+    monkeypatch.chdir(place)
+
+
+def answers(run, capsys, monkeypatch, *, piped=b"", words=()):
+    stdin = SimpleNamespace(buffer=io.BytesIO(piped), isatty=lambda: False)
+    monkeypatch.setattr("sys.stdin", stdin)
+    code = main(["predict", run, *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["valid.csv"],
+        ["valid.tsv", "columns={source: 0, target: 1}"],
+        ["-", "format=csv"],
+        ["-"],
+        ["-", "columns={target: 0}"],
+        ["valid.csv", "batch_size=3"],
+    ],
+)
+def test_it_answers_the_same_rows_as_its_run(capsys, monkeypatch, place, words):
+    piped = (place / "valid.csv").read_bytes()
+    of_run, of_export = (
+        answers(run, capsys, monkeypatch, piped=piped, words=words)
+        for run in ("run", "run/export/ctranslate2")
+    )
+    assert of_export[:2] == of_run[:2]
+    assert of_export[2].replace("header", "optional, header") == of_run[2] or not of_run[0]
+    assert of_run[0] or len(of_run[1].splitlines()) == 5
+
+
+def test_it_says_how_data_was_read_and_needs_no_torch_for_it():
+    data = load("run/export/ctranslate2").data
+    assert data["path"] == "valid.csv"
+    assert data["columns"] == {"source": 1, "target": 0}
+    blocked = "import sys; sys.modules['torch'] = None; from weft.cli.main import main; "
+    command = f"{blocked}sys.exit(main(['predict', 'run/export/ctranslate2', 'valid.csv']))"
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, timeout=120, check=False
+    )
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 5), done.stderr

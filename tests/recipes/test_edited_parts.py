@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import weft
 from tests.recipes.test_own_parts import (
     PARTS,
     QUIET,
@@ -115,7 +114,8 @@ def test_a_run_from_before_parts_were_sealed_is_used_as_it_was(home):
 
 def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp_path):
     path = script(tmp_path, "encoder=Named.Config(width=5)")
-    weft.train(path, QUIET, run_dir=tmp_path / "run")
+    train = f"import weft; weft.train('own.py', {QUIET!r}, run_dir='run')"
+    in_new_process(train, cwd=tmp_path)
     load = f"{TELL}import own, weft\nweft.load('run')\n"
     assert in_new_process(load, tmp_path, cwd=tmp_path) == ""
     edit(path)

@@ -1,5 +1,7 @@
 """What weft calls of a person's own parts: what is missing or other is refused before training."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -187,9 +189,15 @@ SCHEDULES = {
 }
 
 
+def unregistered(path: Path) -> Path:
+    """The script without the name that it would register in this process."""
+    path.write_text(path.read_text().replace('@registries.encoders.register("tests_named")\n', ""))
+    return path
+
+
 @pytest.mark.parametrize("code", SCHEDULES)
 def test_a_schedule_gives_a_factor(tmp_path, code):
-    path = script(tmp_path, *OWN["a pooling"])
+    path = unregistered(script(tmp_path, *OWN["a pooling"]))
     path.write_text(f"{path.read_text()}\nfrom weft.training.schedules import Schedule\n{code}")
     with pytest.raises(UserError) as caught:
         weft.train(path, QUIET, run_dir=tmp_path / "run")
@@ -197,7 +205,7 @@ def test_a_schedule_gives_a_factor(tmp_path, code):
 
 
 def test_check_says_what_a_part_lacks_and_where_it_is_written(tmp_path):
-    path = script(tmp_path, *OWN["a loss"])
+    path = unregistered(script(tmp_path, *OWN["a loss"]))
     text = path.read_text().replace("def probabilities", "def chances")
     path.write_text(text)
     line = text.splitlines().index("task = DocumentClassification.Config(loss=Doubled.Config())")

@@ -104,7 +104,7 @@ class RunCheckpoints(Checkpoints):
         return self.clock.now.steps if used is None else used
 
     def save_modules(self, names: Sequence[str], *, step: int) -> None:
-        """Writes submodules apart, beside the checkpoints: see :func:`save_modules`."""
+        """Writes submodules apart, as :mod:`weft.training.saved_modules` says."""
         save_modules(self.folder.parent, names, step=step, task=self.task)
 
     def _is_best(self, step: int) -> bool:

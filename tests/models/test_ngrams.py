@@ -65,12 +65,43 @@ def test_all_begins_at_zero(kind, given):
     assert all((parameter == 0).all() for parameter in model.parameters())
 
 
+def by_hand(ids):
+    """The value of each n-gram of a text: its weight over the length of its kind's."""
+    values = {}
+    for first, end in ((2, 2 + TOKENIZER.words), (2 + TOKENIZER.words, len(TOKENIZER.weights))):
+        weights = {i: float(TOKENIZER.weights[i]) for i in ids if first <= i < end}
+        length = sum(w * w for w in weights.values()) ** 0.5
+        values |= {i: w / length for i, w in weights.items()}
+    return values
+
+
 def test_words_and_characters_count_alike(model):
     for text in inputs(model, TEXTS)[::2]:
-        values, of_words = model.values(text), text < 2 + TOKENIZER.words
-        for kind in (of_words & (text > 1), ~of_words):
-            squares = (values * kind).square().sum(dim=1)
-            torch.testing.assert_close(squares, torch.ones(len(text)))
+        rows, ids, values = model.ngrams(text)
+        for row, of_row in enumerate(text.tolist()):
+            found = dict(zip(ids[rows == row].tolist(), values[rows == row].tolist(), strict=True))
+            assert found == pytest.approx(by_hand(of_row), rel=1e-5)
+
+
+def test_the_same_tensors_again_give_what_they_gave_and_others_do_not(model):
+    """What is made of a batch is kept while it lives, and is nobody else's."""
+    model.train()
+    one, other = inputs(model, TEXTS), inputs(model, [*TEXTS[1:], "wake"])
+    first, second = model(*one), model(*other)
+    assert torch.equal(model(*one), first)
+    assert len(model._made) == 2
+    assert torch.equal(model.eval()(*other), second)
+    del one, other
+    assert len(model._made) == 0
+
+
+def test_a_pair_is_known_by_both_of_its_texts():
+    model = NgramPairClassifier.Config().build(tokenizer=TOKENIZER, labels=range(3)).train()
+    nn.init.normal_(model.table)
+    text1, lengths1, text2, lengths2 = inputs(model, TEXTS)
+    model(text1, lengths1, text2, lengths2)
+    turned = model(text2, lengths2, text2, lengths2)
+    assert torch.equal(turned, model.eval()(text2, lengths2, text2, lengths2))
 
 
 def test_an_unknown_text_has_the_bias_alone():
@@ -93,15 +124,16 @@ def test_numbers_beside_a_text_count_in_all_as_much_as_a_kind_of_ngrams():
 
 def test_an_ngram_of_both_texts_counts_by_itself():
     model = NgramPairRegressor.Config().build(tokenizer=TOKENIZER)
-    nn.init.ones_(model.both)
+    size = len(TOKENIZER.weights)
+    nn.init.ones_(model.table[2 * size : 3 * size])
     encode = TOKENIZER.create_encoder()
     one, two = (torch.from_numpy(encode(text))[None].long() for text in ("wake me up", "wake us"))
     shared = {*one[0].tolist()} & {*two[0].tolist()}
-    values = model.values(two)[0]
-    wanted = sum(v for i, v in zip(two[0].tolist(), values.tolist(), strict=True) if i in shared)
+    values = by_hand(two[0].tolist())
+    wanted = sum(value for i, value in values.items() if i in shared)
     found = model(one, torch.tensor([9]), two, torch.tensor([9])).item()
     assert found == pytest.approx(wanted, rel=1e-5)
-    assert 0 < found < values.sum()
+    assert 0 < found < sum(values.values())
 
 
 def test_a_tokenizer_of_words_is_refused():

@@ -84,7 +84,7 @@ encoders: Registry[Any] = Registry(
 losses: Registry[Any] = Registry(
     "loss",
     dict.fromkeys(
-        ("auto", "binary_cross_entropy", "cross_entropy", "focal", "hinge"),
+        ("auto", "binary_cross_entropy", "cross_entropy", "focal", "hinge", "squared_hinge"),
         "weft.models.label_losses",
     ),
 )
@@ -151,7 +151,7 @@ optimizers: Registry[Any] = Registry(
     "optimizer",
     {
         name: f"weft.training.optimizers.{name}"
-        for name in ("adafactor", "adam", "adamw", "lamb", "lion", "muon", "sgd")
+        for name in ("adafactor", "adam", "adamw", "lamb", "lbfgs", "lion", "muon", "sgd")
     },
 )
 schedules: Registry[Any] = Registry(

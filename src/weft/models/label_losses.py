@@ -23,6 +23,7 @@ __all__ = [
     "FocalLoss",
     "HingeLoss",
     "LabelLoss",
+    "SquaredHingeLoss",
 ]
 
 
@@ -290,6 +291,38 @@ class HingeLoss(LabelLoss):
     def probabilities(self, scores: Tensor) -> Tensor:
         """As of a model of probabilities, though it was not trained for such."""
         return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
+
+
+@registries.losses.register("squared_hinge")
+@final
+class SquaredHingeLoss(LabelLoss):
+    r"""Each label against the rest: its score is to be over 1, or under -1 where it is wrong.
+
+    .. math::
+        \ell = \sum_k \max(0, 1 - y_k s_k)^2 \quad y_k = \pm 1
+
+    It is smooth, and what ``LinearSVC`` of scikit-learn minimizes.
+
+    Example:
+        >>> loss = SquaredHingeLoss.Config().build(names=["a", "b"], multiple=False)
+        >>> loss(torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))[0].item()
+        3.0
+    """
+
+    @override
+    def each(self, scores: Tensor, targets: Tensor) -> Tensor:
+        missing = (1 - (2 * _hot(scores, targets) - 1) * scores).clamp(min=0).square()
+        # The sum over labels of several, too: that they are many makes none of them count less.
+        return missing * scores.shape[1] if self.multiple else missing.sum(dim=1)
+
+    @override
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """As the loss has them, (1 + s) / 2 (Zhang 2004), bent where that leaves 0 to 1.
+
+        Of one label a row they are divided by their sum.
+        """
+        each = (2 * scores.float()).sigmoid()
+        return each if self.multiple else each / each.sum(dim=-1, keepdim=True)
 
 
 def _hot(scores: Tensor, targets: Tensor) -> Tensor:

@@ -1,18 +1,21 @@
 """Linear models of the n-grams of texts: a weight for each n-gram and score, and nothing else."""
 
-from collections.abc import Sized
+from abc import abstractmethod
+from collections.abc import MutableMapping, Sized
 from typing import Any, Protocol
+from weakref import ref
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.utils.weak import WeakTensorKeyDictionary
 from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
+from weft.models.layers.sparse_rows import SparseRows
 
 __all__ = [
     "HasDim",
@@ -23,7 +26,13 @@ __all__ = [
     "NgramPairScores",
     "NgramRegressor",
     "NgramScores",
+    "NgramTextScores",
+    "NgramWeights",
 ]
+
+
+Values = tuple[Tensor, Tensor, Tensor]
+"""The row, the place in a row, and the value of numbers that are not 0. *Shape:* (N) each."""
 
 
 class HasDim(Protocol):
@@ -44,8 +53,8 @@ class HasNgrams(Protocol):
     """How many n-grams are of words; they come first."""
 
 
-class NgramValues(nn.Module):
-    r"""The value of each n-gram in its text.
+class NgramWeights(nn.Module):
+    r"""The n-grams of texts with their values.
 
     .. math::
         x_i = w_i \big/ \sqrt{\textstyle\sum_{j \in k(i)} w_j^2}
@@ -75,32 +84,30 @@ class NgramValues(nn.Module):
         self.characters = len(weights) - known + tokenizer.words
         """The first id of an n-gram of characters."""
 
+    def __len__(self) -> int:
+        return len(self.weights)
+
     @override
-    def forward(self, ids: Tensor) -> Tensor:
-        """*Shape:* :math:`(B,T)` to :math:`(B,T)`; 0 at padding."""
+    def forward(self, ids: Tensor) -> Values:
+        """The n-grams that have a weight, with their values. *Shape:* :math:`(B,T)`."""
         weights = self.weights[ids]
-        of_words, squares = ids < self.characters, weights.square()
-        both = (squares * kind for kind in (of_words, ~of_words))
-        words, characters = (part.sum(dim=1, keepdim=True).clamp(min=1e-12) for part in both)
-        return weights * torch.where(of_words, words, characters).rsqrt()
+        rows, places = weights.nonzero(as_tuple=True)
+        ids, weights = ids[rows, places], weights[rows, places]
+        kinds = self.kinds(rows, ids)
+        squares = weights.new_zeros(2 * int(rows[-1:].sum()) + 2)
+        squares.index_add_(0, kinds, weights.square())
+        return rows, ids, weights * squares[kinds].rsqrt()
 
-
-def weighted_sum(table: Tensor, ids: Tensor, values: Tensor) -> Tensor:
-    """The rows of a table, each times its value, in sum.
-
-    *Shape:* table :math:`(V,L)`, ids and values :math:`(B,T)`: :math:`(B,L)`.
-
-    Example:
-        >>> table = torch.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
-        >>> weighted_sum(table, torch.tensor([[1, 2]]), torch.tensor([[1.0, 0.5]])).tolist()
-        [[2.5, 4.0]]
-    """
-    out: Tensor = (values[:, None, :] @ F.embedding(ids, table)).squeeze(1)
-    return out
+    def kinds(self, rows: Tensor, ids: Tensor) -> Tensor:
+        """A number for a row's n-grams of words, and the next for those of characters."""
+        return 2 * rows + (ids >= self.characters)
 
 
 class NgramScores(Component, nn.Module):
-    """Base of linear models of a text's n-grams.
+    """Base of linear models of the n-grams of texts.
+
+    A subclass says by :meth:`values` what a text, or a pair, is to it: numbers by their place in
+    the table of weights.
 
     Args:
         config: The settings.
@@ -113,13 +120,67 @@ class NgramScores(Component, nn.Module):
         """It has none."""
 
     def __init__(
-        self, config: Config, *, tokenizer: HasNgrams, dense: HasDim | None, out: int
+        self, config: Config, *, tokenizer: HasNgrams, dense: HasDim | None = None, out: int
     ) -> None:
         nn.Module.__init__(self)
-        self.config, self.values = config, NgramValues(tokenizer)
-        self.table = nn.Parameter(torch.zeros(len(self.values.weights), out))
+        self.config, self.ngrams = config, NgramWeights(tokenizer)
+        self.table = nn.Parameter(torch.zeros(self.size, out))
         self.bias = nn.Parameter(torch.zeros(out))
         self.dense = None if dense is None else nn.Parameter(torch.zeros(dense.dim, out))
+        # Rows that are not shuffled are in the same tensors every epoch: what is made of them is
+        # made once, and goes when they go.
+        self._made: MutableMapping[Tensor, tuple[ref[Tensor], SparseRows]]
+        self._made = WeakTensorKeyDictionary()
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many weights a score has."""
+
+    @abstractmethod
+    def values(self, *texts: Tensor) -> Values:
+        """What is not 0 of the numbers that the table has weights for."""
+
+    def scores(self, *texts: Tensor, dense: Tensor | None = None) -> Tensor:
+        """Unnormalized scores of texts, or of pairs.
+
+        Args:
+            texts: Ids of n-grams of one column, or of two. *Shape:* :math:`(B,T)`.
+            dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
+
+        Returns:
+            *Shape:* :math:`(B,L)`.
+        """
+        scores = self.bias + self._rows(*texts).times(self.table)
+        if self.dense is None or dense is None:
+            return scores
+        beside: Tensor = dense / len(self.dense) ** 0.5 @ self.dense  # as long as a kind of n-grams
+        return scores + beside
+
+    def _rows(self, *texts: Tensor) -> SparseRows:
+        first, last = texts[0], texts[-1]
+        if self.training and last in self._made:
+            other, rows = self._made[last]
+            if other() is first:
+                return rows
+        rows = SparseRows(*self.values(*texts), shape=(len(first), self.size))
+        if self.training:
+            self._made[last] = ref(first), rows
+        return rows
+
+
+class NgramTextScores(NgramScores):
+    """Base of linear models of the n-grams of one text."""
+
+    @property
+    @override
+    def size(self) -> int:
+        return len(self.ngrams)
+
+    @override
+    def values(self, *texts: Tensor) -> Values:
+        rows, ids, values = self.ngrams(*texts)
+        return rows, ids, values
 
     @override
     def forward(self, text: Tensor, lengths: Tensor, dense: Tensor | None = None) -> Tensor:
@@ -133,16 +194,12 @@ class NgramScores(Component, nn.Module):
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
-        scores: Tensor = self.bias + weighted_sum(self.table, text, self.values(text))
-        if self.dense is None or dense is None:
-            return scores
-        beside: Tensor = dense / len(self.dense) ** 0.5 @ self.dense  # as long as a kind of n-grams
-        return scores + beside
+        return self.scores(text, dense=dense)
 
 
 @registries.models.register("ngram_classifier")
-class NgramClassifier(NgramScores):
-    """Scores the labels of a text by its n-grams: a logistic regression.
+class NgramClassifier(NgramTextScores):
+    """Scores the labels of a text by its n-grams: a linear classifier.
 
     Wang and Manning 2012, "Baselines and Bigrams", and Joulin et al. 2017, "Bag of Tricks", say how
     far n-grams alone reach.
@@ -172,7 +229,7 @@ class NgramClassifier(NgramScores):
 
 
 @registries.models.register("ngram_regressor")
-class NgramRegressor(NgramScores):
+class NgramRegressor(NgramTextScores):
     """Gives a text one number by its n-grams: a ridge regression, where weights decay.
 
     Example:
@@ -192,32 +249,42 @@ class NgramRegressor(NgramScores):
         super().__init__(config, tokenizer=tokenizer, dense=dense, out=1)
 
 
-class NgramPairScores(Component, nn.Module):
+class NgramPairScores(NgramScores):
     """Base of linear models of the n-grams of two texts.
 
     An n-gram has a weight for the first text, one for the second, and one for where it stands in
     both; and so have the shares of each text's n-grams, of words and of characters, that the other
     has too.
-
-    Args:
-        config: The settings.
-        tokenizer: Knows the n-grams' weights.
-        out: How many numbers a pair is given.
     """
 
-    class Config(BaseConfig):
-        """It has none."""
+    @property
+    @override
+    def size(self) -> int:
+        return 3 * len(self.ngrams) + 4
 
-    def __init__(self, config: Config, *, tokenizer: HasNgrams, out: int) -> None:
-        nn.Module.__init__(self)
-        self.config, self.values = config, NgramValues(tokenizer)
-        size = len(self.values.weights)
-        self.first, self.second, self.both = (
-            nn.Parameter(torch.zeros(size, out)) for _ in range(3)
-        )
-        self.shares = nn.Linear(4, out)
-        nn.init.zeros_(self.shares.weight)
-        nn.init.zeros_(self.shares.bias)
+    @override
+    def values(self, *texts: Tensor) -> Values:
+        size = len(self.ngrams)
+        (rows1, ids1, values1), (rows2, ids2, values2) = map(self.ngrams, texts)
+        places1, places2 = rows1 * size + ids1, rows2 * size + ids2
+        there1, there2 = torch.isin(places1, places2), torch.isin(places2, places1)
+        parts = [
+            (rows1, ids1, values1),
+            (rows2, ids2 + size, values2),
+            (rows2[there2], ids2[there2] + 2 * size, values2[there2]),
+            self._shares((rows1[there1], ids1[there1], values1[there1]), len(texts[0]), 0),
+            self._shares((rows2[there2], ids2[there2], values2[there2]), len(texts[0]), 2),
+        ]
+        rows, ids, values = (torch.cat(part) for part in zip(*parts, strict=True))
+        return rows, ids, values
+
+    def _shares(self, shared: Values, count: int, at: int) -> Values:
+        """Of a text's n-grams of words, and of characters, by their squares."""
+        rows, ids, values = shared
+        kinds = self.ngrams.kinds(rows, ids)
+        shares = values.new_zeros(2 * count).index_add_(0, kinds, values.square())
+        both = torch.arange(2 * count, device=ids.device)
+        return both // 2, 3 * len(self.ngrams) + at + both % 2, shares
 
     @override
     def forward(self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor) -> Tensor:
@@ -232,31 +299,7 @@ class NgramPairScores(Component, nn.Module):
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
-        values1, values2 = self.values(text1), self.values(text2)
-        size = len(self.first)
-        there1, there2 = (
-            _there(text1, text2, values1, size),
-            _there(text2, text1, values2, size),
-        )
-        shares = [self._shares(*part) for part in ((text1, there1), (text2, there2))]
-        scores: Tensor = self.shares(torch.cat(shares, dim=1))
-        scores = scores + weighted_sum(self.first, text1, values1)
-        scores = scores + weighted_sum(self.second, text2, values2)
-        return scores + weighted_sum(self.both, text2, there2)
-
-    def _shares(self, text: Tensor, there: Tensor) -> Tensor:
-        """Of the n-grams of words and of characters, by their squares. *Shape:* :math:`(B,2)`."""
-        of_words, squares = text < self.values.characters, there.square()
-        return torch.stack([(squares * kind).sum(dim=1) for kind in (of_words, ~of_words)], dim=1)
-
-
-def _there(text: Tensor, other: Tensor, values: Tensor, size: int) -> Tensor:
-    """The values of a text's n-grams that another text has; 0 for the others.
-
-    *Shape:* :math:`(B,T)`, :math:`(B,U)` and :math:`(B,T)`: :math:`(B,T)`.
-    """
-    marks = torch.zeros(len(text), size, dtype=torch.bool, device=text.device)
-    return values * marks.scatter(1, other, True).gather(1, text)
+        return self.scores(text1, text2)
 
 
 @registries.models.register("ngram_pair_classifier")

@@ -25,6 +25,7 @@ from weft.runtime import memory
 from weft.runtime.allocator import keep_memory
 from weft.tasks.row_batches import RowBatches
 from weft.tasks.task import Task
+from weft.training.groups import Accumulate
 from weft.training.precision import autocast
 
 __all__ = ["Trials", "auto_data", "largest_that_pays", "settle_max_tokens", "take_max_tokens"]
@@ -194,7 +195,7 @@ class Trials:
     """Of rows whose batching is ``auto``."""
     numbers: Callable[[], AbstractContextManager[Any]]
     """Types of the numbers in a forward pass."""
-    accumulate: int = 1
+    accumulate: Accumulate = 1
     """Batches of an optimizer step."""
     besides: int = 0
     """Bytes that a run has besides weights, gradients and a step: the optimizer's, an average."""

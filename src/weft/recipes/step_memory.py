@@ -17,6 +17,7 @@ from weft.data.batching import largest_batch
 from weft.runtime.live_bytes import LiveBytes
 from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Task, loss_of
+from weft.training.groups import Accumulate
 
 __all__ = [
     "StepBytes",
@@ -135,7 +136,7 @@ def step_bytes(
     epoch: EpochBatches[Any],
     *,
     numbers: AbstractContextManager[Any],
-    accumulate: int = 1,
+    accumulate: Accumulate = 1,
 ) -> StepBytes:
     """Counts what forward and backward pass of the largest batch hold at most.
 
@@ -156,7 +157,7 @@ def step_bytes(
     live = LiveBytes()
     with apart(task) as tried:
         passes = [
-            _pass(tried, epoch.gathered(rows[:n]), live, numbers=numbers, held=accumulate > 1)
+            _pass(tried, epoch.gathered(rows[:n]), live, numbers=numbers, held=accumulate != 1)
             for n in sizes
         ]
     held = int(passes[-1].max()) + weight_bytes(task.module)

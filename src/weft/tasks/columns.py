@@ -6,7 +6,7 @@ answers of scores. Batches, evaluation, prediction and what is refused come from
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -37,6 +37,8 @@ LOG = logging.getLogger("weft")
 
 PREDICTION_TOKENS = 4096
 """Padded tokens answered together."""
+KEPT_NUMBERS = 1 << 24
+"""Numbers of the batches that are kept from epoch to epoch, 128 MB of ids."""
 IN_PARTS = "Give a longer text in parts: the trained model's limit stays."
 """What to do about a row to predict, when settings can no longer be changed."""
 
@@ -131,7 +133,7 @@ class ColumnsTask(Task):
                 kept = np.delete(np.arange(len(rows)), over)
             else:
                 encoded = self.text.cut(encoded)
-        batches = self._epochs(encoded, batching, seed=seed, rows=kept)
+        batches = self._epochs(encoded, batching, seed=seed, rows=kept, epochs=True)
         return RowBatches(batches, rows, details=details)
 
     @property
@@ -205,7 +207,9 @@ class ColumnsTask(Task):
         *,
         seed: int,
         rows: NDArray[np.int64] | None = None,
+        epochs: bool = False,
     ) -> EpochBatches[ColumnBatch]:
+        """Batches of encoded rows; those of several epochs in one order are made once."""
         kinds = self.text.all
         # Batches are of rows of like length; what has one length in all rows says nothing.
         varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
@@ -214,7 +218,8 @@ class ColumnsTask(Task):
         def collate(indices: NDArray[np.int64]) -> ColumnBatch:
             return collate_columns(encoded, kinds, indices)
 
-        return EpochBatches(varying or dict(encoded), batching, collate, seed=seed, rows=rows)
+        made = _Once(collate) if epochs and not batching.shuffle else collate
+        return EpochBatches(varying or dict(encoded), batching, made, seed=seed, rows=rows)
 
     def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
         return [{} for _ in range(self.batch_size(batch))]
@@ -271,6 +276,24 @@ class ColumnsTask(Task):
             raise DataError(
                 f"The row has more tokens than the model takes: {self._limits}. {IN_PARTS}"
             )
+
+
+class _Once:
+    """Batches by their rows, each made once, as long as all of them are small enough to keep."""
+
+    def __init__(self, collate: Callable[[NDArray[np.int64]], ColumnBatch]) -> None:
+        self._collate, self._room = collate, KEPT_NUMBERS
+        self._made: dict[bytes, ColumnBatch] = {}
+
+    def __call__(self, rows: NDArray[np.int64]) -> ColumnBatch:
+        key = rows.tobytes()
+        if key not in self._made:
+            batch = self._collate(rows)
+            self._room -= sum(column.numel() for column in batch.columns.values())
+            if self._room < 0:
+                return batch
+            self._made[key] = batch
+        return self._made[key]
 
 
 def _varies(kind: Column) -> bool:

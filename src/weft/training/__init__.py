@@ -3,6 +3,7 @@
 from weft.training.audience import Callback as Callback
 from weft.training.loop import Trainer as Trainer
 from weft.training.optimizers import LAMB as LAMB
+from weft.training.optimizers import LBFGS as LBFGS
 from weft.training.optimizers import SGD as SGD
 from weft.training.optimizers import Adafactor as Adafactor
 from weft.training.optimizers import Adam as Adam

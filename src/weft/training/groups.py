@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from sys import maxsize
+from typing import Any, Literal, TypeAlias
 
 from weft.errors import DataError
 from weft.tasks.task import Batches
 from weft.training.progress import Progress
 
-__all__ = ["Group", "Groups"]
+__all__ = ["Accumulate", "Group", "Groups"]
+
+Accumulate: TypeAlias = int | Literal["epoch"]
+"""How many batches a step takes; ``epoch``: all of an epoch."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class Groups:
     before the batch ahead, so nothing read ahead is lost or repeated.
     """
 
-    def __init__(self, data: Batches, *, size: int) -> None:
-        self.data, self.size = data, size
+    def __init__(self, data: Batches, *, size: Accumulate) -> None:
+        self.data, self.size = data, maxsize if size == "epoch" else size
         self.epochs, self.taken = 0, 0
         self._iterator: Iterator[Any] | None = None
         self._ahead: Any = None

@@ -7,6 +7,7 @@ from weft.config.component import Config, setting
 from weft.errors import UserError, refuse_all
 from weft.exported.formats import Format
 from weft.models.fast import Fast
+from weft.training.groups import Accumulate
 from weft.training.nonfinite import Policy
 from weft.training.precision import Precision
 from weft.training.progress import Every, Until
@@ -35,8 +36,8 @@ class TrainerConfig(Config):
     """How often training values are reported; also with every evaluation."""
     keep: int = setting(2, in_key=False)
     """Checkpoints kept besides the best."""
-    accumulate: int = 1
-    """Batches whose gradients make one optimizer step."""
+    accumulate: Accumulate = 1
+    """Batches whose gradients make one optimizer step; ``epoch``: all of an epoch."""
     clip_norm: float | None = 1.0
     """Largest norm of a step's gradient; null leaves it as it is."""
     on_nonfinite: Policy = "stop"
@@ -82,7 +83,7 @@ class TrainerConfig(Config):
     def _refused(self) -> Iterator[str]:
         for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if isinstance(value, int) and value < 1:
                 yield f"trainer.{name} must be at least 1, but is {value}."
         if self.max_time is not None and not self.max_time > timedelta(0):
             yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."

@@ -14,7 +14,8 @@ import sys, torch
 from weft.config import registries
 for name in registries.optimizers.names():
     module = torch.nn.Linear(3, 2)
-    optimizer = registries.optimizers.get(name).Config(lr=0.1).build(module=module)
+    config = registries.optimizers.get(name).Config(lr=0.1, weight_decay=0.0)
+    optimizer = config.build(module=module)
     module(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     optimizer.load_state_dict(optimizer.state_dict())

@@ -10,6 +10,7 @@ from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.label_losses import SquaredHingeLoss
 from weft.models.layers.words import WordEmbedding
 from weft.models.ngrams import NgramClassifier
 from weft.recipes.experiments.ngrams import MOST, ngrams
@@ -143,19 +144,18 @@ def classification_transformer_local() -> Recipe:
 
 @register_experiment("classification/ngrams")
 def classification_ngrams() -> Recipe:
-    """A logistic regression over n-grams of words and characters; rows of label, text."""
+    """A linear classifier over n-grams of words and characters; rows of label, text."""
     return ngrams(
         "Train a linear classifier of documents over n-grams: seconds for thousands of rows.",
         ("label", "text"),
         "accuracy",
-        lr=7.0,
         labels=FittedLabels.Config(),
         model=NgramClassifier.Config(),
-        task=DocumentClassification.Config(max_length=MOST),
+        task=DocumentClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
     )
 
 
 @register_experiment("classification/ngrams/local")
 def classification_ngrams_local() -> Recipe:
     """The same: twenty steps."""
-    return tiny(classification_ngrams(), lr_scheduler=Linear.Config())
+    return tiny(classification_ngrams())

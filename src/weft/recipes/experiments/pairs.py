@@ -9,6 +9,7 @@ from weft.data.text_rows import TextRows
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.label_losses import SquaredHingeLoss
 from weft.models.layers.words import WordEmbedding
 from weft.models.ngrams import NgramPairClassifier
 from weft.models.pairs import PairClassifier, PairRegressor, Ranker
@@ -144,19 +145,18 @@ def pairs_ranking_local() -> Recipe:
 
 @register_experiment("pairs/ngrams")
 def pairs_ngrams() -> Recipe:
-    """A logistic regression over the n-grams of two texts; rows of label, text1, text2."""
+    """A linear classifier over the n-grams of two texts; rows of label, text1, text2."""
     return ngrams(
         "Train a linear classifier of pairs of texts over their n-grams.",
         ("label", "text1", "text2"),
         "accuracy",
-        lr=1.5,
         labels=FittedLabels.Config(),
         model=NgramPairClassifier.Config(),
-        task=PairClassification.Config(max_length=MOST),
+        task=PairClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
     )
 
 
 @register_experiment("pairs/ngrams/local")
 def pairs_ngrams_local() -> Recipe:
     """The same: twenty steps."""
-    return tiny(pairs_ngrams(), lr_scheduler=Linear.Config())
+    return tiny(pairs_ngrams())

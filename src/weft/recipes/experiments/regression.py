@@ -63,7 +63,6 @@ def regression_ngrams() -> Recipe:
         "Train a linear model over n-grams that gives texts a number.",
         ("score", "text"),
         "pearson",
-        lr=1.0,
         model=NgramRegressor.Config(),
         task=DocumentRegression.Config(max_length=MOST),
     )
@@ -72,4 +71,4 @@ def regression_ngrams() -> Recipe:
 @register_experiment("regression/ngrams/local")
 def regression_ngrams_local() -> Recipe:
     """The same: twenty steps."""
-    return tiny(regression_ngrams(), lr_scheduler=Linear.Config())
+    return tiny(regression_ngrams())

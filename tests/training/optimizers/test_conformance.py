@@ -126,6 +126,8 @@ def lbfgs_reference(weights, gradients, s, c):
         left = torch.eye(len(g), dtype=torch.float64) - rho * torch.outer(step, change)
         inverse = left @ inverse @ left.T + rho * torch.outer(step, step)
     d = -c.lr * inverse @ g
+    if "d" in s:
+        d *= min(1, 2 * s["taken"] * s["d"].norm() / d.norm())
     s.update(d=d, g=g, slope=g @ d, taken=1.0, tries=0)
     return _parts(d, weights)
 

@@ -19,7 +19,7 @@ MOST = 8192
 
 
 def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
-    """A recipe that trains a linear model by forty gradients of all rows."""
+    """A recipe that trains a linear model by sixty gradients of all rows."""
     texts = tuple(name for name in columns if name.startswith("text"))
     return Recipe(
         doc=doc,
@@ -31,7 +31,7 @@ def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) 
         optimizer=LBFGS.Config(),
         lr_scheduler=Constant.Config(),
         trainer=Trainer.Config(
-            max_epochs=40,
+            max_epochs=60,
             evaluate_every=Every(20, "epochs"),
             accumulate="epoch",
             clip_norm=None,

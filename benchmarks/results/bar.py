@@ -1,24 +1,30 @@
 """``make results RESULTS=linear``: weft's linear models beside others, on small sets."""
 
+import inspect
 import json
 import math
+import re
 import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from benchmarks.results import bag_of_words, linear
 from benchmarks.results.ledger import Ledger, Line, key_of
-from benchmarks.results.splits import SIZES, SPLITS, Row, drawn
+from benchmarks.results.splits import NUMBERS, SIZES, SPLITS, Row, drawn
 from benchmarks.results.table import markdown
 
 BEGIN = "<!-- made by make results RESULTS=linear: begin -->"
 END = "<!-- made by make results RESULTS=linear: end -->"
 WEFT = "weft"
-COLUMNS = ("data", "rows", "LinearSVC", "its words alone", "fastText", "weft", "±", "CPU", "")
+LINEAR, WORDS, FASTTEXT = "linear", "its words alone", "fastText"
+COLUMNS = ("data", "rows", "seeds", LINEAR, WORDS, FASTTEXT, WEFT, "±", "CPU", "")
+CODE = ("models.ngrams", "models.label_losses", "text.ngrams", "training.optimizers.lbfgs")
+"""The modules on which weft's figures rest: those of other code are made anew."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +39,20 @@ class Cell:
     def name(self) -> str:
         return f"{self.split}-{self.size or 'all'}-{self.seed}"
 
+    @property
+    def parts(self) -> "Mapping[str, Callable[..., Found]]":
+        """What is measured; fastText gives no numbers."""
+        return {k: v for k, v in PARTS.items() if self.split in SPLITS or k != FASTTEXT}
+
+    def value(self, answers: Sequence[str], dev: Sequence[Row]) -> float:
+        """Accuracy of labels, correlation (Pearson) of numbers; in percent."""
+        if self.split in SPLITS:
+            return 100 * sum(a == row[0] for a, row in zip(answers, dev, strict=True)) / len(dev)
+        return 100 * statistics.correlation([*map(float, answers)], [float(row[0]) for row in dev])
+
     def rows(self, data: Path) -> tuple[list[Row], list[Row]]:
         """Those to train on, and those that score."""
-        read = SPLITS[self.split]
+        read = {**SPLITS, **NUMBERS}[self.split]
         return drawn(read(data, "train"), self.size, self.seed), read(data, "dev")
 
 
@@ -44,19 +61,18 @@ Found = tuple[list[str], float]
 
 
 def of_linear(train: Sequence[Row], dev: Sequence[Row], *, words: bool, **_: object) -> Found:
-    """TF-IDF and LinearSVC; the seconds are those of the features and one fit, C being known."""
-    from sklearn.svm import LinearSVC
-
+    """TF-IDF and a linear model; the seconds are those of the features and one fit, its setting
+    being known."""
     begun = time.process_time()
     texts = [[[row[i] for row in part] for i in range(1, len(train[0]))] for part in (train, dev)]
     fitted, transform = linear.features(texts[0], linear.WORDS if words else linear.BOTH)
     made = time.process_time() - begun
-    labels = [row[0] for row in train]
-    cost = linear.best_cost(fitted, labels)
+    targets = [row[0] for row in train]
+    model, known = linear.chosen_model(fitted, targets, numbers=_has_numbers(train))
     begun = time.process_time()
-    model = LinearSVC(random_state=0, C=cost).fit(fitted, labels)
+    model.fit(fitted, known)
     seconds = made + time.process_time() - begun
-    return model.predict(transform(texts[1])).tolist(), seconds
+    return [*map(str, model.predict(transform(texts[1])).tolist())], seconds
 
 
 def of_fasttext(train: Sequence[Row], dev: Sequence[Row], *, seed: int, **_: object) -> Found:
@@ -86,13 +102,16 @@ def of_weft(train: Sequence[Row], dev: Sequence[Row], *, seed: int, folder: Path
     seconds = time.process_time() - begun
     names = ["text"] if len(train[0]) == 2 else ["text1", "text2"]
     asked = [dict(zip(names, row[1:], strict=True)) for row in dev]
-    return [answer.label for answer in weft.load(run.folder)(asked)], seconds
+    answers = weft.load(run.folder)(asked)
+    if _has_numbers(train):
+        return [str(answer.number) for answer in answers], seconds
+    return [answer.label for answer in answers], seconds
 
 
 PARTS: Mapping[str, Callable[..., Found]] = {
-    "LinearSVC": partial(of_linear, words=False),
-    "its words alone": partial(of_linear, words=True),
-    "fastText": of_fasttext,
+    LINEAR: partial(of_linear, words=False),
+    WORDS: partial(of_linear, words=True),
+    FASTTEXT: of_fasttext,
     WEFT: of_weft,
 }
 
@@ -101,15 +120,15 @@ def cells(seeds: int) -> Iterator[Cell]:
     """From the cheap ones to the dear ones."""
     for size in SIZES:
         for seed in range(1, seeds + 1):
-            yield from (Cell(split, size, seed) for split in SPLITS)
+            yield from (Cell(split, size, seed) for split in (*SPLITS, *NUMBERS))
 
 
 def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
     """Makes what is missing; a linear model of all rows is the same for every seed."""
     for cell in cells(seeds):
         train, dev = cell.rows(data)
-        for part, found in PARTS.items():
-            if part in ("LinearSVC", "its words alone") and not cell.size and cell.seed > 1:
+        for part, found in cell.parts.items():
+            if part in (LINEAR, WORDS) and not cell.size and cell.seed > 1:
                 continue
             key = key_of({"train": train, "dev": dev, **_made_by(part, train)})
             if ledger.find(cell.name, part, key):
@@ -117,55 +136,77 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
             folder = out / "linear" / cell.name
             more = {"folder": folder} if part == WEFT else {}
             answers, seconds = found(train, dev, seed=cell.seed, **more)
-            right = sum(a == row[0] for a, row in zip(answers, dev, strict=True))
             line = {"job": cell.name, "part": part, "key": key, "cpu_s": seconds}
-            ledger.add({**line, "value": 100 * right / len(dev), "dev": len(dev)})
+            ledger.add({**line, "value": cell.value(answers, dev), "dev": len(dev)})
 
 
 def _made_by(part: str, train: Sequence[Row]) -> dict[str, str]:
-    """What else a measurement depends on: of weft the settings of its experiment."""
+    """What else a measurement depends on: of weft its experiment's settings, and its code."""
     if part != WEFT:
         return {}
     from weft.recipes.planning import plan_recipe
 
     settings = plan_recipe(_experiment(train), targets=["trainer"]).plan.settings
-    return {"settings": json.dumps(settings, default=str, sort_keys=True)}
+    code = [inspect.getsource(import_module(f"weft.{name}")) for name in CODE]
+    return {
+        "settings": json.dumps(settings, default=str, sort_keys=True),
+        "code": "".join(code),
+    }
+
+
+def _has_numbers(train: Sequence[Row]) -> bool:
+    return all(re.fullmatch(r"[\d.]+(e-\d+)?", row[0]) for row in train)
 
 
 def _experiment(train: Sequence[Row]) -> str:
+    if _has_numbers(train):
+        return "regression/ngrams"
     return "pairs/ngrams" if len(train[0]) > 2 else "classification/ngrams"
 
 
 def table(ledger: Ledger, seeds: int) -> str:
-    """A row for each set and size: means over seeds; what is below the best other by how much."""
+    """A row for each set and size that all parts have some seeds of; the means over them."""
     lines = {(line["job"], line["part"]): line for line in ledger.lines if "value" in line}
-    rows = []
-    for split in SPLITS:
-        for size in SIZES:
-            names = [Cell(split, size, seed).name for seed in range(1, seeds + 1)]
-            made = {part: _of(lines, part, names) for part in PARTS}
-            if all(made.values()):
-                rows.append(_row(split, size, made))
-    means = [statistics.mean(float(row[i]) for row in rows) for i in range(2, 6)] if rows else []
-    rows.append(["mean", "", *(f"{mean:.2f}" for mean in means), "", "", ""])
+    rows = [
+        row
+        for split in (*SPLITS, *NUMBERS)
+        for size in SIZES
+        if (row := _row([Cell(split, size, seed) for seed in range(1, seeds + 1)], lines))
+    ]
+    columns = [[float(row[i]) for row in rows if row[0] in SPLITS] for i in range(3, 7)]
+    means = [f"{statistics.mean(column):.2f}" if column else "" for column in columns]
+    rows.append(["mean of accuracies", "", "", *means, "", "", ""])
     return "\n".join(markdown(COLUMNS, rows))
 
 
-def _of(lines: Mapping[tuple[str, str], Line], part: str, names: Sequence[str]) -> list[Line]:
-    return [line for name in names if (line := lines.get((name, part)))]
+def _row(cells: Sequence[Cell], lines: Mapping[tuple[str, str], Line]) -> list[str] | None:
+    """The means over the seeds that all have; a linear model of all rows has one for all seeds."""
 
+    def found(cell: Cell, part: str) -> Line | None:
+        same = not cell.size and part in (LINEAR, WORDS)
+        return lines.get((cells[0].name if same else cell.name, part))
 
-def _row(split: str, size: int, made: Mapping[str, Sequence[Line]]) -> list[str]:
-    means = {part: statistics.mean(line["value"] for line in found) for part, found in made.items()}
-    seconds = {
-        part: statistics.mean(line["cpu_s"] for line in found) for part, found in made.items()
-    }
-    best = max(value for part, value in means.items() if part != WEFT)
-    error = 100 * math.sqrt(best / 100 * (1 - best / 100) / made[WEFT][0]["dev"])
-    times = seconds[WEFT] / seconds["LinearSVC"]
+    parts = cells[0].parts
+    made = [[found(cell, part) for part in parts] for cell in cells]
+    whole = [[line for line in row if line] for row in made if all(row)]
+    if not whole:
+        return None
+    by_part = dict(zip(parts, zip(*whole, strict=True), strict=True))
+    means = {part: statistics.mean(line["value"] for line in by_part[part]) for part in parts}
+    seconds = {part: statistics.mean(line["cpu_s"] for line in by_part[part]) for part in parts}
+    best, rows = max(value for part, value in means.items() if part != WEFT), whole[0][0]["dev"]
+    error = _error(best / 100, rows, labels=cells[0].split in SPLITS)
+    values = [f"{means[part]:.2f}" if part in means else "" for part in PARTS]
+    times = f"{seconds[WEFT] / seconds[LINEAR]:.1f} times"
     verdict = "below" if means[WEFT] < best - error else ""
-    values = [f"{means[part]:.2f}" for part in PARTS]
-    return [split, str(size or "all"), *values, f"{error:.2f}", f"{times:.1f} times", verdict]
+    size = str(cells[0].size or "all")
+    return [cells[0].split, size, str(len(whole)), *values, f"{error:.2f}", times, verdict]
+
+
+def _error(value: float, rows: int, *, labels: bool) -> float:
+    """The standard error, in percent, of a share, or of a correlation (Bowley 1928)."""
+    variance = value * (1 - value) / rows if labels else (1 - value**2) ** 2 / (rows - 1)
+    return float(100 * math.sqrt(variance))
 
 
 def main(data: Path, out: Path, page: Path, *, seeds: int) -> None:

@@ -58,6 +58,28 @@ def _sentences(text: str) -> Iterator[list[list[str]]]:
             yield words
 
 
+def share_of_nouns(data: Path, part: Part) -> list[Row]:
+    """How many of a sentence's words are nouns, from 0 to 1, and the sentence."""
+    sentences = list(_sentences((data / f"ud-ewt/{part}.tsv").read_text(encoding="utf-8")))
+    return [
+        (
+            str(sum(word[1] in ("NOUN", "PROPN") for word in words) / len(words)),
+            " ".join(word[0] for word in words),
+        )
+        for words in sentences
+    ]
+
+
+def length_of_slots(data: Path, part: Part) -> list[Row]:
+    """How many brackets a parse of top-en has, and the text."""
+    return [(str(tree.count("[")), text) for tree, text in of_table("top-en", 2, 1)(data, part)]
+
+
+NUMBERS: Mapping[str, Callable[[Path, Part], list[Row]]] = {
+    "ud-ewt-noun-share": share_of_nouns,
+    "top-en-brackets": length_of_slots,
+}
+"""As ``SPLITS``, with a number in a label's place."""
 SPLITS: Mapping[str, Callable[[Path, Part], list[Row]]] = {
     "sms-spam": of_table("sms-spam", 0, 1),
     "snips-intents": of_table("snips", 0, 1),

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.results import bag_of_words, bar
 from benchmarks.results.__main__ import PAGE, main
-from benchmarks.results.splits import SPLITS, drawn
+from benchmarks.results.splits import NUMBERS, SPLITS, drawn
 
 WORDS = {"ham": ["lunch", "home", "later"], "spam": ["prize", "free", "win"]}
 
@@ -33,6 +33,7 @@ def data(tmp_path):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(bar, "SPLITS", {"sms-spam": SPLITS["sms-spam"]})
+    monkeypatch.setattr(bar, "NUMBERS", {})
     monkeypatch.setattr(bar, "SIZES", (20, 0))
 
 
@@ -49,19 +50,54 @@ def test_the_command_measures_what_is_missing_and_writes_its_table(tmp_path, dat
     assert text.endswith("after\n")
     assert "| sms-spam | 20 |" in text
     assert "| sms-spam | all |" in text
-    assert "| mean |" in text
+    assert "| mean of accuracies |" in text
     main([*words, "--seeds", "1"])
     assert (tmp_path / "out" / "linear.jsonl").read_text().splitlines() == lines
 
 
-def test_the_mean_is_of_seeds_and_what_is_below_by_more_than_an_error_is_marked():
-    def lines(value, seconds):
-        return [{"value": value + by, "cpu_s": seconds, "dev": 400} for by in (-1, 1)]
+def lines_of(split, size, **values):
+    """The ledger's lines of two seeds; values are of both."""
+    return {
+        (bar.Cell(split, size, seed).name, part): {"value": value + by, "cpu_s": 2.0, "dev": 400}
+        for seed, by in ((1, -1), (2, 1))
+        for part, value in zip(bar.PARTS, (90, 80, 85, values["weft"]), strict=True)
+    }
 
-    made = {"LinearSVC": lines(90, 2), "its words alone": lines(80, 1), "fastText": lines(85, 1)}
-    near = bar._row("a", 500, {**made, "weft": lines(88.6, 3)})
-    assert near == ["a", "500", "90.00", "80.00", "85.00", "88.60", "1.50", "1.5 times", ""]
-    assert bar._row("a", 0, {**made, "weft": lines(88.4, 3)})[-1] == "below"
+
+def test_the_mean_is_of_seeds_and_what_is_below_by_more_than_an_error_is_marked(small):
+    cells = [bar.Cell("sms-spam", 500, seed) for seed in (1, 2, 3)]
+    near = bar._row(cells, lines_of("sms-spam", 500, weft=88.6))
+    means = ["90.00", "80.00", "85.00", "88.60"]
+    assert near == ["sms-spam", "500", "2", *means, "1.50", "1.0 times", ""]
+    assert bar._row(cells, lines_of("sms-spam", 500, weft=88.4))[-1] == "below"
+
+
+def test_a_seed_that_not_all_have_is_left_out_of_all(small):
+    cells = [bar.Cell("sms-spam", 500, seed) for seed in (1, 2)]
+    lines = lines_of("sms-spam", 500, weft=88.6)
+    del lines["sms-spam-500-2", bar.WEFT]
+    assert bar._row(cells, lines)[2:4] == ["1", "89.00"]
+    del lines["sms-spam-500-1", bar.FASTTEXT]
+    assert bar._row(cells, lines) is None
+
+
+def test_a_linear_model_of_all_rows_stands_for_every_seed(small):
+    cells = [bar.Cell("sms-spam", 0, seed) for seed in (1, 2)]
+    lines = lines_of("sms-spam", 0, weft=88.6)
+    del lines["sms-spam-all-2", bar.LINEAR], lines["sms-spam-all-2", bar.WORDS]
+    assert bar._row(cells, lines)[2:4] == ["2", "89.00"]
+
+
+def test_numbers_are_measured_by_their_correlation_beside_a_ridge_regression(tmp_path, monkeypatch):
+    monkeypatch.setattr(bar, "SPLITS", {})
+    found = [(str(i % 7), " ".join(["word"] * (1 + i % 7))) for i in range(60)]
+    monkeypatch.setattr(bar, "NUMBERS", {"lengths": lambda data, part: found})
+    monkeypatch.setattr(bar, "SIZES", (0,))
+    ledger = bar.Ledger(tmp_path / "linear.jsonl")
+    bar.measure(tmp_path, tmp_path, ledger, seeds=1)
+    assert [line["part"] for line in ledger.lines] == [bar.LINEAR, bar.WORDS, bar.WEFT]
+    assert all(-100 <= line["value"] <= 100 for line in ledger.lines)
+    assert bar.Cell("lengths", 0, 1).value(["1", "2", "4"], [("2",), ("4",), ("8",)]) == 100
 
 
 def test_other_seeds_draw_other_rows_and_all_rows_are_all():
@@ -86,6 +122,13 @@ def test_every_split_gives_rows_of_a_label_and_texts(shared_data):
             assert len(row) == (3 if name == "snli-pair" else 2)
             assert all(part.strip() for part in row)
         assert len({row[0] for row in read(shared_data, "dev")}) > 1
+
+
+def test_every_split_of_numbers_gives_numbers(shared_data):
+    for read in NUMBERS.values():
+        dev = read(shared_data, "dev")
+        assert len({float(row[0]) for row in dev}) > 5
+        assert bar._has_numbers(dev)
 
 
 def test_the_page_has_a_place_for_the_table():

@@ -1,13 +1,11 @@
-"""L-BFGS: the minimum it finds, what it decays by, and a run that is killed."""
+"""L-BFGS: the minimum it finds, and what it decays by."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-import weft
 from weft.errors import UserError
-from weft.training import LBFGS
+from weft.training import LBFGS, Linear
 
 
 def steps(config, module, loss, count):
@@ -33,23 +31,25 @@ def test_it_finds_the_ridge_regression():
     torch.testing.assert_close(module.weight.double().T, best, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_step_is_far_worse_than_the_one_before(seed):
-    """A last step is seen by nobody: it must not be one that overshot by far."""
+@pytest.mark.parametrize("seed", range(4))
+def test_where_the_rate_falls_the_last_step_is_no_overshot_one(seed):
+    """Nobody sees the slope after the last step; on the way some steps are five times too far."""
     torch.manual_seed(seed)
-    rows, labels = torch.randn(80, 30), torch.randn(80).sign()
-    module = nn.Linear(30, 1)
-    losses = []
-
-    def loss():
-        found = (1 - labels * module(rows).squeeze(1)).clamp(min=0).square().mean()
-        losses.append(found.item())
-        return found
-
-    steps(LBFGS.Config(weight_decay=1e-3), module, loss, 60)
-    least = np.minimum.accumulate(losses)
-    assert all(now < 2 * best + 0.02 for best, now in zip(least[5:], losses[6:], strict=False))
-    assert losses[-1] < 0.35 * losses[0]
+    share = 1 / torch.arange(1, 501).float() ** 0.8  # as of words in texts
+    rows = nn.functional.normalize((torch.rand(500, 500) < share).float())
+    labels = (rows @ torch.randn(500) + 0.05 * torch.randn(500)).sign()
+    module, losses = nn.Linear(500, 1), []
+    optimizer = LBFGS.Config(weight_decay=1e-5).build(module=module)
+    schedule = Linear.Config(hold=0.8).build()
+    for step in range(1, 62):
+        optimizer.zero_grad(set_to_none=True)
+        loss = (1 - labels * module(rows).squeeze(1)).clamp(min=0).square().mean()
+        loss.backward()
+        losses.append(loss.item() + 0.5e-5 * module.weight.square().sum().item())
+        optimizer.param_groups[0]["lr"] = schedule(min(step, 60), 60)
+        optimizer.step()
+    assert losses[60] < 1.01 * min(losses)
+    assert losses[60] < 0.1 * losses[0]
 
 
 def test_the_decay_is_that_of_the_rows():
@@ -75,18 +75,3 @@ def test_a_decay_that_nobody_can_say_is_refused(data, found):
         f"optimizer.weight_decay is null, which is 2 over the rows of train_data, but {found}. "
         "Set optimizer.weight_decay, as 0.002 for a thousand rows."
     )
-
-
-def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(tmp_path):
-    table = tmp_path / "train.tsv"
-    words = ["wake", "play", "stop", "rain", "song", "alarm"]
-    lines = [f"{words[i % 3]}\t{words[i % 3]} {words[3 + i % 2]} {i % 7}" for i in range(60)]
-    table.write_text("\n".join(lines) + "\n")
-    asked = {"train_data.path": table, "valid_data.path": table}
-    whole = weft.train("classification/ngrams", asked, run_dir=tmp_path / "whole")
-    short = {**asked, "trainer.max_epochs": 23}
-    weft.train("classification/ngrams", short, run_dir=tmp_path / "parts")
-    parts = weft.train("classification/ngrams", asked, run_dir=tmp_path / "parts")
-    one, other = (weft.load(run.folder).task.module.state_dict() for run in (whole, parts))
-    assert one.keys() == other.keys()
-    assert all(torch.equal(value, other[name]) for name, value in one.items())

@@ -9,7 +9,7 @@ from weft.text.ngrams import FittedNgrams
 from weft.training.loop import Trainer
 from weft.training.optimizers import LBFGS
 from weft.training.progress import Every
-from weft.training.schedules import Constant
+from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = ["MOST", "ngrams"]
@@ -29,7 +29,7 @@ def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) 
         valid_data=like("train_data", path=Path("data/dev.tsv")),
         tokenizer=FittedNgrams.Config(columns=texts),
         optimizer=LBFGS.Config(),
-        lr_scheduler=Constant.Config(),
+        lr_scheduler=Linear.Config(hold=0.8),
         trainer=Trainer.Config(
             max_epochs=60,
             evaluate_every=Every(20, "epochs"),

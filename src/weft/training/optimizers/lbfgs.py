@@ -136,9 +136,10 @@ class LBFGS(Optimizer):
     """L-BFGS (Liu and Nocedal 1989), which takes tens of steps where the loss is convex.
 
     Each step is one of all rows, in one order: ``trainer.accumulate=epoch`` and
-    ``train_data.shuffle=false``, a constant rate of 1, no ``trainer.clip_norm``. A step that went
-    too far is shortened by the next one, by the secant of the slopes, instead of a line search that
-    needs losses. It keeps ``2 history + 2`` numbers for each that learns.
+    ``train_data.shuffle=false``, no ``trainer.clip_norm``. A step that went too far is shortened by
+    the next one, by the secant of the slopes, instead of a line search that needs losses. The last
+    has no next one: let the rate fall at the end (``lr_scheduler.type=linear``, ``hold=0.8``). It
+    keeps ``2 history + 2`` numbers for each that learns.
 
     Example:
         >>> optimizer = LBFGS.Config(weight_decay=0.01).build(module=nn.Linear(2, 2))
@@ -161,8 +162,7 @@ class LBFGS(Optimizer):
         def __post_init__(self) -> None:
             """Refuses numbers with which L-BFGS takes no sensible step."""
             super().__post_init__()
-            decay = [] if self.weight_decay is None else ["weight_decay"]
-            require(self, "optimizer", sizes=["history"], not_negative=decay)
+            require(self, "optimizer", sizes=["history"], not_negative=["weight_decay"])
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner

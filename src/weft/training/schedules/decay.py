@@ -8,6 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from weft.config import registries
+from weft.config.component import setting
 from weft.config.limits import require
 from weft.errors import UserError
 from weft.training.schedules.schedule import Schedule
@@ -47,10 +48,13 @@ class Constant(Schedule):
 class Linear(Schedule):
     """Falls in a straight line to ``end`` at the end of the run.
 
+    With ``hold`` it stays at the peak first: warm-up, stable, decay (Hu et al. 2024).
+
     Example:
-        >>> schedule = Linear.Config().build()
-        >>> [schedule(step, 4) for step in (1, 2, 3, 4)]
+        >>> [Linear.Config().build()(step, 4) for step in (1, 2, 3, 4)]
         [1.0, 0.75, 0.5, 0.25]
+        >>> [Linear.Config(hold=0.5).build()(step, 4) for step in (1, 2, 3, 4)]
+        [1.0, 1.0, 1.0, 0.5]
     """
 
     class Config(Schedule.Config):
@@ -58,13 +62,22 @@ class Linear(Schedule):
 
         end: float = 0.0
         """Factor that the line reaches after the last step."""
+        hold: float = setting(0.0, in_key="set")
+        """Share of the steps after the warm-up before the line falls."""
+
+        @override
+        def __post_init__(self) -> None:
+            """Refuses a line that never falls."""
+            super().__post_init__()
+            require(self, "lr_scheduler", shares=["hold"])
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         """On the line."""
-        return self.config.end + (1 - self.config.end) * self._left(step, total)
+        left = min(1.0, self._left(step, total) / (1 - self.config.hold))
+        return self.config.end + (1 - self.config.end) * left
 
 
 @registries.schedules.register("polynomial")

@@ -19,6 +19,7 @@ from weft.tasks.classification import DocumentClassification
 from weft.tasks.label_counts import never_predicted
 from weft.text.columns.number import FittedNumbers
 from weft.text.labels import FittedLabels
+from weft.text.ngrams import FittedNgrams
 from weft.text.words import FittedWords
 
 ROWS = [
@@ -32,13 +33,14 @@ ROWS = [
 Data = data_of(ROWS, batch_size=3)
 
 
-def make(rows=ROWS, *, multiple=False, dense=False, **settings):
+def make(rows=ROWS, *, multiple=False, dense=False, ngrams=False, **settings):
     torch.manual_seed(0)
     names = {"column": "topics", "multiple": True, "separator": ","} if multiple else {}
     given = {
         "tokenizer": FittedWords.Config().build(train_data=rows),
         "labels": FittedLabels.Config(**names).build(train_data=rows),
         **({"dense": FittedNumbers.Config().build(train_data=rows)} if dense else {}),
+        **({"ngrams": FittedNgrams.Config().build(train_data=rows)} if ngrams else {}),
     }
     module = Classifier.Config(dropout=0.0).build(**given)
     return DocumentClassification.Config(**settings).build(module=module, **given)
@@ -48,6 +50,7 @@ VARIANTS = {
     "one label": {},
     "several labels": {"multiple": True},
     "dense": {"dense": True},
+    "n-grams": {"ngrams": True},
     "focal": {"loss": FocalLoss.Config()},
 }
 

@@ -18,6 +18,7 @@ from weft.text import load_text_path
 from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
+from weft.text.ngrams import FittedNgrams
 from weft.text.slots import FittedSlots
 from weft.text.words import FittedWords
 
@@ -39,7 +40,7 @@ TAGS = [
 Data = data_of(TAGS, batch_size=3)
 
 
-def make(rows=TAGS, *, crf=False, beside=False, encoder=None, **settings):
+def make(rows=TAGS, *, crf=False, beside=False, ngrams=False, encoder=None, **settings):
     torch.manual_seed(0)
     form = "spans" if rows is SPANS else "tags"
     made = FittedCharacters.Config(column="text", min_count=1).build(train_data=rows)
@@ -49,6 +50,7 @@ def make(rows=TAGS, *, crf=False, beside=False, encoder=None, **settings):
         "labels": FittedLabels.Config().build(train_data=rows),
         "slots": FittedSlots.Config(format=form).build(train_data=rows),
         **({"characters": made, "affixes": affixes} if beside else {}),
+        **({"ngrams": FittedNgrams.Config().build(train_data=rows)} if ngrams else {}),
     }
     module = IntentSlotModel.Config(
         embedding=WordEmbedding.Config(dim=12),
@@ -64,6 +66,7 @@ VARIANTS = {
     "softmax": {},
     "crf": {"crf": True},
     "characters and affixes": {"beside": True, "crf": True},
+    "n-grams": {"ngrams": True},
     "spans": {"rows": SPANS},
     "transformer": {"encoder": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, dropout=0.0)},
 }

@@ -13,6 +13,7 @@ from weft.tasks.regression import DocumentRegression
 from weft.text import load_text_path
 from weft.text.columns.number import FittedNumbers
 from weft.text.description import SavedTextError
+from weft.text.ngrams import FittedNgrams
 from weft.text.words import FittedWords
 
 ROWS = [
@@ -25,17 +26,23 @@ ROWS = [
 Data = data_of(ROWS, batch_size=3)
 
 
-def make(*, dense=False, **settings):
+def make(*, dense=False, ngrams=False, **settings):
     torch.manual_seed(0)
     given = {
         "tokenizer": FittedWords.Config().build(train_data=ROWS),
         **({"dense": FittedNumbers.Config().build(train_data=ROWS)} if dense else {}),
+        **({"ngrams": FittedNgrams.Config().build(train_data=ROWS)} if ngrams else {}),
     }
     module = Regressor.Config(dropout=0.0).build(**given)
     return DocumentRegression.Config(**settings).build(module=module, **given)
 
 
-VARIANTS = {"plain": {}, "span": {"span": (0.0, 5.0)}, "dense": {"dense": True}}
+VARIANTS = {
+    "plain": {},
+    "span": {"span": (0.0, 5.0)},
+    "dense": {"dense": True},
+    "n-grams": {"ngrams": True},
+}
 
 
 @pytest.fixture(params=VARIANTS)

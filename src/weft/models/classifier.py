@@ -19,6 +19,7 @@ from weft.models.layers.dropout import Dropout
 from weft.models.layers.words import DictionaryEmbedding, WordEmbedding
 from weft.models.poolings import Pooling
 from weft.models.vocabulary import HasSize, HasVocabInfo, VocabInfo
+from weft.models.wide import HasCountedNgrams, WideScores
 
 __all__ = ["Classifier", "Regressor", "TextConfig", "TextScores", "TextVector", "score_layers"]
 
@@ -116,6 +117,7 @@ class TextScores(Component, nn.Module):
         tokenizer: Its ``vocab_info`` is read, nothing else.
         dense: Its ``dim`` says how many numbers stand beside a text; None: none do.
         dictionary: Its ``size`` says of how many kinds words can be; None: nothing is known.
+        ngrams: Knows the n-grams' weights; None: the model looks at none.
         out: How many numbers a text is given.
     """
 
@@ -134,6 +136,7 @@ class TextScores(Component, nn.Module):
         tokenizer: HasVocabInfo,
         dense: _HasDim | None,
         dictionary: HasSize | None,
+        ngrams: HasCountedNgrams | None,
         out: int,
     ) -> None:
         nn.Module.__init__(self)
@@ -147,6 +150,7 @@ class TextScores(Component, nn.Module):
         )
         size = self.text.out_dim + (0 if dense is None else dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
+        self.wide = None if ngrams is None else WideScores(ngrams, out)
 
     @override
     def forward(
@@ -156,6 +160,7 @@ class TextScores(Component, nn.Module):
         dense: Tensor | None = None,
         *,
         dictionary: Tensor | None = None,
+        ngrams: Tensor | None = None,
     ) -> Tensor:
         """Scores texts.
 
@@ -166,6 +171,7 @@ class TextScores(Component, nn.Module):
             dictionary: What is known of words, as
                 :class:`~weft.models.layers.words.DictionaryEmbedding` takes it, where the
                 model was made for such. *Shape:* :math:`(B,K,3)`.
+            ngrams: Ids of n-grams, where the model was made for such. *Shape:* :math:`(B,G)`.
 
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
@@ -174,6 +180,8 @@ class TextScores(Component, nn.Module):
         if dense is not None:
             vector = torch.cat([vector, dense], dim=1)
         out: Tensor = self.scores(vector)
+        if self.wide is not None and ngrams is not None:
+            out = out + self.wide(ngrams)
         return out
 
 
@@ -206,9 +214,15 @@ class Classifier(TextScores):
         labels: Sized,
         dense: _HasDim | None = None,
         dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
     ) -> None:
         super().__init__(
-            config, tokenizer=tokenizer, dense=dense, dictionary=dictionary, out=len(labels)
+            config,
+            tokenizer=tokenizer,
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
+            out=len(labels),
         )
 
 
@@ -236,5 +250,8 @@ class Regressor(TextScores):
         tokenizer: HasVocabInfo,
         dense: _HasDim | None = None,
         dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
     ) -> None:
-        super().__init__(config, tokenizer=tokenizer, dense=dense, dictionary=dictionary, out=1)
+        super().__init__(
+            config, tokenizer=tokenizer, dense=dense, dictionary=dictionary, ngrams=ngrams, out=1
+        )

@@ -11,6 +11,7 @@ from weft.models.encoders.sequence import real_tokens
 from weft.models.layers.words import AffixInfo
 from weft.models.poolings import MaxPooling, Pooling
 from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
+from weft.models.wide import HasCountedNgrams, WideScores
 from weft.models.word_encoder import WordEncoder
 
 __all__ = ["IntentSlotModel"]
@@ -59,6 +60,7 @@ class IntentSlotModel(WordEncoder):
         characters: VocabInfo | None = None,
         affixes: AffixInfo | None = None,
         dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
     ) -> None:
         super().__init__(
             config,
@@ -69,16 +71,21 @@ class IntentSlotModel(WordEncoder):
         )
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
+        self.wide = None if ngrams is None else WideScores(ngrams, len(labels))
         self.tags = nn.Linear(self.encoder.out_dim, len(slots))
         self.crf = LinearChainCrf(slots, constrained=config.constrained) if config.crf else None
 
     @override
-    def forward(self, words: Tensor, lengths: Tensor, **beside: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, words: Tensor, lengths: Tensor, *, ngrams: Tensor | None = None, **beside: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Scores intents, and the tags of each word by itself; ``crf`` makes sequences of them.
 
         Args:
             words: Ids. *Shape:* :math:`(B,T)`.
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
+            ngrams: Ids of the text's n-grams, where the model was made for such: they add to the
+                scores of intents. *Shape:* :math:`(B,G)`.
             beside: What stands beside words, where the model was made for such, as
                 :meth:`states` takes it.
 
@@ -89,5 +96,7 @@ class IntentSlotModel(WordEncoder):
         states = self.states(words, lengths, **beside)
         pooled = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
         intents: Tensor = self.intents(self.dropout(pooled))
+        if self.wide is not None and ngrams is not None:
+            intents = intents + self.wide(ngrams)
         tags: Tensor = self.tags(self.dropout(states))
         return intents, tags[:, : words.shape[1]]

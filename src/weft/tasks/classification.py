@@ -150,8 +150,8 @@ class LabelTask(ColumnsTask):
 class DocumentClassification(LabelTask):
     """Gives texts a label, or with ``labels.multiple`` any number of labels.
 
-    The module is called as ``module(text, lengths)``, with ``dense=`` and ``dictionary=`` where the
-    recipe has such, and gives scores, :math:`(B,L)`.
+    The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
+    ``ngrams=`` where the recipe has such, and gives scores, :math:`(B,L)`.
     """
 
     class Config(LabelTask.Config):
@@ -171,6 +171,7 @@ class DocumentClassification(LabelTask):
         labels: Labels,
         dense: Numbers | None = None,
         dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
     ) -> None:
         text = ClassificationText(
             tokenizer,
@@ -179,6 +180,7 @@ class DocumentClassification(LabelTask):
             max_length=config.max_length,
             dense=dense,
             dictionary=dictionary,
+            ngrams=ngrams,
         )
         super().__init__(config, module=module, text=text, labels=labels)
 

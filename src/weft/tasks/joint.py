@@ -62,7 +62,7 @@ class IntentSlots(WordsTask):
     config: Config
     text: IntentSlotText
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one argument per ingredient
         self,
         config: Config,
         *,
@@ -73,6 +73,7 @@ class IntentSlots(WordsTask):
         characters: Characters | None = None,
         affixes: Affixes | None = None,
         dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
     ) -> None:
         super().__init__(config, module=module)
         self.text = IntentSlotText(
@@ -84,6 +85,7 @@ class IntentSlots(WordsTask):
             characters=characters,
             affixes=affixes,
             dictionary=dictionary,
+            ngrams=ngrams,
         )
 
     @override

@@ -92,8 +92,8 @@ class NumberTask(ColumnsTask):
 class DocumentRegression(NumberTask):
     """Gives texts a number; answers and metrics are in the units of the training data.
 
-    The module is called as ``module(text, lengths)``, with ``dense=`` and ``dictionary=`` where the
-    recipe has such, and gives one number a row, :math:`(B,1)`.
+    The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
+    ``ngrams=`` where the recipe has such, and gives one number a row, :math:`(B,1)`.
     """
 
     class Config(NumberTask.Config):
@@ -113,6 +113,7 @@ class DocumentRegression(NumberTask):
         tokenizer: Tokenizer,
         dense: Numbers | None = None,
         dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
     ) -> None:
         super().__init__(config, module=module)
         self.text = RegressionText(
@@ -122,6 +123,7 @@ class DocumentRegression(NumberTask):
             max_length=config.max_length,
             dense=dense,
             dictionary=dictionary,
+            ngrams=ngrams,
         )
 
     @override

@@ -86,6 +86,7 @@ class ClassificationText(LabelText):
         max_length: Most tokens of a text; None is no limit.
         dense: Numbers beside the text; None: there are none.
         dictionary: What is known of words; None: nothing is.
+        ngrams: Knows the n-grams of texts; None: the model looks at none.
 
     Raises:
         UserError: There is a dictionary, but the tokenizer's tokens are no words.
@@ -107,9 +108,15 @@ class ClassificationText(LabelText):
         max_length: int | None = None,
         dense: Numbers | None = None,
         dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
     ) -> None:
         inputs = text_inputs(
-            tokenizer, column=column, max_length=max_length, dense=dense, dictionary=dictionary
+            tokenizer,
+            column=column,
+            max_length=max_length,
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
         )
         super().__init__(inputs, {"label": label_column(labels)})
 

@@ -10,13 +10,11 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.affixes import Affixes
-from weft.text.characters import Characters
 from weft.text.columns.label import LabelColumn
+from weft.text.columns.ngrams import NgramsColumn
 from weft.text.columns.path import ColumnsText, fitted_with
 from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.word_inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
-from weft.text.dictionary import Dictionary
 from weft.text.labels import Labels
 from weft.text.paths import Encoded, text_paths
 from weft.text.slots import Slots, SlotSpan, places_of, read_slots, text_of
@@ -78,9 +76,9 @@ class IntentSlotText(ColumnsText):
         slots: The slots there are.
         column: The column of the text.
         max_length: Most words of a text; None is no limit.
-        characters: The known characters; None: the model looks at none.
-        affixes: The known beginnings, endings and shapes; None: the model looks at none.
-        dictionary: What is known of words; None: nothing is.
+        ngrams: Knows the n-grams of texts; None: the intents' scores are of words alone.
+        beside: What is known of words, as :func:`~weft.text.columns.word_inputs.word_inputs` takes
+            it: ``characters``, ``affixes``, ``dictionary``.
 
     Raises:
         UserError: The intents are several a row, or the characters or affixes are those of another
@@ -91,10 +89,11 @@ class IntentSlotText(ColumnsText):
     leading = "words"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         **WORD_KINDS,
+        "ngrams": (NgramsColumn,),
         "label": (LabelColumn,),
         "slots": (SlotsColumn,),
     }
-    optional = BESIDE_WORDS
+    optional = BESIDE_WORDS | {"ngrams"}
 
     def __init__(
         self,
@@ -104,18 +103,12 @@ class IntentSlotText(ColumnsText):
         *,
         column: str = "text",
         max_length: int | None = None,
-        characters: Characters | None = None,
-        affixes: Affixes | None = None,
-        dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
+        **beside: Any,
     ) -> None:
-        inputs = word_inputs(
-            tokenizer,
-            column=column,
-            max_length=max_length,
-            characters=characters,
-            affixes=affixes,
-            dictionary=dictionary,
-        )
+        inputs = word_inputs(tokenizer, column=column, max_length=max_length, **beside)
+        if ngrams is not None:
+            inputs["ngrams"] = NgramsColumn(column, ngrams)
         if labels.multiple:
             raise UserError("A text has one intent: labels.multiple must be false.")
         self.column, self.labels, self.slots = column, labels, slots

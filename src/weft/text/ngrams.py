@@ -23,6 +23,7 @@ from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
 from weft.text.cells import placed_errors, training_cell
 from weft.text.description import SavedTextError, read_bytes, settings_of
+from weft.text.paths import joined_text
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import DESCRIPTION, Decoder, Encoder, Mode, Tokenizer, VocabInfo, not_text
 from weft.text.vocabulary_size import refuse_huge
@@ -356,13 +357,14 @@ class _Counting:
 
 
 def _text(values: Mapping[str, Any], name: str, row: int) -> str:
-    text = training_cell(
+    cell = training_cell(
         values,
         name,
         row,
         purpose="to take n-grams from",
         remedy="Name the columns by tokenizer.columns.",
     )
+    text = joined_text(cell)
     if not isinstance(text, str):
         raise DataError(f"Row {row}, column '{name}': wanted text, found {type(text).__name__}.")
     return text

@@ -66,6 +66,7 @@ class RegressionText(NumberText):
         max_length: Most tokens of a text; None is no limit.
         dense: Numbers beside the text; None: there are none.
         dictionary: What is known of words; None: nothing is.
+        ngrams: Knows the n-grams of texts; None: the model looks at none.
 
     Raises:
         UserError: There is a dictionary, but the tokenizer's tokens are no words.
@@ -87,9 +88,15 @@ class RegressionText(NumberText):
         max_length: int | None = None,
         dense: Numbers | None = None,
         dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
     ) -> None:
         inputs = text_inputs(
-            tokenizer, column=column, max_length=max_length, dense=dense, dictionary=dictionary
+            tokenizer,
+            column=column,
+            max_length=max_length,
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
         )
         super().__init__(inputs, {"number": number})
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.text.saved import change
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 from weft.text.affixes import Affixes
 from weft.text.characters import Characters
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.ids import TextColumn
 from weft.text.columns.label import LabelColumn, LabelsColumn
+from weft.text.columns.ngrams import NgramsColumn
 from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.slots import SlotsColumn
@@ -22,6 +23,7 @@ from weft.text.columns.words import AffixesColumn, CharactersColumn, TagsColumn,
 from weft.text.description import SavedTextError
 from weft.text.dictionary import GivenKinds, Phrases
 from weft.text.labels import Labels
+from weft.text.ngrams import NgramTokenizer
 from weft.text.slots import Slots
 from weft.text.words import WordTokenizer
 
@@ -100,6 +102,12 @@ CASES = {
         ],
         [[3, 2, 0.5], [], [0, 1, 2]],
         "[{tokenIdx: 1}]",
+    ),
+    "ngrams": Case(
+        NgramsColumn("c", NgramTokenizer({"wake": 2, "up": 1, "me up": 1}, {"wa": 2}, rows=2)),
+        ["Wake me up!", "", ["wake"]],
+        [[2, 3, 4, 5], [], [2, 5]],
+        7,
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
     "numbers": Case(
@@ -267,3 +275,17 @@ def test_dense_features_of_another_length_are_refused():
         FittedNumbers.Config().build(train_data=[])
     with pytest.raises(DataError, match="wanted a finite number, found 'inf'"):
         FittedNumbers.Config().build(train_data=[{"dense": "inf"}])
+
+
+def test_ngrams_are_of_the_whole_text_up_to_the_most_there_can_be(monkeypatch):
+    column = CASES["ngrams"].column
+    encoded = column.encode(["wake me up"])
+    assert column.cut(encoded, 1) == encoded
+    monkeypatch.setattr("weft.text.columns.ngrams.MOST", 3)
+    assert column.encode(["wake me up"])[0].tolist() == [2, 3, 4]
+
+
+def test_ngrams_are_those_of_a_tokenizer_of_ngrams():
+    with pytest.raises(UserError) as error:
+        NgramsColumn("c", WORDS)
+    assert str(error.value) == "ngrams must be of type fitted_ngrams, but they are a WordTokenizer."

@@ -18,6 +18,7 @@ from weft.recipes.experiments.tiny import tiny
 from weft.tasks.classification import DocumentClassification
 from weft.text.fitted import FittedTokenizer
 from weft.text.labels import FittedLabels
+from weft.text.ngrams import FittedNgrams
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
@@ -37,27 +38,29 @@ __all__ = [
     "classification_transformer_local",
 ]
 
+EMBEDDING = WordEmbedding.Config(dropout=0.3)
 LOCAL = WordEmbedding.Config(dim=16)
 
 
 def classification(
-    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 8
+    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 20
 ) -> Recipe:
     """A recipe that trains a classifier on rows of a label and a text.
 
     Its tokens are pieces of words: numbers, names and misspelt words that training did not have
-    still have known parts.
+    still have known parts. The n-grams beside them are what few rows are enough for.
     """
     return Recipe(
         doc=doc,
         train_data=TextRows.Config(path=Path("data/train.tsv")),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         tokenizer=FittedTokenizer.Config(kind="bpe", vocab_size=2000, columns=("text",)),
+        ngrams=FittedNgrams.Config(min_count=2, vocab_size=65_536),
         labels=FittedLabels.Config(),
         model=model,
         task=DocumentClassification.Config(),
         optimizer=Adam.Config(lr=lr),
-        lr_scheduler=Linear.Config(warmup_steps=100),
+        lr_scheduler=Linear.Config(warmup_steps=20),
         trainer=Trainer.Config(
             max_epochs=max_epochs, selection=Selection.Config(metric="accuracy")
         ),
@@ -81,7 +84,7 @@ def classification_docnn() -> Recipe:
     encoder: SequenceEncoder.Config = CnnEncoder.Config(widths=(2, 3, 4, 5))
     return classification(
         "Train a convolutional classifier of documents (Kim 2014).",
-        Classifier.Config(encoder=encoder),
+        Classifier.Config(embedding=EMBEDDING, encoder=encoder),
     )
 
 
@@ -98,7 +101,7 @@ def classification_bilstm() -> Recipe:
     encoder: SequenceEncoder.Config = LstmEncoder.Config()
     return classification(
         "Train a BiLSTM with self-attention that classifies documents (Lin et al. 2017).",
-        Classifier.Config(encoder=encoder),
+        Classifier.Config(embedding=EMBEDDING, encoder=encoder),
     )
 
 
@@ -114,7 +117,7 @@ def classification_averaging() -> Recipe:
     encoder: SequenceEncoder.Config = AveragingEncoder.Config()
     return classification(
         "Train a deep averaging network that classifies documents (Iyyer et al. 2015).",
-        Classifier.Config(encoder=encoder, hidden=(100,)),
+        Classifier.Config(embedding=EMBEDDING, encoder=encoder, hidden=(100,)),
     )
 
 

@@ -18,6 +18,7 @@ from weft.tasks.joint import IntentSlots
 from weft.text.affixes import FittedAffixes
 from weft.text.characters import FittedCharacters
 from weft.text.labels import FittedLabels
+from weft.text.ngrams import FittedNgrams
 from weft.text.slots import FittedSlots
 from weft.text.words import FittedWords
 from weft.training.loop import Trainer
@@ -53,6 +54,7 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
         tokenizer=FittedWords.Config(min_count=2),
         characters=FittedCharacters.Config(column="text"),
         affixes=FittedAffixes.Config(column="text"),
+        ngrams=FittedNgrams.Config(min_count=2, vocab_size=65_536),
         labels=FittedLabels.Config(),
         slots=FittedSlots.Config(),
         model=IntentSlotModel.Config(
@@ -64,9 +66,11 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
         ),
         task=IntentSlots.Config(),
         optimizer=Adam.Config(lr=lr),
-        lr_scheduler=Linear.Config(warmup_steps=100),
+        lr_scheduler=Linear.Config(warmup_steps=20),
         trainer=Trainer.Config(
-            max_epochs=10, ema=0.999, selection=Selection.Config(metric="frame_accuracy")
+            max_epochs=30,
+            ema=0.999,
+            selection=Selection.Config(metric="frame_accuracy", patience=5),
         ),
     )
 

@@ -25,6 +25,7 @@ columns: Registry[Any] = Registry(
         "label": "weft.text.columns.label",
         "labels": "weft.text.columns.label",
         "matches": "weft.text.columns.question",
+        "ngrams": "weft.text.columns.ngrams",
         "number": "weft.text.columns.number",
         "numbers": "weft.text.columns.number",
         "passage": "weft.text.columns.question",

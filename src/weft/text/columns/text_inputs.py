@@ -6,6 +6,7 @@ from typing import Final
 from weft.text.columns.column import Column
 from weft.text.columns.dictionary import DictionaryColumn, dictionary_column
 from weft.text.columns.ids import TextColumn
+from weft.text.columns.ngrams import NgramsColumn
 from weft.text.columns.number import Numbers, NumbersColumn
 from weft.text.columns.words import WordsColumn
 from weft.text.dictionary import Dictionary
@@ -13,13 +14,14 @@ from weft.text.tokenizer import Tokenizer
 
 __all__ = ["BESIDE_TEXT", "TEXT_KINDS", "text_inputs"]
 
-BESIDE_TEXT: Final = frozenset({"dense", "dictionary"})
+BESIDE_TEXT: Final = frozenset({"dense", "dictionary", "ngrams"})
 """The roles that a recipe may leave out, each with the name of the ingredient it is fitted with."""
 
 TEXT_KINDS: Final[Mapping[str, tuple[type[Column], ...]]] = {
     "text": (TextColumn,),
     "dense": (NumbersColumn,),
     "dictionary": (DictionaryColumn,),
+    "ngrams": (NgramsColumn,),
 }
 """What a column of each role can be."""
 
@@ -31,6 +33,7 @@ def text_inputs(
     max_length: int | None,
     dense: Numbers | None,
     dictionary: Dictionary | None,
+    ngrams: Tokenizer | None,
 ) -> dict[str, Column]:
     """The columns by role.
 
@@ -40,6 +43,7 @@ def text_inputs(
         max_length: Most tokens of a text; None is no limit.
         dense: Numbers beside the text; None: there are none.
         dictionary: What is known of words; None: nothing is.
+        ngrams: Knows the n-grams of texts; None: the model looks at none.
 
     Raises:
         UserError: There is a dictionary, but the tokenizer's tokens are no words.
@@ -50,4 +54,6 @@ def text_inputs(
     if dictionary is not None:
         WordsColumn(column, tokenizer)  # refuses tokens that are no words
         inputs["dictionary"] = dictionary_column(dictionary, column=column, text="text")
+    if ngrams is not None:
+        inputs["ngrams"] = NgramsColumn(column, ngrams)
     return inputs

@@ -31,9 +31,9 @@ def word_inputs(
     *,
     column: str,
     max_length: int | None,
-    characters: Characters | None,
-    affixes: Affixes | None,
-    dictionary: Dictionary | None,
+    characters: Characters | None = None,
+    affixes: Affixes | None = None,
+    dictionary: Dictionary | None = None,
 ) -> dict[str, Column]:
     """The columns by role.
 

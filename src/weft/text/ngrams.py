@@ -362,7 +362,7 @@ def _text(values: Mapping[str, Any], name: str, row: int) -> str:
         name,
         row,
         purpose="to take n-grams from",
-        remedy="Name the columns by tokenizer.columns.",
+        remedy="Name the columns by tokenizer.columns, or by ngrams.columns.",
     )
     text = joined_text(cell)
     if not isinstance(text, str):

@@ -55,7 +55,7 @@ def classification(
         train_data=TextRows.Config(path=Path("data/train.tsv")),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         tokenizer=FittedTokenizer.Config(kind="bpe", vocab_size=2000, columns=("text",)),
-        ngrams=FittedNgrams.Config(min_count=2, vocab_size=65_536),
+        ngrams=FittedNgrams.Config(vocab_size=30_000),
         labels=FittedLabels.Config(),
         model=model,
         task=DocumentClassification.Config(),

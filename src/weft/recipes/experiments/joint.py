@@ -54,7 +54,7 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
         tokenizer=FittedWords.Config(min_count=2),
         characters=FittedCharacters.Config(column="text"),
         affixes=FittedAffixes.Config(column="text"),
-        ngrams=FittedNgrams.Config(min_count=2, vocab_size=65_536),
+        ngrams=FittedNgrams.Config(vocab_size=30_000),
         labels=FittedLabels.Config(),
         slots=FittedSlots.Config(),
         model=IntentSlotModel.Config(

@@ -27,6 +27,16 @@ def test_a_dictionary_for_a_model_that_takes_none(experiment, model):
     ]
 
 
+def test_ngrams_beside_a_text_for_a_model_that_has_its_own():
+    found = check("classification/docnn", ["model.type=ngram_classifier"])
+    assert (
+        "ngrams: the model ngram_classifier takes none, so it would be of no use. Leave ngrams "
+        "out, or choose another model."
+    ) in found.problems
+    words = ["model.type=ngram_classifier", "ngrams=null"]
+    assert "of no use" not in "".join(check("classification/docnn", words).problems)
+
+
 def test_numbers_and_a_dictionary_for_models_that_take_them():
     for experiment, words in {
         "classification/ngrams": ["dense.type=fitted", "train_data.columns=[label,text,dense]"],

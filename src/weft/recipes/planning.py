@@ -24,7 +24,7 @@ from weft.recipes.run_folder import RunFolder, is_run_folder
 
 __all__ = ["Planned", "library_defaults", "open_named", "plan_recipe", "run_named"]
 
-BESIDE = ("characters", "affixes", "dictionary", "dense")
+BESIDE = ("characters", "affixes", "dictionary", "dense", "ngrams")
 """What can stand beside words, and by default does not."""
 
 
@@ -128,7 +128,9 @@ def _refuse_unused(plan: Plan) -> None:
     module, task = plan.nodes.get("module"), plan.nodes.get("task")
     if module is None or task is None or not isinstance(module.value, BuiltFrom):
         return  # of the recipe's own a module may know it otherwise
-    given = [n for n in BESIDE if n in plan.nodes and plan.nodes[n].value is not vars(defaults)[n]]
+    given = [
+        n for n in BESIDE if n in plan.nodes and plan.nodes[n].value is not vars(defaults).get(n)
+    ]
     problems = [
         Problem(
             f"{name}: the model {plan.nodes['model'].type_name} takes none, so it would be of no "

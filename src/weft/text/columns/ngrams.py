@@ -6,12 +6,12 @@ from typing import Any
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.cells import words_in
 from weft.text.columns.column import columns
 from weft.text.columns.ids import IdsColumn
 from weft.text.ngrams import NgramTokenizer
 from weft.text.ragged import Ragged
 from weft.text.tokenizer import Tokenizer, encode_column
-from weft.text.words_in import words_in
 
 __all__ = ["MOST", "NgramsColumn"]
 

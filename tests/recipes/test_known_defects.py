@@ -44,6 +44,8 @@ def stopped(shared_data, tmp_path_factory):
         "lr_scheduler.milestones=[2]",
         "lr_scheduler.decay=0.5",
         "lr_scheduler.warmup_steps=2",
+        "ngrams=null",
+        "model.embedding.dropout=0",
         "tokenizer.type=fitted_words",
         *QUIET,
     ]

@@ -11,7 +11,7 @@ from weft.errors import DataError
 
 COLUMNS = "train_data.columns={label: 0, text: 2}"
 WORDS = "tokenizer.type=fitted_words"
-KIM = (WORDS, "model.encoder.widths=[3, 4]")
+KIM = (WORDS, "ngrams=null", "model.encoder.widths=[3, 4]")
 FAST = ("optimizer.lr=0.005", "lr_scheduler.type=constant", "lr_scheduler.warmup_steps=0")
 
 
@@ -97,7 +97,7 @@ def test_unseen_rows_are_tested_with_the_labels_they_have(docnn, tiny):
 def test_dense_features_stand_beside_the_text(tiny, tmp_path):
     train = "train_dense_features_tiny.tsv"
     columns = "train_data.columns={label: 0, text: 2, dense: 3}"
-    words = [*documents(tiny, train, columns=columns), WORDS, *FAST, "dense.type=fitted"]
+    words = [*documents(tiny, train, columns=columns), WORDS, *FAST, "ngrams=null", "dense.type=fitted"]
     words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
     run = weft.train("classification/bilstm", words, run_dir=tmp_path / "run")
     assert run.result["best"]["accuracy"] == 1.0

@@ -97,7 +97,13 @@ def test_unseen_rows_are_tested_with_the_labels_they_have(docnn, tiny):
 def test_dense_features_stand_beside_the_text(tiny, tmp_path):
     train = "train_dense_features_tiny.tsv"
     columns = "train_data.columns={label: 0, text: 2, dense: 3}"
-    words = [*documents(tiny, train, columns=columns), WORDS, *FAST, "ngrams=null", "dense.type=fitted"]
+    words = [
+        *documents(tiny, train, columns=columns),
+        WORDS,
+        *FAST,
+        "ngrams=null",
+        "dense.type=fitted",
+    ]
     words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
     run = weft.train("classification/bilstm", words, run_dir=tmp_path / "run")
     assert run.result["best"]["accuracy"] == 1.0

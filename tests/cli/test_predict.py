@@ -13,7 +13,7 @@ import weft
 from tests.trained_run import copy_of, edited, library_run
 from weft.cli import predict
 from weft.cli.main import main
-from weft.exported.rows import RowPredictor
+from weft.exported.row_predictor import RowPredictor
 
 
 class Asked(RowPredictor):

@@ -10,12 +10,12 @@ import pytest
 
 import weft
 from tests.hostile.folder import snapshot
-from tests.recipes.made_runs import made_run, steps_of
+from tests.runs.made_runs import made_run, steps_of
 from tests.trained_run import copy_of, edited, train_script
 from weft.cli.main import main
 from weft.errors import StorageError, UserError, WeftError
-from weft.recipes.export import export
-from weft.recipes.run_folder import RunFolder
+from weft.run_folder.folder import RunFolder
+from weft.runs.export import export
 from weft.runtime.disk import outward_links
 from weft.runtime.lock import Lock
 
@@ -189,7 +189,7 @@ def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):
 
 
 def test_a_link_that_comes_after_the_plan_stops_a_prune(tmp_path):
-    from weft.recipes.prune import plan_prune, prune
+    from weft.run_folder.prune import plan_prune, prune
 
     other = made_run(tmp_path / "other", finished=False)
     run = made_run(tmp_path / "runs" / "finished")

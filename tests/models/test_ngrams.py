@@ -9,8 +9,8 @@ from weft.models.ngrams import (
     NgramPairRegressor,
     NgramRegressor,
 )
-from weft.text.ngrams import FittedNgrams
-from weft.text.words import FittedWords
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 TEXTS = ["wake me up", "wake us up", "play it again"]
 ROWS = [{"text": text} for text in TEXTS]

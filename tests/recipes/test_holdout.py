@@ -7,12 +7,12 @@ import pytest
 
 import weft
 from tests.recipes.local_data import ROWS, write_data
-from tests.recipes.tiny import write_recipe
+from tests.runs.tiny import write_recipe
 from weft.config import registries
-from weft.config.yaml_files import read_yaml
+from weft.config.values.yaml_files import read_yaml
 from weft.data.text_rows import TextRows
 from weft.errors import PlanError, UserError
-from weft.recipes.check import check
+from weft.preflight.check import check
 from weft.recipes.planning import plan_recipe
 
 LOCAL = "classification/docnn/local"

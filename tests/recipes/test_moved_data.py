@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.recipes.tiny import write_recipe
+from tests.runs.tiny import write_recipe
 from weft.errors import RunStoppedError, UserError
-from weft.recipes.run_folder import RunFolder
+from weft.run_folder.folder import RunFolder
 
 STOPS = """
 import os, signal

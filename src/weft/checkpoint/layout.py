@@ -57,7 +57,7 @@ def tensor_file(part: str) -> str:
 
 
 def text_folder(checkpoint: Path) -> Path:
-    """The folder of a checkpoint's text path."""
+    """The folder of a checkpoint's text processor."""
     return checkpoint / TEXT
 
 

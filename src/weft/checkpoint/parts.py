@@ -12,7 +12,7 @@ from weft.checkpoint.manifest import FORMAT, Manifest
 from weft.checkpoint.state import join_state
 from weft.checkpoint.tensors import read_tensors
 from weft.errors import CheckpointError
-from weft.runtime.reading import parse_json
+from weft.runtime.bounded_files import parse_json
 
 __all__ = [
     "LARGEST_STATE",

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from weft.cli.arguments import add_run
-from weft.cli.asked import Asked, Peeked, answers, column_rows, line_rows
+from weft.cli.prediction_rows import Asked, Peeked, answers, column_rows, line_rows
 from weft.errors import UserError
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 from weft.text.cells import unlisted
 
 __all__ = ["add", "run"]
@@ -99,9 +99,9 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Iterat
             data = predictor.data
             layout = pipe_layout(predictor.columns, data, head.lines, args.words, name=name)
         else:
-            from weft.recipes.asked_rows import asked_pipe
+            from weft.runs.prediction_input import input_pipe_of
 
-            layout = asked_pipe(predictor, args.run, head.lines, args.words, name=name)
+            layout = input_pipe_of(predictor, args.run, head.lines, args.words, name=name)
         if layout is not None:
             return column_rows(head, name, layout)
     _check_one_column(predictor, args)
@@ -121,7 +121,7 @@ def _in_columns(args: argparse.Namespace) -> bool:
         return bool(args.words) or not (args.json and known == "jsonl" and export)
     if export:
         return False
-    from weft.recipes.asked_rows import table_format
+    from weft.runs.prediction_input import table_format
 
     form = table_format(Path(args.run), Path(args.file))
     return form is not None and not (args.json and form in ("tsv", "csv", "conll"))
@@ -162,9 +162,9 @@ def _write_columns(args: argparse.Namespace) -> int:
 
         layout = file_layout(predictor.columns, predictor.data, args.file, args.words)
     else:
-        from weft.recipes.asked_rows import asked_layout
+        from weft.runs.prediction_input import input_layout_of
 
-        layout = asked_layout(predictor, args.run, args.file, args.words)
+        layout = input_layout_of(predictor, args.run, args.file, args.words)
     with _opened(args.file) as stream, _opened(args.file) as again:
         rows = column_rows(stream, args.file, layout, again if args.json else None)
         return _write_all(predictor, rows, json_lines=args.json)
@@ -187,7 +187,7 @@ def _loaded(args: argparse.Namespace) -> Any:
     from weft.exported.manifest import is_export
 
     if not is_export(Path(args.run)):
-        from weft.recipes.reload import load
+        from weft.runs.load_run import load
 
         return load(
             args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code

@@ -77,7 +77,7 @@ class NgramWeights(nn.Module):
                 f"{type(tokenizer).__name__}."
             )
         weights = torch.from_numpy(tokenizer.weights)
-        # The saved text path has them: a checkpoint need not.
+        # The saved text processor has them: a checkpoint need not.
         self.register_buffer("weights", weights, persistent=False)
         self.weights: Tensor
         known = int((weights > 0).sum())
@@ -205,7 +205,7 @@ class NgramClassifier(NgramTextScores):
     far n-grams alone reach.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramClassifier.Config().build(tokenizer=tokenizer, labels=range(7))
         >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
@@ -233,7 +233,7 @@ class NgramRegressor(NgramTextScores):
     """Gives a text one number by its n-grams: a ridge regression, where weights decay.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramRegressor.Config().build(tokenizer=tokenizer)
         >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
@@ -307,7 +307,7 @@ class NgramPairClassifier(NgramPairScores):
     """Scores the labels of a pair of texts by their n-grams.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramPairClassifier.Config().build(tokenizer=tokenizer, labels=range(3))
         >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])
@@ -327,7 +327,7 @@ class NgramPairRegressor(NgramPairScores):
     """Gives a pair of texts one number by their n-grams.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramPairRegressor.Config().build(tokenizer=tokenizer)
         >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])

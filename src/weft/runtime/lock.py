@@ -9,13 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from weft.errors import InUseError, StorageError, worded
-from weft.runtime.disk import (
-    open_in_place,
-    operations,
-    refuse_outward_links,
-    storing,
-    write_all,
-)
+from weft.runtime.disk import open_in_place, operations, refuse_outward_links, storing, write_all
 
 __all__ = ["LOCK_FILE", "Lock", "owner_of"]
 

@@ -15,11 +15,11 @@ from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Loss, Task
 from weft.training.ema import Weights
 from weft.training.layer_rates import present_rate
+from weft.training.loop_state import RunningLoss, norm_of
 from weft.training.nonfinite import NonFinite
 from weft.training.precision import LossScale, autocast
 from weft.training.schedules import Schedule
-from weft.training.settings import TrainerConfig
-from weft.training.state import TrainSums, norm_of
+from weft.training.trainer_config import TrainerConfig
 
 __all__ = ["Gradient", "Updates"]
 
@@ -74,7 +74,7 @@ class Updates:
         self.nonfinite = NonFinite(
             config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
         )
-        self.running_loss = TrainSums()
+        self.running_loss = RunningLoss()
         self.random = HostRandom()
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
@@ -143,7 +143,7 @@ class Updates:
         for loss in self._losses:
             self.running_loss.add(loss)
 
-    def leave_out(
+    def handle_nonfinite(
         self, gradient: Gradient, *, step: int, examples: Iterable[Mapping[str, Any]]
     ) -> bool:
         """Leaves out a step whose gradient is not finite, by ``trainer.on_nonfinite``.

@@ -14,7 +14,7 @@ from weft.metrics.metric import Direction
 from weft.metrics.reporters.lines import Display, opening, rates
 from weft.metrics.reporters.reporter import Progress, RunInfo
 from weft.metrics.tables import format_duration, format_value
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 
 __all__ = ["BarDisplay", "ValuesTable"]
 

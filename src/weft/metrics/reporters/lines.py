@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from weft.metrics.reporters.reporter import Progress, RunInfo
 from weft.metrics.tables import format_duration, format_rate, format_value
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 
 __all__ = ["Display", "LinesDisplay", "opening", "plain_line", "rates", "summary_line"]
 

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
+from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.stepping import Stepping
 from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["LBFGS"]
@@ -32,7 +32,7 @@ Vector = list[Tensor]
 """The parameters, or something of each: one long vector, in parts."""
 
 
-class LBFGSSteps(Stepping):
+class LBFGSSteps(ForeachOptimizer):
     """L-BFGS over the parameters of all groups together; of the loss it sees gradients alone.
 
     What is kept beside the tensors are numbers of the first group: ``taken``, which part of the

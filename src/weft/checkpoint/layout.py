@@ -5,8 +5,8 @@ from pathlib import Path
 
 __all__ = [
     "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "deciding_files", "folder_name",
-    "has_checkpoints", "is_checkpoint", "is_folder_name", "module_file", "step_of", "tensor_file",
-    "text_folder",
+    "has_checkpoints", "has_saved", "is_checkpoint", "is_folder_name", "module_file", "step_of",
+    "tensor_file", "text_folder",
 ]  # fmt: skip
 
 CHECKPOINTS = "checkpoints"
@@ -18,7 +18,8 @@ LAST, BEST = "last.json", "best.json"
 MANIFEST = "manifest.json"
 """The file of a checkpoint that lists all others, written last."""
 TEXT = "text"
-_FOLDER = re.compile(r"step-(\d{8,18})")
+_STEP = "step-"
+_FOLDER = re.compile(_STEP + r"(\d{8,18})")
 
 
 def folder_name(step: int) -> str:
@@ -28,7 +29,7 @@ def folder_name(step: int) -> str:
         >>> folder_name(1000), step_of(Path("checkpoints") / folder_name(1000))
         ('step-00001000', 1000)
     """
-    return f"step-{step:08d}"
+    return f"{_STEP}{step:08d}"
 
 
 def is_folder_name(name: str) -> bool:
@@ -43,11 +44,13 @@ def is_folder_name(name: str) -> bool:
 
 def step_of(checkpoint: Path) -> int:
     """The step that the name of a checkpoint says."""
-    return int(checkpoint.name.removeprefix("step-"))
+    return int(checkpoint.name.removeprefix(_STEP))
 
 
 def tensor_file(part: str) -> str:
-    """The file with the tensors of a part.
+    """The file with the tensors of a part: one a part, so that the name says which.
+
+    With ``trainer.ema`` the average of the weights is a part of its own, ``weights``.
 
     Example:
         >>> tensor_file("model")
@@ -64,6 +67,12 @@ def text_folder(checkpoint: Path) -> Path:
 def has_checkpoints(run: Path) -> bool:
     """Whether anything was ever saved in a run folder."""
     return (run / CHECKPOINTS).is_dir()
+
+
+def has_saved(run: Path) -> bool:
+    """Whether a run saved into a folder; a project's own ``checkpoints`` has none of weft's."""
+    saved = run / CHECKPOINTS
+    return (saved / LAST).exists() or any(saved.glob(f"{_STEP}*"))
 
 
 def is_checkpoint(folder: Path) -> bool:

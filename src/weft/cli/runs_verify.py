@@ -67,11 +67,11 @@ def _pointer_problems(saved: Any, *, best: Any, any_saved: bool) -> list[str]:
 
     ``last.json`` is there once anything was saved; ``best.json`` once something was selected.
     """
+    from weft.checkpoint.layout import BEST, LAST
     from weft.errors import WeftError
 
     found = []
-    for which, wanted in (("last", any_saved), ("best", best is not None)):
-        name = f"{which}.json"
+    for which, name, wanted in (("last", LAST, any_saved), ("best", BEST, best is not None)):
         try:
             pointer = saved.pointer(which)
             if pointer is not None:

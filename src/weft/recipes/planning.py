@@ -20,7 +20,7 @@ from weft.config.sources.written_places import differing
 from weft.errors import PlanError, Problem, UserError
 from weft.recipes import defaults
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
-from weft.run_folder.folder import RunFolder, is_run_folder
+from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
 
 __all__ = [
     "Planned",
@@ -156,16 +156,17 @@ def open_named(
     recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
 ) -> tuple[Source, Path | None]:
     """The recipe, and the run folder where it was named by one."""
+    opened = partial(open_recipe, configs=configs, allow_code=allow_code, is_run=wrote_in)
     run = run_named(recipe)
     if run is not None:
         refuse_changed(run, code=allow_code)
-        return open_recipe(run / "config.yaml", configs=configs, allow_code=allow_code), run
+        return opened(run / "config.yaml"), run
     if not isinstance(recipe, Recipe) and Path(recipe).is_dir():
         raise UserError(
             f"{recipe} is a folder, but not one that weft train has written (no run.json in it). "
             "Wanted a script.py, a file.yaml, an experiment, or a run folder."
         )
-    return open_recipe(recipe, configs=configs, allow_code=allow_code), None
+    return opened(recipe), None
 
 
 def run_named(recipe: str | Path | Recipe) -> Path | None:

@@ -22,6 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.layout import CHECKPOINTS, MODULES, has_saved
 from weft.checkpoint.manifest import RUN_NAME, Manifest
 from weft.checkpoint.run_seal import RunSeal, sealed_config
 from weft.checkpoint.saved import SavedCheckpoints
@@ -34,12 +35,14 @@ from weft.runtime.files import LEFTOVER, sha256, write_atomic
 __all__ = [
     "FORMAT",
     "SCRIPT",
+    "WRITTEN_FOLDERS",
     "RunFolder",
     "hardware",
     "is_run_folder",
     "refuse_collision",
     "runs_in",
     "versions",
+    "wrote_in",
 ]
 
 
@@ -73,6 +76,15 @@ FORMAT = 1
 SCRIPT = "recipe.py"
 """The run folder's copy of the script, whatever the script is called."""
 
+WRITTEN_FOLDERS = {
+    CHECKPOINTS: False,
+    MODULES: True,
+    "export": True,
+    "predictions": True,
+    "wandb": True,
+}
+"""The folders that weft writes, each with whether files are written into what is there already."""
+
 LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
 
@@ -96,6 +108,11 @@ _PACKAGES = ("weft", "torch", "numpy", "sentencepiece", "safetensors", "sacreble
 def is_run_folder(path: Path) -> bool:
     """Whether a folder was written by a run."""
     return (path / "run.json").is_file() and (path / "config.yaml").is_file()
+
+
+def wrote_in(folder: Path) -> bool:
+    """Whether a run wrote anything that says what it is, or of its weights, into a folder."""
+    return (folder / "run.json").exists() or has_saved(folder)
 
 
 def runs_in(root: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from weft.checkpoint.layout import BEST, CHECKPOINTS, LAST, MODULES
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, worded
-from weft.run_folder.folder import RunFolder, is_run_folder, runs_in
+from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
 from weft.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder
 from weft.runtime.lock import Lock, owner_of
@@ -139,7 +139,7 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
     """Why a run is not touched, or None."""
     if run.is_symlink() or not is_run_folder(run):
         return "not a run folder of its own"
-    if links := outward_links(run):
+    if links := outward_links(run, WRITTEN_FOLDERS):
         return f"{links[0].relative_to(run)} is a link to {os.path.realpath(links[0])}"
     try:
         if not RunFolder(run).finished:
@@ -229,7 +229,7 @@ def prune(plan: PrunePlan) -> int:
             freed += item.size
     runs = dict.fromkeys(item.run for item in plan.doomed if not LEFTOVER.fullmatch(item.run.name))
     for run in runs:
-        with Lock(run):
+        with Lock(run, WRITTEN_FOLDERS):
             if not RunFolder(run).finished or _written(run) != plan.written.get(run):
                 LOG.warning("%s was gone on with meanwhile: it is left alone.", run)
                 continue

@@ -14,7 +14,7 @@ from weft.inference.export.compare import Comparison
 from weft.inference.export.folder import refuse_existing, write_export
 from weft.inference.load import Predictor
 from weft.preflight.export_checks import read_rows, rows_of_run, rows_of_session
-from weft.run_folder.folder import RunFolder
+from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from weft.runs.load_run import load
 from weft.runs.prediction_input import recorded_layout
 from weft.runtime.disk import refuse_outward_links
@@ -71,7 +71,7 @@ def export(
     folder = Path(run)
     target = folder / "export" / name if out is None else Path(out)
     if out is None:
-        refuse_outward_links(folder)
+        refuse_outward_links(folder, WRITTEN_FOLDERS)
     clean_leftovers(target.parent, of=target.name)
     refuse_existing(target)
     given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded

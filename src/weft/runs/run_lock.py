@@ -7,7 +7,7 @@ from pathlib import Path
 from weft.config.planning.key import run_key
 from weft.errors import UserError, worded
 from weft.recipes.planning import Planned
-from weft.run_folder.folder import RunFolder
+from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from weft.runtime.files import clean_leftovers
 from weft.runtime.lock import LOCK_FILE, Lock
 from weft.runtime.logging import LOG_FILE, log_to_folder
@@ -54,7 +54,7 @@ def entered(folder: Path) -> Iterator[None]:
     """
     fresh = [path for path in (folder, *folder.parents) if not path.exists()]
     _make(folder)
-    with Lock(folder), log_to_folder(folder):
+    with Lock(folder, WRITTEN_FOLDERS), log_to_folder(folder):
         try:
             yield
         except BaseException:  # an interruption too

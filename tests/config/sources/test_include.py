@@ -1,14 +1,18 @@
 """Modules of a person's own: brought by --include, by a file's include:, and by no run's file."""
 
 import sys
+from functools import partial
 
 import pytest
 
 from weft.cli.main import main
+from weft.config.sources import open_recipe as sources
 from weft.config.sources.include import include, included
-from weft.config.sources.open_recipe import open_recipe
 from weft.errors import CodeNotAllowedError, Place, UserError
 from weft.recipes.planning import plan_recipe
+from weft.run_folder.folder import wrote_in
+
+open_recipe = partial(sources.open_recipe, is_run=wrote_in)
 
 MODULE = '''
 """Mine."""

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from weft.config.ingredient import REPLACEABLE
 from weft.config.planning.key import run_key
 from weft.config.planning.plan import make_plan
 from weft.config.recipe import Recipe, register_experiment
-from weft.config.sources.open_recipe import open_recipe
+from weft.config.sources import open_recipe as sources
 from weft.config.sources.script import load_script
 from weft.config.values.raw_values import untyped
 from weft.config.values.yaml_files import dump_yaml
 from weft.errors import CodeNotAllowedError, UserError
+from weft.run_folder.folder import wrote_in
+
+open_recipe = partial(sources.open_recipe, is_run=wrote_in)
 
 
 def error(call, kind=UserError):

@@ -1,7 +1,7 @@
 """Where a recipe comes from: a script, an experiment, or a YAML file that names one of them."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,11 @@ class Source:
 
 
 def open_recipe(
-    recipe: str | Path | Recipe, *, configs: Sequence[str | Path] = (), allow_code: bool = False
+    recipe: str | Path | Recipe,
+    *,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    is_run: Callable[[Path], bool],
 ) -> Source:
     """Finds a recipe and reads the files of settings that go with it.
 
@@ -65,6 +69,7 @@ def open_recipe(
         configs: Further YAML files of settings, each stronger than the one before.
         allow_code: Whether code that a run folder's file names may be executed: a script, or what
             an import path leads to.
+        is_run: Whether a run wrote into a folder: what is in it, or below, is then data.
 
     Raises:
         UserError: No such recipe, or a file that cannot be read.
@@ -75,7 +80,7 @@ def open_recipe(
     further, include = [], list[str]()
     for path in map(Path, configs):
         node = read_yaml(path)
-        saved = _is_saved(path, node)
+        saved = _is_saved(path, node, is_run)
         if saved and not allow_code:
             closed = (*closed, str(path))
         _refuse_recipe(node)
@@ -96,7 +101,7 @@ def open_recipe(
     path = Path(recipe)
     node = read_yaml(path)
     named = node.entries.get("recipe")
-    saved = _is_saved(path, node)
+    saved = _is_saved(path, node, is_run)
     if not isinstance(named, Scalar):
         raise UserError(_unnamed(path, saved=saved))
     include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
@@ -160,7 +165,7 @@ def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entri
     raise UserError(f"{inner.place}: wanted a mapping of ingredients to their settings.")
 
 
-def _is_saved(path: Path, node: Entries) -> bool:
+def _is_saved(path: Path, node: Entries, is_run: Callable[[Path], bool]) -> bool:
     """Whether a run wrote the file, or what it names: data, which may come from anywhere.
 
     A folder that lost its ``run.json``, or a second file beside the run's own, changes nothing.
@@ -170,7 +175,7 @@ def _is_saved(path: Path, node: Entries) -> bool:
     named = node.entries.get("recipe")
     script = isinstance(named, Scalar) and named.text.endswith(".py")
     files = [path, path.parent / named.text] if isinstance(named, Scalar) and script else [path]
-    return any(map(_is_run, _folders(files)))
+    return any(map(is_run, _folders(files)))
 
 
 def _folders(files: Sequence[Path]) -> Iterator[Path]:
@@ -178,14 +183,6 @@ def _folders(files: Sequence[Path]) -> Iterator[Path]:
     for file in files:
         yield from file.absolute().parents
         yield from file.resolve().parents
-
-
-def _is_run(folder: Path) -> bool:
-    """Whether a run wrote into the folder; a project's own ``checkpoints`` has none of weft's."""
-    if (folder / "run.json").exists():
-        return True
-    checkpoints = folder / "checkpoints"
-    return (checkpoints / "last.json").exists() or any(checkpoints.glob("step-*"))
 
 
 def _saved_swaps(node: Entries, table: IngredientTable, *, allow_code: bool) -> dict[str, str]:

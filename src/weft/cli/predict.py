@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from weft.cli.arguments import add_run
+from weft.cli.arguments import add_run, load_predictor
 from weft.cli.prediction_rows import Asked, Peeked, answers, column_rows, line_rows
 from weft.errors import UserError
 from weft.runtime.logging import printable
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
     source = None if typed else _opened(args.file)
     with source or contextlib.nullcontext():
-        predictor = _loaded(args)
+        predictor = load_predictor(args)
         if source is not None:
             rows = _rows(predictor, args, source)
             return _write_all(predictor, rows, json_lines=args.json)
@@ -154,7 +154,7 @@ def _write_columns(args: argparse.Namespace) -> int:
     """Answers the rows of a file by the run's settings of its data; the exit code."""
     from weft.exported.manifest import is_export
 
-    predictor = _loaded(args)
+    predictor = load_predictor(args)
     if is_export(Path(args.run)):
         if not predictor.data:
             raise _no_columns(args)
@@ -180,26 +180,6 @@ def _check_one_column(predictor: Any, args: argparse.Namespace) -> None:
         f"This model reads the columns {', '.join(columns)}; a line of text fills only one. Give "
         f"JSON lines with --json, each such as {row}; or a file of columns, as rows.tsv."
     )
-
-
-def _loaded(args: argparse.Namespace) -> Any:
-    """The predictor of a run, or of an export, for which torch is not needed."""
-    from weft.exported.manifest import is_export
-
-    if not is_export(Path(args.run)):
-        from weft.runs.load_run import load
-
-        return load(
-            args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code
-        )
-    if args.checkpoint != "best":
-        raise UserError(
-            f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
-            f"{args.checkpoint} out, or name the run."
-        )
-    from weft.exported import load as load_export
-
-    return load_export(args.run, device=args.device)
 
 
 def _opened(file: str) -> IO[bytes]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from typing_extensions import override
 
 from weft.metrics.metric import Direction
-from weft.metrics.reporters.lines import Display, opening, rates
+from weft.metrics.reporters.console_lines import Display, opening, rates
 from weft.metrics.reporters.reporter import Progress, RunInfo
 from weft.metrics.tables import format_duration, format_value
 from weft.runtime.logging import printable

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 __all__ = [
-    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "deciding_files", "folder_name",
-    "has_checkpoints", "has_saved", "is_checkpoint", "is_folder_name", "module_file", "step_of",
-    "tensor_file", "text_folder",
+    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "STATE", "TENSORS", "TEXT",
+    "deciding_files", "folder_name", "has_checkpoints", "has_saved", "is_checkpoint",
+    "is_folder_name", "module_file", "step_of", "tensor_file", "text_folder",
 ]  # fmt: skip
 
 CHECKPOINTS = "checkpoints"
@@ -17,7 +17,12 @@ LAST, BEST = "last.json", "best.json"
 """The pointers, beside the checkpoints."""
 MANIFEST = "manifest.json"
 """The file of a checkpoint that lists all others, written last."""
+STATE = "state.json"
+"""The file of a checkpoint with everything of all parts that is not a tensor."""
+TENSORS = ".safetensors"
+"""How the names of files with tensors end, one a part."""
 TEXT = "text"
+"""The folder of a checkpoint with its text processor."""
 _STEP = "step-"
 _FOLDER = re.compile(_STEP + r"(\d{8,18})")
 
@@ -50,13 +55,14 @@ def step_of(checkpoint: Path) -> int:
 def tensor_file(part: str) -> str:
     """The file with the tensors of a part: one a part, so that the name says which.
 
-    With ``trainer.ema`` the average of the weights is a part of its own, ``weights``.
+    With ``trainer.ema`` the average is the part ``model``, and the weights themselves, with which
+    the training goes on, are another, ``weights``.
 
     Example:
         >>> tensor_file("model")
         'model.safetensors'
     """
-    return f"{part}.safetensors"
+    return f"{part}{TENSORS}"
 
 
 def text_folder(checkpoint: Path) -> Path:

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from weft.checkpoint.layout import MANIFEST, tensor_file, text_folder
+from weft.checkpoint.layout import MANIFEST, STATE, tensor_file, text_folder
 from weft.checkpoint.manifest import FORMAT, Manifest
-from weft.checkpoint.parts import LARGEST_STATE, STATE, Stateful
+from weft.checkpoint.parts import LARGEST_STATE, Stateful
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError, StorageError

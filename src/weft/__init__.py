@@ -1,4 +1,4 @@
-"""weft trains, evaluates, exports and serves text models from one typed recipe.
+"""weft trains, evaluates and exports text models from one typed recipe, and answers with them.
 
 The public names are imported when they are first used: ``import weft`` imports no torch.
 """

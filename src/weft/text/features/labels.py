@@ -28,7 +28,7 @@ class Labels(Sequence[str]):
     Args:
         names: Each once.
         column: The column of the rows that they are in.
-        multiple: Whether a row has any number of them.
+        multiple: Whether a row has any number of them; one a word is several a row, too.
         separator: Between two of a row; None is any white space.
 
     Raises:

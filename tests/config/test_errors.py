@@ -128,7 +128,8 @@ def test_a_script_with_one_mistake(kitchen, script, message):
         (
             "optimizer.type=tiny_lino",
             "optimizer.type: Unknown optimizer 'tiny_lino'. Did you mean 'tiny_lion'? "
-            "Known: adafactor, adam, adamw, lamb, lion, muon, sgd, tiny_adam, tiny_lion.",
+            "Known: adafactor, adam, adamw, lamb, lbfgs, lion, muon, sgd, tiny_adam, "
+            "tiny_lion.",
         ),
         (
             "optimizer=tiny_lion",

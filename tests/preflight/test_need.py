@@ -57,8 +57,7 @@ def test_one_line_says_it_before_step_1_and_a_second_start_does_not_measure(trai
     (saved,) = (done.folder / "checkpoints").glob("step-*")
     size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
     assert size <= info["checkpoint"] <= size + 100_000
-    monkeypatch.setattr(run, "measure_need", lambda trainer: pytest.fail("measured again"))
-    monkeypatch.setattr(run, "recorded_need", needs.recorded_estimate)
+    monkeypatch.setattr(run, "estimate_resources", lambda trainer: pytest.fail("measured again"))
     again = run.train(done.folder, ["trainer.max_steps=2", *QUIET[1:]], allow_code=True)
     assert again.result["steps"] == 2
 

@@ -84,7 +84,7 @@ def test_other_content_at_the_new_place_is_refused(folder):
         weft.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
     assert str(caught.value) == (
         "train_data changed since run was started: the files have other content. Restore them, or "
-        "train anew with --again."
+        "train anew with again=True."
     )
 
 

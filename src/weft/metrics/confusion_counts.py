@@ -20,8 +20,8 @@ class ConfusionCounts(NamedTuple):
         >>> tally = ConfusionCounts(right=2, predicted=3, expected=4)
         >>> round(tally.precision, 3), tally.recall, round(tally.f1, 3)
         (0.667, 0.5, 0.571)
-        >>> ConfusionCounts(right=0, predicted=3, expected=0).recall, ConfusionCounts(0, 0,
-        0).recall (0.0, nan)
+        >>> ConfusionCounts(0, predicted=3, expected=0).recall, ConfusionCounts(0, 0, 0).recall
+        (0.0, nan)
     """
 
     right: int
@@ -79,8 +79,9 @@ def macro(tallies: Iterable[ConfusionCounts]) -> dict[str, float]:
     """The plain means of precision, recall and F1 over those that occur; NaN where none does.
 
     Example:
-        >>> macro([ConfusionCounts(1, 1, 2), ConfusionCounts(1, 2, 2), ConfusionCounts(0, 1, 0),
-        ConfusionCounts(0, 0, 0)])["precision"] 0.5
+        >>> counts = [(1, 1, 2), (1, 2, 2), (0, 1, 0), (0, 0, 0)]
+        >>> macro(ConfusionCounts(*each) for each in counts)["precision"]
+        0.5
     """
     found = [tally for tally in tallies if tally.occurs]
     return {

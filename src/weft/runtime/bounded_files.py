@@ -84,7 +84,7 @@ def read_all(
         if size > largest:
             name = path.name if name is None else name
             raise refuse(f"{name}: {size:,} bytes are more than the {largest:,} allowed")
-        return file.read(largest)
+        return file.read(size)  # room for as much is made, and ``largest`` may be a GB
 
 
 def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) -> Any:

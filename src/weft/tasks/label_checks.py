@@ -121,8 +121,8 @@ def never_predicted(tallies: Mapping[str, ConfusionCounts]) -> list[str]:
         tallies: What an evaluation counted of each label.
 
     Example:
-        >>> said = never_predicted({"ham": ConfusionCounts(88, 100, 90), "spam": ConfusionCounts(0,
-        0, 10)})
+        >>> ham, spam = ConfusionCounts(88, 100, 90), ConfusionCounts(0, 0, 10)
+        >>> said = never_predicted({"ham": ham, "spam": spam})
         >>> print(*said[0].split(". "), sep="\n")
         1 of the 2 labels of the rows is never predicted: 'spam' (10 rows)
         To make it count more: task.loss.weights='{"spam": 5}'; or train longer, or add rows of it.

@@ -114,7 +114,7 @@ def read_bytes(path: Path, *, largest: int) -> bytes:
             raise SavedTextError(
                 f"{path} is larger than {largest:,} bytes, the most that is read from it."
             )
-        return file.read(largest)
+        return file.read(size)
 
 
 def _refusal(why: str) -> SavedTextError:

@@ -28,7 +28,7 @@ def without_places(settings: Entries) -> tuple[Entries, dict[str, Scalar]]:
         UserError: The tokenizer's model file would be made where the file says.
 
     Example:
-        >>> from weft.config.values.typed_values.yaml_files import yaml_nodes
+        >>> from weft.config.values.yaml_files import yaml_nodes
         >>> settings = yaml_nodes("tokenizer: {cache_dir: /etc, vocab_size: 9}", source="x.yaml")
         >>> kept, left_out = without_places(settings)
         >>> list(kept.entries["tokenizer"].entries), list(left_out)

@@ -30,9 +30,10 @@ def run(folder, *words):
     )
 
 
-def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("words", [[], ["--template", "classification"]])
+def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
-    assert main(["new", "mine"]) == 0
+    assert main(["new", "mine", *words]) == 0
     out = capsys.readouterr().out
     assert out.endswith("\nNext:\n  cd mine\n  weft check mine.py\n  weft train mine.py\n")
     written = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
@@ -135,7 +136,8 @@ def test_an_unknown_template(tmp_path):
     with pytest.raises(UserError) as error:
         new_recipe("mine", template="translatoin", where=tmp_path)
     assert str(error.value) == (
-        "No template is called 'translatoin'. Did you mean 'translation'? Known: task, translation."
+        "No template is called 'translatoin'. Did you mean 'translation'? "
+        "Known: classification, task, translation."
     )
 
 

@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
         "--template",
         default="translation",
         metavar="KIND",
-        help="translation (the default), or task: a task of your own, in one file",
+        help="translation (the default), classification, or task: a task of your own, in one file",
     )
     parser.add_argument(
         "--task",

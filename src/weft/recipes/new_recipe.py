@@ -15,13 +15,13 @@ from weft.runtime.files import new_folder, write_file
 
 __all__ = ["TEMPLATES", "new_recipe"]
 
-TEMPLATES = ("task", "translation")
+TEMPLATES = ("classification", "task", "translation")
 """What ``--template`` takes: the folders beside this module in ``templates``."""
 
 PAIRS = {"train": 5000, "valid": 200, "test": 200}
 """Lines of the data that are written: some minutes of training, to see that everything works."""
 REVIEWS = {"train": 1000, "valid": 200, "test": 200}
-"""The same of a task's data: seconds of training."""
+"""The same of reviews, for the others: seconds of training."""
 
 
 def new_recipe(name: str, *, template: str = "translation", where: Path | None = None) -> Path:
@@ -91,11 +91,11 @@ def _from_template(template: str, name: str) -> Mapping[str, str]:
 def _data(template: str) -> Mapping[str, str]:
     """Generated rows; none is in two files."""
     parts: Mapping[str, Sequence[tuple[str, str]]]
-    if template == "task":
-        parts = generate_reviews(REVIEWS)
-    else:
+    if template == "translation":
         corpus = load_corpus()
         parts = {part: getattr(corpus, part)[:count] for part, count in PAIRS.items()}
+    else:
+        parts = generate_reviews(REVIEWS)
     return {
         f"data/{part}.tsv": "".join(f"{first}\t{second}\n" for first, second in rows)
         for part, rows in parts.items()

@@ -23,7 +23,14 @@ END = "<!-- made by make results RESULTS=linear: end -->"
 WEFT = "weft"
 LINEAR, WORDS, FASTTEXT = "linear", "its words alone", "fastText"
 COLUMNS = ("data", "rows", "seeds", LINEAR, WORDS, FASTTEXT, WEFT, "±", "CPU", "")
-CODE = ("models.ngrams", "models.label_losses", "text.ngrams", "training.optimizers.lbfgs")
+CODE = (
+    "weft.models.label_losses",
+    "weft.models.layers.sparse_rows",
+    "weft.models.ngrams",
+    "weft.text.tokenizers.ngram_tokenizer",
+    "weft.training.optimizers.lbfgs",
+    "weft.training.schedules.decay",
+)
 """The modules on which weft's figures rest: those of other code are made anew."""
 
 

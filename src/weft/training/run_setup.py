@@ -66,8 +66,8 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
     until, length = config.until, getattr(train, "__len__", None)
     known = [] if until.steps is None else [until.steps]
     if until.epochs is not None and length is not None:
-        size = length() if config.accumulate == "epoch" else config.accumulate
-        known.append(until.epochs * -(-length() // size))
+        whole = config.accumulate == "epoch"
+        known.append(until.epochs * (1 if whole else -(-length() // config.accumulate)))
     return min(known, default=None)
 
 

@@ -37,7 +37,8 @@ class TrainerConfig(Config):
     keep: int = setting(2, in_key=False)
     """Checkpoints kept besides the best."""
     accumulate: Accumulate = 1
-    """Batches whose gradients make one optimizer step; ``epoch``: all of an epoch."""
+    """Batches whose gradients make one optimizer step, which are held meanwhile; ``epoch``: all of
+    an epoch."""
     clip_norm: float | None = 1.0
     """Largest norm of a step's gradient; null leaves it as it is."""
     on_nonfinite: Policy = "stop"
@@ -99,6 +100,11 @@ class TrainerConfig(Config):
                 f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "
                 "ends the run with the first. Leave it out, or set on_nonfinite to skip or "
                 "rollback."
+            )
+        if self.on_nonfinite != "stop" and self.accumulate == "epoch":
+            yield (
+                f"trainer.on_nonfinite={self.on_nonfinite} goes on with other rows, but with "
+                "trainer.accumulate=epoch each step is of the same. Leave it out."
             )
         if self.ema is not None and not 0 < self.ema < 1:
             yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."

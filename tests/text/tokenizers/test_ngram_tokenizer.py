@@ -101,7 +101,7 @@ def test_rows_are_counted_in_parts_and_rare_ones_forgotten_where_there_are_too_m
 
 
 def test_what_has_no_ngram_is_refused():
-    with pytest.raises(DataError, match=r"has none that 9 rows have. Lower tokenizer.min_count"):
+    with pytest.raises(DataError, match=r"has none that 9 rows have. Lower min_count"):
         fit(min_count=9)
     with pytest.raises(DataError, match=r"has no column 'title' to take n-grams from; it has: te"):
         fit(columns=("title",))
@@ -114,11 +114,11 @@ def test_what_has_no_ngram_is_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"min_count": 0}, "tokenizer.min_count must be at least 1, but is 0"),
-        ({"words": -1}, "tokenizer.words must be at least 0, but is -1"),
-        ({"characters": (0, 3)}, r"tokenizer.characters must be the fewest .* but is \[0, 3\]"),
+        ({"min_count": 0}, "^min_count must be at least 1, but is 0"),
+        ({"words": -1}, "^words must be at least 0, but is -1"),
+        ({"characters": (0, 3)}, r"^characters must be the fewest .* but is \[0, 3\]"),
         ({"words": 0, "characters": (1, 0)}, r"\[1,0\] is for none, where there are n-grams of"),
-        ({"vocab_size": 2}, "tokenizer.vocab_size must be 3 or more"),
+        ({"vocab_size": 2}, "^vocab_size must be 3 or more"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, message):

@@ -274,18 +274,18 @@ class FittedNgrams(Component):
 
         def __post_init__(self) -> None:
             """Refuses what leaves no n-gram."""
-            require(self, "tokenizer", sizes=["min_count"], not_negative=["words"])
+            require(self, "", sizes=["min_count"], not_negative=["words"])
             least, most = self.characters
             if not 0 < least <= most + 1 or (most < least and not self.words):
                 raise UserError(
-                    "tokenizer.characters must be the fewest characters of an n-gram, 1 or more, "
+                    "characters must be the fewest characters of an n-gram, 1 or more, "
                     f"and the most, but is {[least, most]}; [1,0] is for none, where there are "
                     "n-grams of words."
                 )
             refuse_huge(self.vocab_size)
             if self.vocab_size <= FIRST:
                 raise UserError(
-                    f"tokenizer.vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "
+                    f"vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "
                     f"padding and the unknown; it is {self.vocab_size}."
                 )
 
@@ -310,7 +310,7 @@ class FittedNgrams(Component):
             if not any(kept):
                 raise DataError(
                     f"No n-gram of train_data is known: its {' and '.join(self.columns)} has none "
-                    f"that {self.min_count} rows have. Lower tokenizer.min_count."
+                    f"that {self.min_count} rows have. Lower min_count."
                 )
             return NgramTokenizer(*kept, rows=rows, longest=self.words, lengths=self.characters)
 

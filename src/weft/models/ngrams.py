@@ -180,7 +180,7 @@ class NgramScores(Component, nn.Module):
 
     @override
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._made = WeakTensorKeyDictionary()
 
 

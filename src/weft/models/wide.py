@@ -67,5 +67,7 @@ class WideScores(nn.Module):
     @override
     def forward(self, ids: Tensor) -> Tensor:
         """*Shape:* :math:`(B,N)` to :math:`(B,L)`."""
+        if not ids.shape[1]:
+            ids = F.pad(ids, (0, 1))  # embedding_bag wants a place, if one of no value
         values = SCALE * F.normalize(self.values[ids], dim=1)
         return F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")

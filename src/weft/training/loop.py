@@ -71,12 +71,7 @@ class Trainer(Component):
             reporters, callbacks, clock=self.clock, data=self.data, total=self.total
         )
         self.initial = checked_start(
-            config,
-            task=task,
-            optimizer=optimizer,
-            schedule=lr_scheduler,
-            data=data,
-            folder=xp.folder,
+            config, task=task, schedule=lr_scheduler, data=data, folder=xp.folder
         )
         self.selection = None if self.valid is None else selection_for(config, task)
         self.checkpoints = RunCheckpoints(

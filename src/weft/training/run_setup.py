@@ -14,7 +14,6 @@ from weft.runtime.memory import keep_memory
 from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
 from weft.training.compiled import check_compiler, compiled
-from weft.training.optimizers.lbfgs import LBFGSSteps
 from weft.training.saved_modules import check_modules
 from weft.training.schedules import Schedule
 from weft.training.selection import Selection
@@ -82,28 +81,20 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
 
 
 def checked_start(
-    config: TrainerConfig,
-    *,
-    task: Task,
-    optimizer: object,
-    schedule: object,
-    data: RunData,
-    folder: Path,
+    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, folder: Path
 ) -> Initial:
     """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
 
     Args:
         config: The trainer's settings.
         task: What is trained.
-        optimizer: The optimizer.
         schedule: The schedule; one of the recipe's own need not be a :class:`Schedule`.
         data: The batches of the run.
         folder: The run's; once something was saved there, no weights are taken from elsewhere.
     """
     initial = Initial(config.initialize, config.initialize_from, task=task)
-    gradients = partial(_check_gradients, optimizer, config)
     checks = _checks(config, task, schedule, data)
-    try_all(gradients, *checks, *([] if has_checkpoints(folder) else [initial.check]))
+    try_all(*checks, *([] if has_checkpoints(folder) else [initial.check]))
     return initial
 
 
@@ -119,17 +110,6 @@ def _checks(
     yield partial(check_modules, task.module, config.save_modules)
     if config.compile:
         yield partial(check_compiler, str(task.device))
-
-
-def _check_gradients(optimizer: object, config: TrainerConfig) -> None:
-    """Refuses steps of some rows, or of a cut gradient, where gradients are compared."""
-    whole = config.accumulate == "epoch" and config.clip_norm is None
-    if isinstance(optimizer, LBFGSSteps) and not whole:
-        raise UserError(
-            "optimizer.type=lbfgs compares the gradients of the same rows. Set "
-            f"trainer.accumulate=epoch and trainer.clip_norm=null; they are {config.accumulate} "
-            f"and {config.clip_norm}."
-        )
 
 
 def _check_factor(schedule: Any, total: int | None) -> None:

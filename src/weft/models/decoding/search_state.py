@@ -84,7 +84,7 @@ class Begun:
     """A search that has read its prefix."""
 
     state: Any
-    """Of the prefix, a row for each source: a :class:`EncodedSource`, in beam search a
+    """Of the prefix, a row for each source: an :class:`EncodedSource`, in beam search a
     :class:`BeamReading`."""
     logits: Tensor
     """Of the first id. *Shape:* :math:`(B,V)`."""

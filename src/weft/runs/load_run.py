@@ -26,7 +26,7 @@ from weft.inference.load import (
     saved_plan,
     warn_of_edited,
 )
-from weft.preflight.load_data import columns_of, load_data
+from weft.preflight.load_data import columns_of, fingerprint_of, load_data
 from weft.preflight.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.run_folder.folder import SCRIPT, RunFolder
@@ -119,9 +119,9 @@ def evaluate(
     task, folder = predictor.task, Path(run)
     provided = {"env": Env.detect(device), **task.text.ingredients}
     found = {}
-    for name, model in _evaluated(folder, words).items():
-        mine = [word for word in words if word.startswith(f"{name}.")]
-        mine = [*_whole_file(folder, name, model, mine), *mine]
+    recorded = RunFolder(folder).info.get("data", {})
+
+    def read(name: str, model: str, mine: Sequence[str]) -> Any:
         try:
             plan = saved_plan(
                 folder,
@@ -146,7 +146,15 @@ def evaluate(
                 )
             else:
                 raise
-        data = read_settled(name, session.get(name), folder, columns_of(task))
+        return read_settled(name, session.get(name), folder, columns_of(task))
+
+    for name, model in _evaluated(folder, words).items():
+        mine = [word for word in words if word.startswith(f"{name}.")]
+        data = read(name, model, mine)
+        # Another file is read whole; of the run's own, that was moved, what was held out.
+        whole = _whole_file(folder, name, model, mine)
+        if whole and fingerprint_of(data) != recorded.get(model):
+            data = read(name, model, [*whole, *mine])
         found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
 

@@ -23,6 +23,8 @@ ITSELF = re.compile(r"Row 0(?:, | )")
 class RowPredictor(ABC):
     """Answers strings, lists of words, or rows of columns.
 
+    One thread at a time may ask: a model keeps what it is at while it answers.
+
     Args:
         columns: What each row must have; a string fills the only one, and so does a list.
     """

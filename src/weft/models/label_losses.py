@@ -24,6 +24,7 @@ __all__ = [
     "HingeLoss",
     "LabelLoss",
     "SquaredHingeLoss",
+    "multi_hot",
 ]
 
 
@@ -333,3 +334,23 @@ def _hot(scores: Tensor, targets: Tensor) -> Tensor:
     if targets.ndim == scores.ndim:
         return targets
     return torch.zeros_like(scores).scatter_(1, targets[:, None], 1.0)
+
+
+def multi_hot(numbers: Tensor, size: int) -> Tensor:
+    """1 at the labels of each row, 0 elsewhere.
+
+    Args:
+        numbers: Labels, below 0 at padding and of unseen ones. *Shape:* :math:`(B,K)`.
+        size: Number of labels, :math:`L`.
+
+    Returns:
+        *Shape:* :math:`(B,L)`.
+
+    Example:
+        >>> multi_hot(torch.tensor([[0, 2], [1, -1]]), 3).tolist()
+        [[1, 0, 1], [0, 1, 0]]
+    """
+    out = numbers.new_zeros(len(numbers), size + 1)
+    if numbers.shape[1]:
+        out.scatter_(1, torch.where(numbers < 0, size, numbers), 1)
+    return out[:, :size]

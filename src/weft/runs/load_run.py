@@ -118,45 +118,59 @@ def evaluate(
     predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
     task, folder = predictor.task, Path(run)
     provided = {"env": Env.detect(device), **task.text.ingredients}
-    found = {}
     recorded = RunFolder(folder).info.get("data", {})
-
-    def read(name: str, model: str, mine: Sequence[str]) -> Any:
-        try:
-            plan = saved_plan(
-                folder,
-                "settings",
-                [name],
-                provided=tuple(provided),
-                words=mine,
-                instead={name: model},
-                allow_code=allow_code and not _names_recipe(folder),
-            )
-            session = plan.start(provided)
-            if not any(word.startswith(f"{name}.type=") for word in mine):
-                warn_of_edited(folder, plan_parts(plan))
-        except NeedsCodeError:
-            if name != model:  # the run has no such data to follow: the words name a file of pairs
-                pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
-                session = file_plan(name, pairs, mine, tuple(provided)).start(provided)
-            elif allow_code and _names_recipe(folder):
-                info = RunFolder(folder).info
-                session = _session(
-                    folder, info, [name], device=device, provided=provided, words=mine
-                )
-            else:
-                raise
-        return read_settled(name, session.get(name), folder, columns_of(task))
-
+    found = {}
     for name, model in _evaluated(folder, words).items():
         mine = [word for word in words if word.startswith(f"{name}.")]
-        data = read(name, model, mine)
+
+        def read(words: Sequence[str], name: str = name, model: str = model) -> Any:
+            session = _data_session(
+                folder, name, model, words, provided=provided, device=device, allow_code=allow_code
+            )
+            return read_settled(name, session.get(name), folder, columns_of(task))
+
+        data = read(mine)
         # Another file is read whole; of the run's own, that was moved, what was held out.
         whole = _whole_file(folder, name, model, mine)
         if whole and fingerprint_of(data) != recorded.get(model):
-            data = read(name, model, [*whole, *mine])
+            data = read([*whole, *mine])
         found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
+
+
+def _data_session(
+    folder: Path,
+    name: str,
+    model: str,
+    words: Sequence[str],
+    *,
+    provided: Mapping[str, Any],
+    device: str,
+    allow_code: bool,
+) -> Session:
+    """What has data to evaluate a run on: by its settings, by words alone, or by its recipe."""
+    try:
+        plan = saved_plan(
+            folder,
+            "settings",
+            [name],
+            provided=tuple(provided),
+            words=words,
+            instead={name: model},
+            allow_code=allow_code and not _names_recipe(folder),
+        )
+        session = plan.start(provided)
+        if not any(word.startswith(f"{name}.type=") for word in words):
+            warn_of_edited(folder, plan_parts(plan))
+        return session
+    except NeedsCodeError:
+        if name != model:  # the run has no such data to follow: the words name a file of pairs
+            pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
+            return file_plan(name, pairs, words, tuple(provided)).start(provided)
+        if allow_code and _names_recipe(folder):
+            info = RunFolder(folder).info
+            return _session(folder, info, [name], device=device, provided=provided, words=words)
+        raise
 
 
 def read_settled(name: str, data: Any, folder: Path, used: Collection[str] | None) -> Any:

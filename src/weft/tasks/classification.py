@@ -15,7 +15,7 @@ from weft.errors import UserError
 from weft.metrics.classification import Classification, MultiLabel
 from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric
-from weft.models.label_losses import AutoLoss, LabelLoss
+from weft.models.label_losses import AutoLoss, LabelLoss, multi_hot
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.label_checks import never_predicted
 from weft.tasks.task import Loss
@@ -200,23 +200,3 @@ def _check_positive(positive: str | None, labels: Labels) -> None:
         )
     if positive is not None and not labels.has(positive):
         raise UserError(f"task.positive is {positive!r}, which is no label. {labels.listed}")
-
-
-def multi_hot(numbers: Tensor, size: int) -> Tensor:
-    """1 at the labels of each row, 0 elsewhere.
-
-    Args:
-        numbers: Labels, below 0 at padding and of unseen ones. *Shape:* :math:`(B,K)`.
-        size: Number of labels, :math:`L`.
-
-    Returns:
-        *Shape:* :math:`(B,L)`.
-
-    Example:
-        >>> multi_hot(torch.tensor([[0, 2], [1, -1]]), 3).tolist()
-        [[1, 0, 1], [0, 1, 0]]
-    """
-    out = numbers.new_zeros(len(numbers), size + 1)
-    if numbers.shape[1]:
-        out.scatter_(1, torch.where(numbers < 0, size, numbers), 1)
-    return out[:, :size]

@@ -35,23 +35,47 @@ model = Classifier.Config(encoder=Mine.Config())
 """
 
 
-def test_every_line_leads_to_what_is_there() -> None:
-    for _, present in TABLE:
-        try:
-            importlib.import_module(present)
-        except ModuleNotFoundError:
-            module, _, name = present.rpartition(".")
-            assert hasattr(importlib.import_module(module), name), present
+@pytest.mark.parametrize(("former", "present"), TABLE, ids=[former for former, _ in TABLE])
+def test_every_line_serves_what_is_there(former: str, present: str) -> None:
+    try:
+        module = importlib.import_module(present)
+    except ModuleNotFoundError:
+        (where, _, name), (here, _, now) = former.rpartition("."), present.rpartition(".")
+        found = getattr(importlib.import_module(where), name)
+        assert found is getattr(importlib.import_module(here), now)
+    else:
+        found = importlib.import_module(former)
+        assert found.__file__ == module.__file__
+        for name in found.__all__:
+            assert hasattr(found, name), name
 
 
 def test_a_recipe_that_imports_by_former_names_gets_the_classes_of_today() -> None:
     former = importlib.import_module("weft.text.words")
     assert former.FittedWords is FittedWords
+    assert former.__doc__ == "The former name of ``weft.text.tokenizers.word_tokenizer``."
     assert importlib.import_module("weft.metrics.answers").QuestionAnswering is SquadScores
     with pytest.raises(AttributeError, match="Nothing"):
         former.Nothing  # noqa: B018
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'weft\.text\.sentences'$"):
         importlib.import_module("weft.text.sentences")
+
+
+def test_a_star_imports_what_a_former_module_has_and_had() -> None:
+    found: dict[str, object] = {}
+    exec("from weft.text.words import *\nfrom weft.metrics.answers import *", found)
+    assert found["FittedWords"] is FittedWords
+    assert found["QuestionAnswering"] is found["SquadScores"] is SquadScores
+    assert "QuestionAnswering" in dir(importlib.import_module("weft.metrics.answers"))
+
+
+def test_a_module_that_is_still_there_has_its_former_names_beside_its_own() -> None:
+    present = importlib.import_module("weft.models.vocabulary")
+    assert present.VocabInfo is present.ModelVocabInfo
+    assert "VocabInfo" not in vars(present)
+    message = r"^module 'weft\.models\.vocabulary' has no attribute 'Nothing'$"
+    with pytest.raises(AttributeError, match=message):
+        present.Nothing  # noqa: B018
 
 
 def test_no_former_module_is_imported_before_it_is_asked_for() -> None:

@@ -52,15 +52,15 @@ __all__ = [
 class _FormerNames:
     """Finds modules by the names that they had, so that recipes written for those still run."""
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
-        if not name.startswith("weft."):
+    def find_spec(self, name: str, path: Any = None, target: object = None) -> Any:
+        if not name.startswith("weft.") or name == "weft.former_names":
             return None
         from weft.former_names import spec_of
 
-        return spec_of(name)
+        return spec_of(name, path)
 
 
-sys.meta_path.append(_FormerNames())
+sys.meta_path.insert(0, _FormerNames())
 
 
 def __getattr__(name: str) -> Any:

@@ -5,9 +5,10 @@ are made of the first name of a component, so that a run is found again wherever
 """
 
 import importlib
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,9 +48,39 @@ def first_name(name: str) -> str:
     return f"{homes[0]}.{last}" if len(homes) == 1 else name
 
 
-def spec_of(name: str) -> ModuleSpec | None:
-    """How the module of a former name is imported; None where it never was one."""
-    return ModuleSpec(name, _FormerModule()) if name in _present() else None
+@cache
+def _modules() -> set[str]:
+    """All that is a former module, or a module that had a former name in it."""
+    return {module for old in _present() for module in (old, old.rpartition(".")[0])}
+
+
+def spec_of(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """How a module is imported that is, or has in it, a former name; None of any other."""
+    if name not in _modules():
+        return None
+    found = PathFinder.find_spec(name, path)
+    if found is None:
+        return _former_spec(name) if name in _present() else None
+    if isinstance(found.loader, SourceFileLoader):
+        found.loader = _PresentModule(found.loader.name, found.loader.path)
+    return found
+
+
+def _former_spec(name: str) -> ModuleSpec:
+    home = Path(__file__).parents[1].joinpath(*_present()[name].split("."))
+    file = home / "__init__.py" if home.is_dir() else home.with_suffix(".py")
+    found = ModuleSpec(name, _FormerModule(), origin=str(file))
+    found.has_location = True
+    return found
+
+
+class _PresentModule(SourceFileLoader):
+    """Executes a module that is still there, and gives the names that it had beside its own."""
+
+    @override
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        vars(module).setdefault("__getattr__", partial(_former_attribute, module.__name__))
 
 
 class _FormerModule(Loader):
@@ -57,8 +88,10 @@ class _FormerModule(Loader):
 
     @override
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = ModuleType(spec.name)
-        vars(module)["__getattr__"] = lambda name: _now(spec.name, name)
+        name = spec.name
+        module = ModuleType(name, f"The former name of ``{_present()[name]}``.")
+        vars(module)["__getattr__"] = partial(_now, name)
+        vars(module)["__dir__"] = lambda: sorted(_names(name))
         return module
 
     @override
@@ -67,7 +100,31 @@ class _FormerModule(Loader):
 
 
 def _now(module: str, name: str) -> Any:
-    where, _, other = _present().get(f"{module}.{name}", "").rpartition(".")
+    if name == "__all__":
+        return _names(module)
     if name.startswith("__"):
         raise AttributeError(name)
-    return getattr(importlib.import_module(where or _present()[module]), other or name)
+    if f"{module}.{name}" in _present():
+        return _former_attribute(module, name)
+    return getattr(importlib.import_module(_present()[module]), name)
+
+
+def _former_attribute(module: str, name: str) -> Any:
+    """What a module had by this name; a former module in a package is imported, not looked up."""
+    where, _, present = _present().get(f"{module}.{name}", "").rpartition(".")
+    if not where:
+        raise AttributeError(f"module '{module}' has no attribute '{name}'")
+    value = getattr(importlib.import_module(where), present)
+    if isinstance(value, ModuleType):
+        return importlib.import_module(f"{module}.{name}")
+    return value
+
+
+def _names(module: str) -> list[str]:
+    """The public names of a former module: those that it has now, and those that it had."""
+    present = importlib.import_module(_present()[module])
+    public = getattr(present, "__all__", None) or [n for n in vars(present) if n[:1] != "_"]
+    return [
+        *public,
+        *(old.rpartition(".")[2] for old in _present() if old.rpartition(".")[0] == module),
+    ]

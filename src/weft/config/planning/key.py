@@ -80,34 +80,6 @@ def _rebound(plan: Plan) -> dict[str, dict[str, str]]:
     return found
 
 
-_FIRST = {
-    f"weft.{now}.{name}": f"weft.{first}.{name}"
-    for now, names in {
-        "training.schedules.decay": {
-            "training.schedules.constant": "Constant",
-            "training.schedules.cosine": "Cosine",
-            "training.schedules.exponential": "Exponential",
-            "training.schedules.inverse_square_root": "InverseSquareRoot",
-            "training.schedules.linear": "Linear",
-            "training.schedules.one_cycle": "OneCycle",
-            "training.schedules.polynomial": "Polynomial",
-            "training.schedules.step": "Step",
-        },
-        "text.dictionary": {
-            "text.dictionary_given": "FittedKinds",
-            "text.dictionary_phrases": "PhrasesOfFile",
-        },
-        "models.reader": {
-            "models.drqa_reader": "DrqaReader",
-            "models.joined_reader": "JoinedReader",
-        },
-    }.items()
-    for first, name in names.items()
-}
-"""Where a component stands, and where it stood when runs were first named by it: a key does not
-change where a file does."""
-
-
 def _objects(plan: Plan) -> dict[str, str]:
     """Where the ingredients of a recipe without a script of its own are defined."""
     found = {}
@@ -115,7 +87,7 @@ def _objects(plan: Plan) -> dict[str, str]:
         value = documented(plan.nodes[name].value)
         if value is not None:
             found[name] = _dotted(value)
-    return {name: _FIRST.get(where, where) for name, where in found.items()}
+    return found
 
 
 def _dotted(value: Any) -> str:

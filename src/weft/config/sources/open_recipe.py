@@ -107,7 +107,7 @@ def open_recipe(
     include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
     table = _named_table(path, named, saved=saved, allow_code=allow_code)
     layer = _settings(node, path, _SAVED_OUTER if saved else _OUTER)
-    layer = _without_places(layer, left_out) if saved else layer
+    layer = _without_places(_as_it_was(layer, table), left_out) if saved else layer
     swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
     if swaps:
         table = replace(table, swaps={**table.swaps, **swaps})
@@ -128,6 +128,18 @@ def _unnamed(path: Path, *, saved: bool) -> str:
         f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
         "experiment."
     )
+
+
+def _as_it_was(layer: Entries, table: IngredientTable) -> Entries:
+    """The settings of a run, which had no ingredient that its experiment has only had since.
+
+    A script is the run's own copy: what it has, the run had.
+    """
+    if table.path is not None:
+        return layer
+    none = Scalar("null", layer.place)
+    since = {name: none for name in table.ingredients if name not in layer.entries}
+    return replace(layer, entries={**layer.entries, **since})
 
 
 def _without_places(layer: Entries, left_out: dict[str, Scalar]) -> Entries:

@@ -46,6 +46,7 @@ def test_every_line_serves_what_is_there(former: str, present: str) -> None:
     else:
         found = importlib.import_module(former)
         assert found.__file__ == module.__file__
+        assert len(set(found.__all__)) == len(found.__all__)
         for name in found.__all__:
             assert hasattr(found, name), name
 

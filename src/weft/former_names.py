@@ -2,7 +2,7 @@
 
 ``former_names.txt`` has a line for each: the former dotted name and the present one. Keys of runs
 are made of the first name of a component, so that a run is found again wherever its class went.
-Every command reads it: no pathlib and no importlib.abc here, which took ``weft.cli.main`` 15 ms.
+Every command reads it: no pathlib and no importlib.abc here, which took ``weft.cli.main`` 17 ms.
 """
 
 import importlib
@@ -124,7 +124,5 @@ def _names(module: str) -> list[str]:
     """The public names of a former module: those that it has now, and those that it had."""
     present = importlib.import_module(_present()[module])
     public = getattr(present, "__all__", None) or [n for n in vars(present) if n[:1] != "_"]
-    return [
-        *public,
-        *(old.rpartition(".")[2] for old in _present() if old.rpartition(".")[0] == module),
-    ]
+    former = [old.rpartition(".")[2] for old in _present() if old.rpartition(".")[0] == module]
+    return list(dict.fromkeys([*public, *former]))

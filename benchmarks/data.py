@@ -66,7 +66,7 @@ def pairs_of(path: Path) -> list[tuple[str, str]]:
 
 def model_of(path: Path, cache: Path) -> Path:
     """The SentencePiece model that all peers encode with, trained once on a part of the file."""
-    from weft.text.sentencepiece import train_sentencepiece
+    from weft.text.tokenizers.sentencepiece import train_sentencepiece
 
     model = cache / f"data-{path.stat().st_size}.model"
     if not model.exists():
@@ -90,11 +90,11 @@ def rectangle(rows: list[list[int]]) -> Any:
 
 def weft(path: Path, model: Path, clock: Clock, *, stored: bool, later: bool) -> Iterator[Any]:
     from weft.data.batches import EpochBatches
-    from weft.data.seq2seq import collate_seq2seq
+    from weft.data.seq2seq_batch import collate_seq2seq
     from weft.data.store.tokens import TokenStore
     from weft.data.text_pairs import TextPairs
-    from weft.text.multilingual import MultilingualTokenizer
-    from weft.text.paths import Seq2SeqText
+    from weft.text.processors.text_processor import Seq2SeqText
+    from weft.text.tokenizers.multilingual import MultilingualTokenizer
 
     text = Seq2SeqText(MultilingualTokenizer.from_file(model))
 

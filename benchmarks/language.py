@@ -151,7 +151,7 @@ def weft(
     """The same by weft's trainer, with its metrics.jsonl."""
     from weft.metrics.reporters.jsonl import JsonLines
     from weft.runtime.devices import Env
-    from weft.runtime.experiment import Experiment
+    from weft.runtime.run_context import Experiment
     from weft.training import Adam, Callback, Constant, Cosine, Every, Trainer
 
     class Clock(Callback):
@@ -185,7 +185,7 @@ class Job:
 
     def __init__(self, path: Path, args: argparse.Namespace, *, dropout: float) -> None:
         from weft.data.text_lines import TextLines
-        from weft.text.words import FittedWords
+        from weft.text.tokenizers.word_tokenizer import FittedWords
 
         lines = TextLines.Config(path=path, batch_size=args.batch, shuffle=False)
         self.args, self.dropout, self.data = args, dropout, lines.build().read()
@@ -242,7 +242,7 @@ def timed(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """One side for some minutes."""
     from weft.data.text_lines import TextLines
     from weft.models.language_model import LstmLanguageModel
-    from weft.tasks.evaluate import evaluate
+    from weft.tasks.evaluation import evaluate
 
     job = Job(path, args, dropout=LstmLanguageModel.Config().dropout)
     task, seconds = job.task(), 60 * args.minutes

@@ -114,7 +114,7 @@ def bare(steps: Steps) -> None:
 
 
 def batches(count: int) -> list[Any]:
-    from weft.data.seq2seq import Seq2SeqBatch
+    from weft.data.seq2seq_batch import Seq2SeqBatch
 
     lengths = torch.full((ROWS,), WIDTH)
     return [
@@ -132,7 +132,7 @@ def our_task() -> Any:
     """weft's model of the same size, and its task."""
     from weft.models.transformer import Transformer
     from weft.tasks.translation import Translation
-    from weft.text.symbols import ByteTokenizer
+    from weft.text.tokenizers.character_tokenizers import ByteTokenizer
 
     tokenizer = ByteTokenizer.Config().build()
     config = Transformer.Config(
@@ -148,7 +148,7 @@ def weft(steps: Steps) -> None:
     from weft.metrics.reporters.console import Console
     from weft.metrics.reporters.jsonl import JsonLines
     from weft.runtime.devices import Env
-    from weft.runtime.experiment import Experiment
+    from weft.runtime.run_context import Experiment
     from weft.training import AdamW, Callback, Constant, Trainer
 
     class Clock(Callback):

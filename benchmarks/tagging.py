@@ -138,7 +138,7 @@ def weft(task: Any, rows: list[dict[str, str]], meter: Meter) -> None:
     from weft.metrics.reporters.console import Console
     from weft.metrics.reporters.jsonl import JsonLines
     from weft.runtime.devices import Env
-    from weft.runtime.experiment import Experiment
+    from weft.runtime.run_context import Experiment
     from weft.training import Adam, Callback, Constant, Trainer
 
     counted = []

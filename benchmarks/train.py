@@ -101,9 +101,9 @@ def weft(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     from weft.models.fast import Fast
     from weft.models.transformer import Transformer
     from weft.runtime.devices import Env
-    from weft.runtime.experiment import Experiment
+    from weft.runtime.run_context import Experiment
     from weft.tasks.translation import Translation
-    from weft.text.multilingual import MultilingualTokenizer
+    from weft.text.tokenizers.multilingual import MultilingualTokenizer
     from weft.training import AdamW, Callback, Constant, Trainer
 
     class Counted(Translation):

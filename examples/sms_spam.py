@@ -12,7 +12,7 @@ from weft.models.classifier import Classifier
 from weft.models.encoders.lstm import LstmEncoder
 from weft.tasks.classification import DocumentClassification
 from weft.text import FittedTokenizer
-from weft.text.labels import FittedLabels
+from weft.text.features.labels import FittedLabels
 from weft.training import Adam, Linear, Selection, Trainer
 
 train_data = TextRows.Config(path=Path("data/sms-spam/train.tsv"))

@@ -33,7 +33,7 @@ sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 SERVER = """
 import atexit, gc, io, marshal, os, select, signal, socket, sys, threading, traceback, warnings
 import sacrebleu, sentencepiece, tokenizers, torch
-import weft.recipes.check, weft.recipes.report, weft.recipes.run
+import weft.preflight.check, weft.runs.report, weft.runs.train
 import weft.inference, weft.recipes.corpus.data, weft.recipes.experiments.translation
 from weft.cli.main import main
 

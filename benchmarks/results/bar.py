@@ -3,7 +3,6 @@
 import inspect
 import json
 import math
-import re
 import shutil
 import statistics
 import time
@@ -23,7 +22,14 @@ END = "<!-- made by make results RESULTS=linear: end -->"
 WEFT = "weft"
 LINEAR, WORDS, FASTTEXT = "linear", "its words alone", "fastText"
 COLUMNS = ("data", "rows", "seeds", LINEAR, WORDS, FASTTEXT, WEFT, "±", "CPU", "")
-CODE = ("models.ngrams", "models.label_losses", "text.ngrams", "training.optimizers.lbfgs")
+CODE = (
+    "weft.models.label_losses",
+    "weft.models.layers.sparse_rows",
+    "weft.models.ngrams",
+    "weft.text.tokenizers.ngram_tokenizer",
+    "weft.training.optimizers.lbfgs",
+    "weft.training.schedules.decay",
+)
 """The modules on which weft's figures rest: those of other code are made anew."""
 
 
@@ -40,13 +46,18 @@ class Cell:
         return f"{self.split}-{self.size or 'all'}-{self.seed}"
 
     @property
+    def numbers(self) -> bool:
+        """Whether texts have numbers, and no labels."""
+        return self.split in NUMBERS
+
+    @property
     def parts(self) -> "Mapping[str, Callable[..., Found]]":
         """What is measured; fastText gives no numbers."""
-        return {k: v for k, v in PARTS.items() if self.split in SPLITS or k != FASTTEXT}
+        return {k: v for k, v in PARTS.items() if not (self.numbers and k == FASTTEXT)}
 
     def value(self, answers: Sequence[str], dev: Sequence[Row]) -> float:
         """Accuracy of labels, correlation (Pearson) of numbers; in percent."""
-        if self.split in SPLITS:
+        if not self.numbers:
             return 100 * sum(a == row[0] for a, row in zip(answers, dev, strict=True)) / len(dev)
         return 100 * statistics.correlation([*map(float, answers)], [float(row[0]) for row in dev])
 
@@ -60,7 +71,9 @@ Found = tuple[list[str], float]
 """An answer for each dev row, and the CPU seconds of fitting."""
 
 
-def of_linear(train: Sequence[Row], dev: Sequence[Row], *, words: bool, **_: object) -> Found:
+def of_linear(
+    train: Sequence[Row], dev: Sequence[Row], *, words: bool, numbers: bool, **_: object
+) -> Found:
     """TF-IDF and a linear model; the seconds are those of the features and one fit, its setting
     being known."""
     begun = time.process_time()
@@ -68,7 +81,7 @@ def of_linear(train: Sequence[Row], dev: Sequence[Row], *, words: bool, **_: obj
     fitted, transform = linear.features(texts[0], linear.WORDS if words else linear.BOTH)
     made = time.process_time() - begun
     targets = [row[0] for row in train]
-    model, known = linear.chosen_model(fitted, targets, numbers=_has_numbers(train))
+    model, known = linear.chosen_model(fitted, targets, numbers=numbers)
     begun = time.process_time()
     model.fit(fitted, known)
     seconds = made + time.process_time() - begun
@@ -83,7 +96,9 @@ def of_fasttext(train: Sequence[Row], dev: Sequence[Row], *, seed: int, **_: obj
     return bag_of_words.answers(texts[0], labels, texts[1], seed=seed), time.process_time() - begun
 
 
-def of_weft(train: Sequence[Row], dev: Sequence[Row], *, seed: int, folder: Path) -> Found:
+def of_weft(
+    train: Sequence[Row], dev: Sequence[Row], *, seed: int, numbers: bool, folder: Path
+) -> Found:
     """The shipped experiment, its last weights: nothing is chosen by the dev rows.
 
     Its seconds are those of ``weft.train``: checks, fitting, training, evaluating and saving.
@@ -98,12 +113,12 @@ def of_weft(train: Sequence[Row], dev: Sequence[Row], *, seed: int, folder: Path
     words = [f"train_data.path={folder / 'train.tsv'}", f"trainer.seed={seed}"]
     words += ["valid_data=null", "trainer.selection.metric=loss"]
     begun = time.process_time()
-    run = weft.train(_experiment(train), words, run_dir=folder / "run")
+    run = weft.train(_experiment(train, numbers=numbers), words, run_dir=folder / "run")
     seconds = time.process_time() - begun
     names = ["text"] if len(train[0]) == 2 else ["text1", "text2"]
     asked = [dict(zip(names, row[1:], strict=True)) for row in dev]
     answers = weft.load(run.folder)(asked)
-    if _has_numbers(train):
+    if numbers:
         return [str(answer.number) for answer in answers], seconds
     return [answer.label for answer in answers], seconds
 
@@ -130,36 +145,29 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
         for part, found in cell.parts.items():
             if part in (LINEAR, WORDS) and not cell.size and cell.seed > 1:
                 continue
-            key = key_of({"train": train, "dev": dev, **_made_by(part, train)})
+            key = key_of({"train": train, "dev": dev, **_made_by(cell, part, train)})
             if ledger.find(cell.name, part, key):
                 continue
             folder = out / "linear" / cell.name
             more = {"folder": folder} if part == WEFT else {}
-            answers, seconds = found(train, dev, seed=cell.seed, **more)
+            answers, seconds = found(train, dev, seed=cell.seed, numbers=cell.numbers, **more)
             line = {"job": cell.name, "part": part, "key": key, "cpu_s": seconds}
             ledger.add({**line, "value": cell.value(answers, dev), "dev": len(dev)})
 
 
-def _made_by(part: str, train: Sequence[Row]) -> dict[str, str]:
-    """What else a measurement depends on: of weft its experiment's settings, and its code."""
+def _made_by(cell: Cell, part: str, train: Sequence[Row]) -> dict[str, str]:
+    """What else a measurement depends on: its code, and of weft its experiment's settings."""
     if part != WEFT:
-        return {}
+        return {"code": inspect.getsource(bag_of_words if part == FASTTEXT else linear)}
     from weft.recipes.planning import plan_recipe
 
-    settings = plan_recipe(_experiment(train), targets=["trainer"]).plan.settings
-    code = [inspect.getsource(import_module(f"weft.{name}")) for name in CODE]
-    return {
-        "settings": json.dumps(settings, default=str, sort_keys=True),
-        "code": "".join(code),
-    }
+    plan = plan_recipe(_experiment(train, numbers=cell.numbers), targets=["trainer"]).plan
+    code = "".join(inspect.getsource(import_module(name)) for name in CODE)
+    return {"settings": json.dumps(plan.settings, default=str, sort_keys=True), "code": code}
 
 
-def _has_numbers(train: Sequence[Row]) -> bool:
-    return all(re.fullmatch(r"[\d.]+(e-\d+)?", row[0]) for row in train)
-
-
-def _experiment(train: Sequence[Row]) -> str:
-    if _has_numbers(train):
+def _experiment(train: Sequence[Row], *, numbers: bool) -> str:
+    if numbers:
         return "regression/ngrams"
     return "pairs/ngrams" if len(train[0]) > 2 else "classification/ngrams"
 

@@ -1,9 +1,10 @@
-"""weft trains, evaluates, exports and serves text models from one typed recipe.
+"""weft trains, evaluates and exports text models from one typed recipe, and answers with them.
 
 The public names are imported when they are first used: ``import weft`` imports no torch.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,26 +12,26 @@ if TYPE_CHECKING:
     from weft.config.recipe import like as like
     from weft.config.recipe import register_experiment as register_experiment
     from weft.config.recipe import register_task as register_task
-    from weft.recipes.api import create_task as create_task
-    from weft.recipes.api import run_experiment as run_experiment
-    from weft.recipes.api import train_model as train_model
-    from weft.recipes.reload import evaluate as evaluate
-    from weft.recipes.reload import load as load
-    from weft.recipes.run import Run as Run
-    from weft.recipes.run import train as train
+    from weft.runs.load_run import evaluate as evaluate
+    from weft.runs.load_run import load as load
+    from weft.runs.python_api import create_task as create_task
+    from weft.runs.python_api import run_experiment as run_experiment
+    from weft.runs.python_api import train_model as train_model
+    from weft.runs.train import Run as Run
+    from weft.runs.train import train as train
 
 _WHERE = {
     "Recipe": "weft.config.recipe",
-    "Run": "weft.recipes.run",
-    "create_task": "weft.recipes.api",
-    "evaluate": "weft.recipes.reload",
+    "Run": "weft.runs.train",
+    "create_task": "weft.runs.python_api",
+    "evaluate": "weft.runs.load_run",
     "like": "weft.config.recipe",
-    "load": "weft.recipes.reload",
+    "load": "weft.runs.load_run",
     "register_experiment": "weft.config.recipe",
     "register_task": "weft.config.recipe",
-    "run_experiment": "weft.recipes.api",
-    "train": "weft.recipes.run",
-    "train_model": "weft.recipes.api",
+    "run_experiment": "weft.runs.python_api",
+    "train": "weft.runs.train",
+    "train_model": "weft.runs.python_api",
 }
 
 __all__ = [
@@ -46,6 +47,20 @@ __all__ = [
     "train",
     "train_model",
 ]
+
+
+class _FormerNames:
+    """Finds modules by the names that they had, so that recipes written for those still run."""
+
+    def find_spec(self, name: str, path: Any = None, target: object = None) -> Any:
+        if not name.startswith("weft.") or name == "weft.former_names":
+            return None
+        from weft.former_names import spec_of
+
+        return spec_of(name, path)
+
+
+sys.meta_path.insert(0, _FormerNames())
 
 
 def __getattr__(name: str) -> Any:

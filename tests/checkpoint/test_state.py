@@ -16,8 +16,8 @@ from weft.checkpoint.state import join_state, split_state
 from weft.checkpoint.store import Checkpoints
 from weft.checkpoint.tensors import read_tensors, tensors_size, write_tensors
 from weft.errors import CheckpointError
+from weft.runtime.bounded_files import MOST_ITEMS
 from weft.runtime.files import HashingFile
-from weft.runtime.reading import MOST_ITEMS
 
 DTYPES = [
     torch.float64,

@@ -12,7 +12,7 @@ from torch import nn
 from weft.checkpoint import Checkpoints
 from weft.checkpoint.manifest import verify
 from weft.checkpoint.parts import load_into
-from weft.checkpoint.selected import selected_step
+from weft.checkpoint.saved import selected_step
 from weft.errors import CheckpointError, StorageError, UserError
 from weft.runtime.disk import operations
 

@@ -7,7 +7,7 @@ import pytest
 
 from weft.cli.main import main
 from weft.config import registries
-from weft.config.outline import describe
+from weft.config.help import describe
 
 
 def test_list_names_every_concept(capsys):

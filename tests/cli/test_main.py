@@ -58,11 +58,11 @@ def test_an_error_of_an_ingredient_names_it_and_its_line(command, capsys, tmp_pa
     command(
         f"""
         from pathlib import Path
-        from weft.config.ingredient import Table
-        from weft.config.plan import make_plan
-        from weft.config.script import load_script
+        from weft.config.ingredient import IngredientTable
+        from weft.config.planning.plan import make_plan
+        from weft.config.sources.script import load_script
         table = load_script(Path({str(script)!r}))
-        make_plan(table, defaults=Table("none", {{}}), targets=["box"]).start().get("box")
+        make_plan(table, defaults=IngredientTable("none", {{}}), targets=["box"]).start().get("box")
         """
     )
     assert main(["boom"]) == 1

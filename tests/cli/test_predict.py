@@ -13,7 +13,7 @@ import weft
 from tests.trained_run import copy_of, edited, library_run
 from weft.cli import predict
 from weft.cli.main import main
-from weft.exported.rows import RowPredictor
+from weft.exported.row_predictor import RowPredictor
 
 
 class Asked(RowPredictor):
@@ -31,7 +31,7 @@ class Asked(RowPredictor):
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    monkeypatch.setattr(predict, "_loaded", lambda _: Asked(("question", "context")))
+    monkeypatch.setattr(predict, "load_predictor", lambda _: Asked(("question", "context")))
     path = tmp_path / "rows.txt"
     path.write_text(json.dumps({"question": "Who?", "context": "Rollo."}) + "\n")
     return str(path)
@@ -242,7 +242,7 @@ def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
 
 
 def test_what_is_no_file_is_said_before_a_model_is_loaded(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(predict, "_loaded", None)
+    monkeypatch.setattr(predict, "load_predictor", None)
     (tmp_path / "folder.tsv").mkdir()
     os.mkfifo(tmp_path / "pipe.tsv")
     for name, why in [
@@ -277,7 +277,7 @@ def test_none_of_the_labels_and_an_error_print_differently(capsys, monkeypatch, 
         def answer_row(self, answer):
             return {"prediction": "" if answer == "none" else answer, "score": 0.5, "scores": {}}
 
-    monkeypatch.setattr(predict, "_loaded", lambda _: Labelled(("question",)))
+    monkeypatch.setattr(predict, "load_predictor", lambda _: Labelled(("question",)))
     path = tmp_path / "rows.txt"
     path.write_text("a, b\nnone\n\nb\n")
     assert main(["predict", "run", str(path)]) == 1

@@ -6,10 +6,10 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
-from tests.recipes.made_runs import aged, made_run
+from tests.runs.made_runs import aged, made_run
 from weft.cli.main import main
 from weft.cli.runs_list import Listed
-from weft.recipes.run_places import remember_place, remembered_places
+from weft.run_folder.remembered_places import remember_place, remembered_places
 
 
 def test_without_an_action_the_runs_are_listed(tmp_path, monkeypatch, capsys):

@@ -187,7 +187,7 @@ def test_the_tutorial(run, tmp_path):  # noqa: PLR0915  # one story
     assert "Transformer.Config(vocabulary_size=50" in run("test tatoeba.py -f model_cfg")
     assert "Success! module() = Transformer(" in run("test tatoeba.py vocab_size=45 -f module")
     text = run("check tatoeba.py vocab_size=45")
-    assert "batches against the text path: the same ids" in text
+    assert "batches against the text processor: the same ids" in text
     assert text.endswith("Ready to train.\n")
 
     text = run("train tatoeba.py vocab_size=45 max_steps=3 --run-dir run")

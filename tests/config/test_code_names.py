@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from weft.config.code_names import CodeNames, UnknownCodeError, code_name, is_component
-from weft.config.plan import make_plan
+from weft.config.planning.plan import make_plan
 from weft.config.recipe import Recipe
-from weft.config.script import table_of_recipe
-from weft.config.yaml_files import dump_yaml, yaml_nodes
+from weft.config.sources.script import table_of_recipe
+from weft.config.values.yaml_files import dump_yaml, yaml_nodes
 from weft.errors import Place, PlanError
 
 PARTS = '''
@@ -228,6 +228,7 @@ def test_a_class_of_a_recipe_in_python_is_named_by_its_module(kitchen):
 
 
 def test_naming_imports_no_torch():
-    code = "import sys, weft.config.code_names, weft.config.include; print('torch' in sys.modules)"
+    modules = "weft.config.code_names, weft.config.sources.include"
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

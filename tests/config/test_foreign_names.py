@@ -9,12 +9,12 @@ import weft
 from weft.config import Component
 from weft.config.foreign_names import ATTRIBUTES, HOOKS, SETTINGS
 from weft.config.ingredient import STANDARD
-from weft.config.script import load_script
+from weft.config.sources.script import load_script
 from weft.errors import PlanError, UserError
 from weft.metrics import Metric
 from weft.recipes.planning import plan_recipe
 from weft.tasks import Loss, Outputs, Task, Translation
-from weft.tasks.evaluate import evaluate
+from weft.tasks.evaluation import evaluate
 from weft.tasks.task import loss_of
 from weft.training import Callback, Schedule, Trainer
 

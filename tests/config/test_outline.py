@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.outline import outline
+from weft.config.help import outline
 from weft.config.recipe import Recipe, like
 from weft.training.optimizers import AdamW, Lion, Optimizer
 

@@ -184,8 +184,7 @@ def test_a_damaged_index_is_made_again(both, cache, caplog):
     path.write_bytes(path.read_bytes()[:-8])
     assert list(config.build()) == list(held)
     assert [said for said in caplog.messages if "left out" not in said] == [
-        f"{path} has {len(held) * 8 - 8:,} bytes, and {len(held) * 8:,} were written. The file is "
-        "read again."
+        f"{path}: {len(held) * 8 - 8:,} bytes instead of {len(held) * 8:,}. The file is read again."
     ]
 
 

@@ -19,7 +19,7 @@ MODULES = ("bad_rows", "readers", "file_rows", "data_files", "huggingface")
 def file(tmp_path, monkeypatch) -> Path:
     for module in MODULES:
         monkeypatch.setattr(f"weft.data.{module}.KEPT", 3)
-    monkeypatch.setattr("weft.recipes.reading.KEPT", 3)
+    monkeypatch.setattr("weft.preflight.load_data.KEPT", 3)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\n" * 20 + "no tab\n" * 9)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from weft.data.blocks import Blocking
+from weft.data.block_batches import Blocking
 from weft.data.masking import MaskedBlocks, Masking, mask_text, words_of
 from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Pieces
+from weft.text.tokenizers.tokenizer import PieceKinds
 
 SIZE = 50
 MARKS = 4
-PIECES = Pieces(begins=np.arange(SIZE) % 2 == 0, plain=np.arange(SIZE) >= MARKS)
+PIECES = PieceKinds(begins=np.arange(SIZE) % 2 == 0, plain=np.arange(SIZE) >= MARKS)
 """Odd ids go on with a word; the first four are marks."""
 
 

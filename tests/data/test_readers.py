@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 import weft.data
 from weft.data.bad_rows import BadRow
-from weft.data.binary_files import BEGINNINGS
 from weft.data.formats.comma_separated import csv_format
 from weft.data.formats.conll import conll_format
 from weft.data.formats.json_lines import json_lines_format
-from weft.data.line_blocks import FileNotes, LineBlocks, LongLine
+from weft.data.line_blocks import BEGINNINGS, FileNotes, LineBlocks, LongLine
 from weft.data.readers import read_rows, read_table, text_format, tsv_format
 from weft.errors import DataError, UserError
 

@@ -9,11 +9,11 @@ from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.data.text_rows import TextRows
 from weft.errors import DataError
 from weft.text.cells import placed_errors
-from weft.text.columns.label import LabelColumn
-from weft.text.columns.number import FittedNumbers
-from weft.text.columns.plain import PlainColumns
-from weft.text.labels import FittedLabels, Labels
-from weft.text.slots import FittedSlots
+from weft.text.columns.labels import LabelColumn
+from weft.text.columns.numbers import FittedNumbers
+from weft.text.features.labels import FittedLabels, Labels
+from weft.text.features.slots import FittedSlots
+from weft.text.processors.column_processor import PlainColumns
 
 LINES = "ham\ta\n\tbad\nspam\tb\neggs\tc\n"
 PATH = PlainColumns({}, {"label": LabelColumn(Labels(["ham", "spam"]))})

@@ -9,16 +9,16 @@ import pytest
 
 from weft.data.text_rows import TextRows
 from weft.errors import DataError
-from weft.text.characters import FittedCharacters
-from weft.text.columns.ids import TextColumn
-from weft.text.columns.label import LabelColumn, LabelsColumn
-from weft.text.columns.number import FittedNumbers, NumberColumn, NumbersColumn
-from weft.text.columns.plain import PlainColumns
+from weft.text.columns.labels import LabelColumn, LabelsColumn
+from weft.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
 from weft.text.columns.slots import SlotsColumn
+from weft.text.columns.token_ids import TextColumn
 from weft.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
-from weft.text.labels import FittedLabels
-from weft.text.slots import FittedSlots
-from weft.text.words import FittedWords
+from weft.text.features.characters import FittedCharacters
+from weft.text.features.labels import FittedLabels
+from weft.text.features.slots import FittedSlots
+from weft.text.processors.column_processor import PlainColumns
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {

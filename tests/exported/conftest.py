@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.trained_run import library_run
-from weft.recipes.export import export
+from weft.runs.export import export
 
 
 @pytest.fixture(scope="session")

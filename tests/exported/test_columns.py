@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.recipes.tiny import write_recipe
+from tests.runs.tiny import write_recipe
 from weft.cli.main import main
 from weft.exported import load
 

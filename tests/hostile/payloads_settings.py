@@ -3,14 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.hostile.folder import (
-    CANARY_CODE,
-    block_says,
-    many,
-    module_says,
-    payload,
-    task_says,
-)
+from tests.hostile.folder import CANARY_CODE, block_says, many, module_says, payload, task_says
 
 # -- config.yaml
 

@@ -1,4 +1,4 @@
-"""Payloads in the text path: its settings, its tokenizers, SentencePiece models."""
+"""Payloads in the text processor: its settings, its tokenizers, SentencePiece models."""
 
 import json
 from pathlib import Path

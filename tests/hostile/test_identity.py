@@ -12,7 +12,7 @@ from tests.hostile.folder import repoint
 from tests.trained_run import copy_of, edited, train_script
 from weft.cli.main import main
 from weft.errors import CheckpointError
-from weft.recipes.export import export
+from weft.runs.export import export
 from weft.runtime.sealed import seal
 
 WORDS = ("trainer.selection.metric=loss", "trainer.selection.better=higher")  # step 2 is the best

@@ -14,7 +14,7 @@ from tests.hostile.small_run import small_run, words
 from weft.checkpoint import Checkpoints
 from weft.errors import CheckpointError
 from weft.metrics.reporters.json_values import complete_lines
-from weft.recipes.record import Record
+from weft.run_folder.record import Record
 
 SECONDS, MEGABYTES = 5.0, 300
 """Of CPU and memory, for what took a minute and gigabytes."""

@@ -10,12 +10,12 @@ import pytest
 
 import weft
 from tests.hostile.folder import snapshot
-from tests.recipes.made_runs import made_run, steps_of
+from tests.runs.made_runs import made_run, steps_of
 from tests.trained_run import copy_of, edited, train_script
 from weft.cli.main import main
 from weft.errors import StorageError, UserError, WeftError
-from weft.recipes.export import export
-from weft.recipes.run_folder import RunFolder
+from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from weft.runs.export import export
 from weft.runtime.disk import outward_links
 from weft.runtime.lock import Lock
 
@@ -133,10 +133,10 @@ def test_a_project_with_an_environment_may_be_a_run_folder(run):
     (run / ".venv" / "bin").mkdir(parents=True)
     (run / ".venv" / "bin" / "python").symlink_to(sys.executable)
     (run / ".git").symlink_to(run.parent)
-    assert outward_links(run) == []
+    assert outward_links(run, WRITTEN_FOLDERS) == []
     moved = run / ".checkpoints.old-1"
     moved.symlink_to(run.parent)
-    assert outward_links(run) == [moved]
+    assert outward_links(run, WRITTEN_FOLDERS) == [moved]
 
 
 def test_a_persons_own_links_stop_nothing_and_are_not_followed(run, tmp_path, capsys):
@@ -172,7 +172,7 @@ def test_code_is_not_written_through_a_linked_folder(run, tmp_path):
 
 def test_names_of_another_case_are_looked_at_too(run, tmp_path):
     (run / "Modules").symlink_to(tmp_path)
-    assert outward_links(run) == [run / "Modules"]
+    assert outward_links(run, WRITTEN_FOLDERS) == [run / "Modules"]
 
 
 def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):
@@ -189,7 +189,7 @@ def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):
 
 
 def test_a_link_that_comes_after_the_plan_stops_a_prune(tmp_path):
-    from weft.recipes.prune import plan_prune, prune
+    from weft.run_folder.prune import plan_prune, prune
 
     other = made_run(tmp_path / "other", finished=False)
     run = made_run(tmp_path / "runs" / "finished")

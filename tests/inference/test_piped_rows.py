@@ -9,7 +9,7 @@ from weft.data import TextPairs
 from weft.data.input_files import piped_layout
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
-from weft.text.labels import Labels
+from weft.text.features.labels import Labels
 
 KNOWN = {"label": Labels(["ham", "spam"])}
 TAGS = {"tags": Labels(["O", "B-person"], column="tags")}

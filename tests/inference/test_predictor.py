@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from weft.errors import DataError
-from weft.exported.rows import CHUNK_CHARACTERS
+from weft.exported.row_predictor import CHUNK_CHARACTERS
 from weft.models.decoding import Decoding
 from weft.tasks import Translated
 

@@ -15,19 +15,17 @@ import torch
 
 from weft.config import registries
 from weft.config.component import Config
-from weft.metrics.answers import QuestionAnswering
-from weft.metrics.classification import Classification
+from weft.metrics.accumulators import ExactMatch
+from weft.metrics.classification import Classification, MultiLabel
 from weft.metrics.frames import Frames, Trees
 from weft.metrics.label_scores import LabelScores
-from weft.metrics.language import BitsPerByte
 from weft.metrics.metric import Metric, MetricError
-from weft.metrics.multilabel import MultiLabel
 from weft.metrics.ranking import Ranking
 from weft.metrics.regression import Regression
 from weft.metrics.rouge import Rouge
 from weft.metrics.spans import Spans
-from weft.metrics.streaming import Accuracy, Mean, Perplexity
-from weft.metrics.text_metric import ExactMatch
+from weft.metrics.squad import SquadScores
+from weft.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
 from weft.metrics.translation import Bleu, ChrF
 
 RANDOM = random.Random(20)
@@ -163,7 +161,7 @@ CASES = {
     "multilabel": Case(lambda: MultiLabel(LABELS), label_sets()),
     "ranking": Case(Ranking, numbers()),
     "exact match": Case(ExactMatch.Config().build, texts()),
-    "question answering": Case(QuestionAnswering, questions()),
+    "question answering": Case(SquadScores, questions()),
     "rouge": Case(Rouge.Config().build, texts()),
     "regression": Case(Regression, numbers(), keeps_rows=True),
     "chrf++": Case(lambda: ChrF.Config(word_order=2).build(), texts()),

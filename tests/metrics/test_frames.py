@@ -1,8 +1,8 @@
 import pytest
 
+from weft.metrics.confusion_counts import micro
 from weft.metrics.frames import Frames, Node, Trees
 from weft.metrics.metric import MetricError
-from weft.metrics.tallies import micro
 
 Counts = tuple[int, int, int]
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn import metrics as oracle
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from weft.metrics.classification import MultiLabel
 from weft.metrics.metric import MetricError
-from weft.metrics.multilabel import MultiLabel
 
 LABELS = ["a", "b", "c", "never"]
 

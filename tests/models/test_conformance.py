@@ -11,9 +11,9 @@ from weft.models.decoding import Decoding, decode
 from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.feed_forward import Gated
 from weft.models.layers.heads import MultiHead, TalkingHeads
+from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import RMSNorm
 from weft.models.layers.positions import RotaryPositions
-from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.models.losses import cross_entropy
 from weft.models.lstm_seq2seq import LstmSeq2Seq
 from weft.models.presets import preset

@@ -167,7 +167,8 @@ def test_the_squared_hinge_is_that_of_linearsvc():
 
 def test_the_answer_is_the_highest_score_under_the_squared_hinge():
     loss = SquaredHingeLoss.Config().build(names=NAMES, multiple=False)
-    scores = 4 * SCORES
-    shares = loss.probabilities(scores)
-    assert torch.equal(shares.argsort(dim=1), scores.argsort(dim=1))
-    assert torch.allclose(shares.sum(dim=1), torch.ones(len(scores)))
+    far = torch.tensor([[10.7, 281.8, -451.0], [-60.0, -80.0, -70.0], [1e6, 1e6 + 1, 0.0]])
+    for scores in (SCORES, 4 * SCORES, far):
+        shares = loss.probabilities(scores)
+        assert torch.equal(shares.argmax(dim=1), scores.argmax(dim=1))
+        assert torch.allclose(shares.sum(dim=1), torch.ones(len(scores)))

@@ -8,9 +8,9 @@ import torch
 from weft.models.classifier import Classifier
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.masked_language_model import MaskedLanguageModel
-from weft.models.reader import JoinedReader
+from weft.models.readers.reader import JoinedReader
 from weft.models.tagger import Tagger
 
 SIZE = 11

@@ -1,16 +1,20 @@
+import copy
+import pickle  # noqa: TID251  # as a module goes to another process
+
 import pytest
 import torch
 from torch import nn
 
 from weft.errors import UserError
+from weft.models import ngrams
 from weft.models.ngrams import (
     NgramClassifier,
     NgramPairClassifier,
     NgramPairRegressor,
     NgramRegressor,
 )
-from weft.text.ngrams import FittedNgrams
-from weft.text.words import FittedWords
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 TEXTS = ["wake me up", "wake us up", "play it again"]
 ROWS = [{"text": text} for text in TEXTS]
@@ -93,6 +97,18 @@ def test_the_same_tensors_again_give_what_they_gave_and_others_do_not(model):
     assert torch.equal(model.eval()(*other), second)
     del one, other
     assert len(model._made) == 0
+
+
+def test_what_is_kept_has_an_end_and_is_in_no_copy(model, monkeypatch):
+    model.train()
+    one, other = inputs(model, TEXTS), inputs(model, TEXTS)
+    first = model(*one)
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert len(copied._made) == 0
+        assert torch.equal(copied(*one), first)
+    monkeypatch.setattr(ngrams, "KEPT_NUMBERS", len(next(iter(model._made.values()))[1]) + 1)
+    assert torch.equal(model(*other), first)
+    assert len(model._made) == 1
 
 
 def test_a_pair_is_known_by_both_of_its_texts():

@@ -9,7 +9,7 @@ from torch import nn
 
 from weft.models.classifier import TextVector
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.poolings import Pooling
 
 BEGINNINGS = {

@@ -10,8 +10,8 @@ from weft.errors import UserError
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.words import WordEmbedding
-from weft.models.reader import DrqaReader, JoinedReader
+from weft.models.layers.word_embeddings import WordEmbedding
+from weft.models.readers.reader import DrqaReader, JoinedReader
 
 TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0, unk_idx=1))
 CHARACTERS = SimpleNamespace(size=9, pad_idx=0)

@@ -6,18 +6,18 @@ import pytest
 import torch
 
 from weft.config import registries
+from weft.config.merge import Settings
 from weft.config.parameters import Parameter
-from weft.config.tree import Settings
-from weft.config.values import plain
-from weft.config.yaml_files import dump_yaml, yaml_nodes
+from weft.config.values.typed_values import plain
+from weft.config.values.yaml_files import dump_yaml, yaml_nodes
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.feed_forward import Gated, Mlp
 from weft.models.layers.heads import MultiHead, TalkingHeads
+from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
-from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.models.transformer import Transformer
 
 

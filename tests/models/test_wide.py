@@ -8,9 +8,9 @@ from torch import nn
 
 from weft.errors import UserError
 from weft.models.classifier import Classifier
-from weft.models.joint import IntentSlotModel
+from weft.models.intent_slots import IntentSlotModel
 from weft.models.wide import RARE, SCALE, WideScores
-from weft.text.ngrams import NgramTokenizer
+from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
 
 NGRAMS = NgramTokenizer({"wake": 90, "up": 10, "now": 1}, {"wa": 40}, rows=99)
 WORDS = SimpleNamespace(vocab_info=SimpleNamespace(size=9, pad_idx=0, unk_idx=1))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.test_own_parts import (
+from tests.runs.test_own_parts import (
     PARTS,
     QUIET,
     data_in,
@@ -15,8 +15,8 @@ from tests.recipes.test_own_parts import (
     script,
 )
 from weft.checkpoint.run_seal import RunSeal
-from weft.config.own_code import own_parts
-from weft.config.yaml_files import dump_yaml
+from weft.config.sources.own_code import own_parts
+from weft.config.values.yaml_files import dump_yaml
 
 EDITS = {"x.transpose(1, 2)).transpose(1, 2)": "x.transpose(1, 2)).transpose(1, 2) * 3"}
 TELL = "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"

@@ -7,12 +7,12 @@ import pytest
 
 import weft
 from tests.recipes.local_data import ROWS, write_data
-from tests.recipes.tiny import write_recipe
+from tests.runs.tiny import write_recipe
 from weft.config import registries
-from weft.config.yaml_files import read_yaml
+from weft.config.values.yaml_files import read_yaml
 from weft.data.text_rows import TextRows
 from weft.errors import PlanError, UserError
-from weft.recipes.check import check
+from weft.preflight.check import check
 from weft.recipes.planning import plan_recipe
 
 LOCAL = "classification/docnn/local"
@@ -88,10 +88,13 @@ def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files():
     path = written()
     run = weft.train(LOCAL, [path, SHARE, STEPS]).folder
     held_out = {row["text"] for row in weft.evaluate(run)["valid_data"].rows}
-    Path("other.tsv").write_text(LABELS)
+    Path("other.tsv").write_text(LABELS + "ham\tone more\n")
     other = weft.evaluate(run, ["valid_data.path=other.tsv"])["valid_data"].rows
-    assert len(other) == 61
-    assert len(weft.evaluate(run, ["test_data.path=other.tsv"])["test_data"].rows) == 61
+    assert len(other) == 62
+    assert len(weft.evaluate(run, ["test_data.path=other.tsv"])["test_data"].rows) == 62
+    Path("moved.tsv").write_text(LABELS)  # the same rows: most of them were trained on
+    moved = weft.evaluate(run, ["valid_data.path=moved.tsv"])["valid_data"].rows
+    assert {row["text"] for row in moved} == held_out
     written(text=LABELS + "".join(f"ham\tnew {n}\n" for n in range(40)))
     grown = {row["text"] for row in weft.evaluate(run)["valid_data"].rows}
     assert held_out < grown, "no row that was trained on"

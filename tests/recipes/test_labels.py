@@ -9,9 +9,9 @@ import pytest
 import weft
 from weft.cli.main import main
 from weft.cli.train import result_lines
-from weft.config.yaml_files import dump_yaml
+from weft.config.values.yaml_files import dump_yaml
 from weft.errors import UserError
-from weft.recipes.check import check
+from weft.preflight.check import check
 
 CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
 

@@ -9,9 +9,9 @@ from safetensors.torch import load_file
 
 import weft
 from weft.data.text_lines import TextLines
-from weft.recipes.api import create_task, run_experiment
-from weft.recipes.run import train
-from weft.tasks.evaluate import evaluate
+from weft.runs.python_api import create_task, run_experiment
+from weft.runs.train import train
+from weft.tasks.evaluation import evaluate
 from weft.tasks.language_model import LanguageModeling
 
 EXPERIMENTS = ("language/lstm/local", "language/transformer/local")

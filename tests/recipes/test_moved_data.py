@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import weft
-from tests.recipes.tiny import write_recipe
+from tests.runs.tiny import write_recipe
 from weft.errors import RunStoppedError, UserError
-from weft.recipes.run_folder import RunFolder
+from weft.run_folder.folder import RunFolder
 
 STOPS = """
 import os, signal
@@ -84,7 +84,7 @@ def test_other_content_at_the_new_place_is_refused(folder):
         weft.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
     assert str(caught.value) == (
         "train_data changed since run was started: the files have other content. Restore them, or "
-        "train anew with --again."
+        "train anew with again=True."
     )
 
 
@@ -153,3 +153,16 @@ def test_rows_held_out_move_with_their_file(folder):
     moved = run.info["changes"][-1]["settings"]
     assert moved["valid_data.path"] == {"before": "all.tsv", "now": "new/all.tsv"}
     assert weft.evaluate("run").keys() == {"valid_data"} | {"test_data"}
+
+
+def test_of_a_moved_file_the_rows_that_were_held_out_are_evaluated(folder):
+    Path("all.tsv").write_text(Path("train.tsv").read_text() + Path("valid.tsv").read_text())
+    weft.train("tiny.py", HELD_OUT, run_dir="run")
+    before = weft.evaluate("run")["valid_data"]
+    move("all.tsv")
+    again = weft.evaluate("run", ["valid_data.path=new/all.tsv"])["valid_data"]
+    assert again.rows == before.rows
+    other = Path("new/all.tsv").read_text().splitlines(keepends=True)
+    Path("other.tsv").write_text("".join(other[1:]))
+    whole = weft.evaluate("run", ["valid_data.path=other.tsv"])["valid_data"]
+    assert len(whole.rows) == len(other) - 1 > len(before.rows)

@@ -6,17 +6,17 @@ import pytest
 import torch
 
 import weft
-from tests.recipes.test_own_parts import OWN, QUIET, script
+from tests.runs.test_own_parts import OWN, QUIET, script
 from weft.config.component import Component
 from weft.errors import SeveralError, UserError
 from weft.metrics.metric import RowMetric
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.label_losses import LabelLoss
 from weft.models.poolings import Pooling
-from weft.recipes.check import check
+from weft.preflight.check import check
 from weft.tasks.task import Loss
 from weft.training import Callback
-from weft.training.audience import Audience
+from weft.training.observers import Observers
 from weft.training.optimizers.optimizer import Optimizer
 from weft.training.schedules.schedule import Schedule
 
@@ -164,7 +164,7 @@ class Lonely:
 )
 def test_callbacks_are_a_list_of_such(callbacks, found):
     with pytest.raises(UserError) as caught:
-        Audience([], callbacks, clock=None, data=None, total=None)
+        Observers([], callbacks, clock=None, data=None, total=None)
     assert str(caught.value) == (
         f"callbacks: wanted a list of objects of classes that inherit from Callback, found {found}."
     )
@@ -172,7 +172,7 @@ def test_callbacks_are_a_list_of_such(callbacks, found):
 
 def test_reporters_are_a_list_of_such():
     with pytest.raises(UserError, match=r"^reporters: .* found a Lonely without start, tick, "):
-        Audience([Lonely()], [], clock=None, data=None, total=None)
+        Observers([Lonely()], [], clock=None, data=None, total=None)
 
 
 SCHEDULES = {

@@ -5,16 +5,16 @@ import pytest
 import weft
 from weft.data import BatchedRows, from_sequence
 from weft.errors import DataError, UserError
-from weft.recipes.check import check
-from weft.recipes.trial import try_ingredient
+from weft.preflight.check import check
+from weft.preflight.ingredient_probe import try_ingredient
 
 SCRIPT = """
 from weft import like
 from weft.data import BatchedRows, from_sequence
 from weft.models.classifier import Classifier
 from weft.tasks.classification import DocumentClassification
-from weft.text.labels import FittedLabels
-from weft.text.words import FittedWords
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 tokenizer = FittedWords.Config()
 labels = FittedLabels.Config()

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from weft.config.key import run_key
+from weft.config.planning.key import run_key
 from weft.recipes.planning import plan_recipe
 
 # A key that changes makes other runs of all that were made with it: that is said in CHANGELOG.md.

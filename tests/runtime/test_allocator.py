@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from weft.runtime.allocator import keep_memory
+from weft.runtime.memory import keep_memory
 
 FAULTS = """
 import resource, numpy
-from weft.runtime.allocator import keep_memory
+from weft.runtime.memory import keep_memory
 if {keep}: keep_memory()
 def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(3): numpy.ones(2_000_000)

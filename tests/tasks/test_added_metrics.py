@@ -8,13 +8,13 @@ import pytest
 
 from tests.tasks.test_classification import Data, make
 from weft.errors import UserError
+from weft.metrics.accumulators import ExactMatch
 from weft.metrics.metric import MetricError, RowMetric
 from weft.metrics.streaming import Averaged
-from weft.metrics.text_metric import ExactMatch
 from weft.tasks import Translation, evaluate
 from weft.tasks.classification import DocumentClassification
 from weft.training import Selection, Trainer
-from weft.training.outset import selection_for
+from weft.training.run_setup import selection_for
 
 
 class ByTopic(Averaged, RowMetric):

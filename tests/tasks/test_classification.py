@@ -6,21 +6,21 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.columns import ColumnBatch
+from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
-from weft.metrics.tallies import Tally
+from weft.metrics.confusion_counts import ConfusionCounts
 from weft.models.classifier import Classifier
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.label_losses import FocalLoss
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.tasks import evaluate
 from weft.tasks.classification import DocumentClassification
-from weft.tasks.label_counts import never_predicted
-from weft.text.columns.number import FittedNumbers
-from weft.text.labels import FittedLabels
-from weft.text.ngrams import FittedNgrams
-from weft.text.words import FittedWords
+from weft.tasks.label_checks import never_predicted
+from weft.text.columns.numbers import FittedNumbers
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"label": "ham", "text": "see you at home", "dense": "1 0", "topics": "home"},
@@ -215,7 +215,9 @@ def test_labels_that_are_never_an_answer_are_named_with_the_setting_that_makes_t
 
 
 def test_the_setting_that_makes_labels_count_can_be_pasted_whatever_their_names():
-    (remark,) = never_predicted({"it is": Tally(8, 10, 8), "it's": Tally(0, 0, 2)})
+    (remark,) = never_predicted(
+        {"it is": ConfusionCounts(8, 10, 8), "it's": ConfusionCounts(0, 0, 2)}
+    )
     (word,) = [part for part in shlex.split(remark) if part.startswith("task.loss.weights=")]
     assert word == 'task.loss.weights={"it\'s": 2};'
 

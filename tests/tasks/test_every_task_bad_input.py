@@ -13,7 +13,7 @@ import weft
 from weft.config import registries
 from weft.errors import DataError
 from weft.inference import Predictor
-from weft.recipes.reading import read_all
+from weft.preflight.load_data import read_all
 from weft.tasks import evaluate
 
 WORDS = "tokenizer.type=fitted_words"
@@ -315,7 +315,7 @@ def test_an_empty_text_is_a_bad_row_of_a_file(case, make, monkeypatch):
         read_all(session, order, folder)
         counts.append(session.get("train_data").count)
 
-    monkeypatch.setattr("weft.recipes.api.read_all", counted)
+    monkeypatch.setattr("weft.runs.python_api.read_all", counted)
     for name in case.columns[: case.ask]:
         rows = case.dicts()
         rows[1][name] = " \t "

@@ -9,11 +9,12 @@ from tests.tasks.conftest import ROWS
 from tests.tasks.test_conformance import Data
 from weft.data import BatchedRows
 from weft.data.pipeline import from_sequence
-from weft.data.seq2seq import Seq2SeqBatch
+from weft.data.seq2seq_batch import Seq2SeqBatch
 from weft.errors import DataError
-from weft.tasks import Translation, evaluate, row_batches
-from weft.tasks.ready_batches import ReadyBatches
-from weft.tasks.row_batches import RowBatches, is_row
+from weft.tasks import Translation, evaluate
+from weft.tasks.batches import row_batches
+from weft.tasks.batches.row_batches import RowBatches, is_row
+from weft.tasks.batches.user_batches import ReadyBatches
 
 
 class OfDictionaries(Translation):

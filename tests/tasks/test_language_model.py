@@ -14,9 +14,9 @@ from weft.models.decoding import Decoding
 from weft.models.language_model import LstmLanguageModel
 from weft.tasks import evaluate
 from weft.tasks.language_model import LanguageModeling
-from weft.text.classification import ClassificationText
-from weft.text.labels import Labels
-from weft.text.words import FittedWords
+from weft.text.features.labels import Labels
+from weft.text.processors.classification import ClassificationText
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"text": "set an alarm for me"},
@@ -220,7 +220,8 @@ def test_the_text_of_another_column_is_refused():
     with pytest.raises(CheckpointError) as error:
         make(column="said").use_text(saved)
     assert str(error.value) == (
-        "the saved text path has the inputs text (text 'text'), but those of the task are text "
+        "the saved text processor has the inputs text (text 'text'), but those of the task are "
+        "text "
         "(text 'said')"
     )
 

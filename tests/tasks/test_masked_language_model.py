@@ -14,12 +14,12 @@ from weft.models import fast
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks import evaluate
 from weft.tasks.masked_language_model import MaskedLanguageModeling
-from weft.text.masked import FoundTokens
-from weft.text.words import FittedWords, WordTokenizer
+from weft.text.processors.masked_language_model import FoundTokens
+from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [
     {"text": "set an alarm for me"},

@@ -8,13 +8,13 @@ from tests.tasks.rows import data_of, learn
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.pairs import PairClassifier, PairRegressor
 from weft.tasks import evaluate
 from weft.tasks.pairs import PairClassification, PairRegression
-from weft.text import load_text_path
-from weft.text.labels import FittedLabels
-from weft.text.words import FittedWords
+from weft.text import load_text_processor
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 SMALL = {
     "embedding": WordEmbedding.Config(dim=12),
@@ -56,7 +56,7 @@ def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path
     batches = task.batches(Data(batch_size=9), train=True, seed=1)
     learn(task, batches, epochs=80, lr=0.02)
     task.text.save(tmp_path)
-    task.use_text(load_text_path(tmp_path))
+    task.use_text(load_text_processor(tmp_path))
     answers = Predictor(task)([{k: r[k] for k in ("text1", "text2")} for r in ROWS])
     if isinstance(task, PairRegression):
         gold = [float(row["score"]) for row in ROWS]

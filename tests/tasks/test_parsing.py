@@ -9,8 +9,8 @@ from weft.inference.export.expressible import refuse_inexpressible
 from weft.models import Transformer
 from weft.tasks import Translated, evaluate
 from weft.tasks.parsing import SemanticParsing
-from weft.text.tokenizer import UNKNOWN
-from weft.text.words import WordTokenizer
+from weft.text.tokenizers.tokenizer import UNKNOWN
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 CALL = "[IN:CALL call [SL:PERSON mom ] ]"
 ROWS = [

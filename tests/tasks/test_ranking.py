@@ -5,16 +5,16 @@ import torch
 from torch.nn import functional as F
 
 from tests.tasks.rows import data_of, learn
-from weft.data.columns import ColumnBatch
+from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.cnn import CnnEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.pairs import Ranker
 from weft.tasks import evaluate
-from weft.tasks.ranking import QueryDocumentRanking
-from weft.text import load_text_path
-from weft.text.words import FittedWords
+from weft.tasks.pairs import QueryDocumentRanking
+from weft.text import load_text_processor
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"query": "wake me", "positive": "set an alarm", "negative": "play a song now"},
@@ -63,7 +63,7 @@ def test_it_learns_all_but_ties_whose_loss_is_the_margin(tmp_path):
     assert found.values["loss"] == pytest.approx(0.25, abs=0.02)
     assert found.rows[2]["prediction"] == found.rows[2]["negative_score"]
     task.text.save(tmp_path)
-    loaded = load_text_path(tmp_path)
+    loaded = load_text_processor(tmp_path)
     task.use_text(loaded)
     assert (loaded.input_columns, loaded.target_columns) == (COLUMNS[:2], COLUMNS[2:])
     answers = Predictor(task)([{k: row[k] for k in COLUMNS[:2]} for row in ROWS])

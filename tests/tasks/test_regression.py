@@ -10,11 +10,11 @@ from weft.inference import Predictor
 from weft.models.classifier import Regressor
 from weft.tasks import evaluate
 from weft.tasks.regression import DocumentRegression
-from weft.text import load_text_path
-from weft.text.columns.number import FittedNumbers
-from weft.text.description import SavedTextError
-from weft.text.ngrams import FittedNgrams
-from weft.text.words import FittedWords
+from weft.text import load_text_processor
+from weft.text.columns.numbers import FittedNumbers
+from weft.text.metadata import SavedTextError
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"text": "a plane takes off", "score": "5.000", "dense": "1 0"},
@@ -67,7 +67,7 @@ def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path
     learn(task, batches, epochs=60, lr=0.01)
     inputs = [{k: row[k] for k in task.text.input_columns} for row in ROWS]
     task.text.save(tmp_path)
-    task.use_text(load_text_path(tmp_path))
+    task.use_text(load_text_processor(tmp_path))
     answers = Predictor(task)(inputs)
     assert [a.number for a in answers] == pytest.approx([5.0, 3.8, 0.0, 1.25], abs=0.2)
     assert float(str(answers[0])) == pytest.approx(5.0, abs=0.2)
@@ -101,4 +101,4 @@ def test_a_saved_span_that_cannot_be_is_refused(tmp_path, low, high, error):
     changed = file.read_text().replace('"low": 0.0', f'"low": {low}')
     file.write_text(changed.replace('"high": 5.0', f'"high": {high}'))
     with pytest.raises(SavedTextError, match=error):
-        load_text_path(tmp_path)
+        load_text_processor(tmp_path)

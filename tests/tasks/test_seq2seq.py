@@ -8,11 +8,11 @@ import torch
 from tests.tasks.conftest import ROWS
 from tests.tasks.test_conformance import Data, batch_of
 from weft.data.pipeline import from_sequence
-from weft.data.seq2seq import Seq2SeqBatch
+from weft.data.seq2seq_batch import Seq2SeqBatch
 from weft.errors import DataError, UserError
 from weft.models.decoding import Decoding
 from weft.tasks import Seq2Seq, evaluate
-from weft.tasks.ready_batches import ReadyBatches
+from weft.tasks.batches.user_batches import ReadyBatches
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])

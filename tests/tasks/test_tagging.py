@@ -4,22 +4,22 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.columns import ColumnBatch
+from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.label_losses import FocalLoss
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.tagger import Tagger
 from weft.tasks import evaluate
 from weft.tasks.tagging import WordTagging
-from weft.text.affixes import FittedAffixes
-from weft.text.characters import FittedCharacters
-from weft.text.labels import FittedLabels
-from weft.text.symbols import ByteTokenizer
-from weft.text.words import FittedWords, WordTokenizer
+from weft.text.features.affixes import FittedAffixes
+from weft.text.features.characters import FittedCharacters
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.character_tokenizers import ByteTokenizer
+from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [
     {"words": "Ann met Bob Ray", "tags": "B-per O B-per I-per"},

@@ -1,4 +1,4 @@
-"""Descriptions of saved columns, tokenizers and text paths, changed as a stranger may."""
+"""Descriptions of saved columns, tokenizers and text processors, changed as a stranger may."""
 
 import json
 from pathlib import Path

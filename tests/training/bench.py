@@ -17,9 +17,9 @@ from weft.metrics.reporters.predictions import Predictions
 from weft.models.decoding import Decoding
 from weft.models.transformer import Transformer
 from weft.runtime.devices import Env
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.tasks import Translation
-from weft.text.multilingual import MultilingualTokenizer
+from weft.text.tokenizers.multilingual import MultilingualTokenizer
 from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
 
 WORDS = {

@@ -9,8 +9,8 @@ import torch
 from tests.training.bench import Bench, sentences
 from weft.runtime.disk import operations
 from weft.runtime.signals import StopSignals
-from weft.text.multilingual import MultilingualTokenizer
-from weft.text.sentencepiece import train_sentencepiece
+from weft.text.tokenizers.multilingual import MultilingualTokenizer
+from weft.text.tokenizers.sentencepiece import train_sentencepiece
 
 
 @pytest.fixture(scope="session")

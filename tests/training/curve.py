@@ -9,8 +9,8 @@ import torch
 
 from tests.training.bench import Bench, metrics_of, sentences
 from weft.models.fast import Fast
-from weft.text.multilingual import MultilingualTokenizer
-from weft.text.sentencepiece import train_sentencepiece
+from weft.text.tokenizers.multilingual import MultilingualTokenizer
+from weft.text.tokenizers.sentencepiece import train_sentencepiece
 from weft.training import Every
 
 PATHS = {

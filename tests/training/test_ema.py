@@ -12,7 +12,7 @@ from tests.training.bench import KillAt, Killed, differences, metrics_of, outcom
 from weft.checkpoint import Checkpoints
 from weft.checkpoint.parts import check_fit
 from weft.errors import RunStoppedError, UserError
-from weft.tasks.evaluate import evaluate
+from weft.tasks.evaluation import evaluate
 from weft.training import AdamW, Callback, Every, Trainer
 from weft.training.ema import Weights
 

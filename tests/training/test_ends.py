@@ -13,12 +13,12 @@ from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, 
 from weft.checkpoint import Checkpoints
 from weft.errors import DataError, RunStoppedError, UserError
 from weft.metrics.reporters.jsonl import JsonLines
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.tasks import Loss, Translation
-from weft.tasks.ready_batches import ready_batches
+from weft.tasks.batches.user_batches import ready_batches
 from weft.training import Callback, Cosine, Every, InverseSquareRoot, Selection
+from weft.training.loop_state import RunningLoss
 from weft.training.progress import Progress, Until
-from weft.training.state import TrainSums
 
 
 class Adverse(Translation):
@@ -297,10 +297,10 @@ def test_a_step_without_a_target_is_named(bench):
 def test_sums_are_exact_and_know_no_float64(monkeypatch):
     """As on an accelerator without float64: nothing may be turned into it on the device."""
     monkeypatch.setattr(torch.Tensor, "double", lambda self: pytest.fail("float64 on the device"))
-    sums = TrainSums()
+    sums = RunningLoss()
     for value in (1e8, 1.0, -1e8, 0.1):
         sums.add(Loss(torch.tensor(value), torch.tensor(1.0), {"nll": torch.tensor(0.1)}))
-    again = TrainSums()
+    again = RunningLoss()
     again.load_state_dict(sums.state_dict())
     wanted = 1.0 + float(torch.tensor(0.1))
     values = [each.pop()[0] for each in (sums, again)]

@@ -9,7 +9,7 @@ import torch
 from tests.training.bench import KillAt, Killed, Rows, differences, outcome, sentences
 from weft.checkpoint import Checkpoints
 from weft.data.pipeline import from_sequence
-from weft.data.seq2seq import Seq2SeqBatch
+from weft.data.seq2seq_batch import Seq2SeqBatch
 from weft.tasks import Translation
 from weft.training import Callback, Cosine, Every, Selection
 

@@ -10,8 +10,14 @@ from tests.training.bench import KillAt, Killed, differences, outcome
 from weft.errors import UserError
 from weft.models.transformer import Transformer
 from weft.training import SGD, AdamW, Muon
-from weft.training.layer_rates import present_rate, rate_factors, split_by_rate
-from weft.training.module_layers import depths, hidden_matrices, input_parameters
+from weft.training.layer_rates import (
+    depths,
+    hidden_matrices,
+    input_parameters,
+    present_rate,
+    rate_factors,
+    split_by_rate,
+)
 
 
 @pytest.fixture

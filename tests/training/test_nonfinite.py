@@ -12,10 +12,10 @@ from weft.checkpoint import Checkpoints
 from weft.errors import DataError, NonFiniteError, UserError
 from weft.models.language_model import LstmLanguageModel
 from weft.runtime.devices import Env
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.tasks import Loss, Translation
 from weft.tasks.language_model import LanguageModeling
-from weft.text.words import FittedWords
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
 from weft.training.nonfinite import NonFinite
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.trained_run import library_run
 from weft.config import registries
+from weft.metrics.reporters.remote_reporter import RemoteReporter
 from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.sent_once import SentOnce
 from weft.metrics.reporters.tensorboard import TensorBoard
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"
 
@@ -43,7 +43,7 @@ def written(bench, tmp_path) -> set[str]:
     reporter.close()
     trainer.fit()
     kinds = [registries.reporters.get(name) for name in registries.reporters.names()]
-    sent = {kind.file for kind in kinds if issubclass(kind, SentOnce)}
+    sent = {kind.file for kind in kinds if issubclass(kind, RemoteReporter)}
     folders = (library_run(), tmp_path / "run")
     return sent | {
         path.relative_to(folder).as_posix()

@@ -3,5 +3,5 @@
 from weft.checkpoint.state import join_state as join_state
 from weft.checkpoint.state import split_state as split_state
 from weft.checkpoint.store import Checkpoints as Checkpoints
-from weft.checkpoint.store import Found as Found
+from weft.checkpoint.store import FoundCheckpoint as FoundCheckpoint
 from weft.checkpoint.store import Stateful as Stateful

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 __all__ = [
-    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "deciding_files", "folder_name",
-    "has_checkpoints", "is_checkpoint", "is_folder_name", "module_file", "step_of", "tensor_file",
-    "text_folder",
+    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "STATE", "TENSORS", "TEXT",
+    "deciding_files", "folder_name", "has_checkpoints", "has_saved", "is_checkpoint",
+    "is_folder_name", "module_file", "step_of", "tensor_file", "text_folder",
 ]  # fmt: skip
 
 CHECKPOINTS = "checkpoints"
@@ -17,8 +17,14 @@ LAST, BEST = "last.json", "best.json"
 """The pointers, beside the checkpoints."""
 MANIFEST = "manifest.json"
 """The file of a checkpoint that lists all others, written last."""
+STATE = "state.json"
+"""The file of a checkpoint with everything of all parts that is not a tensor."""
+TENSORS = ".safetensors"
+"""How the names of files with tensors end, one a part."""
 TEXT = "text"
-_FOLDER = re.compile(r"step-(\d{8,18})")
+"""The folder of a checkpoint with its text processor."""
+_STEP = "step-"
+_FOLDER = re.compile(_STEP + r"(\d{8,18})")
 
 
 def folder_name(step: int) -> str:
@@ -28,7 +34,7 @@ def folder_name(step: int) -> str:
         >>> folder_name(1000), step_of(Path("checkpoints") / folder_name(1000))
         ('step-00001000', 1000)
     """
-    return f"step-{step:08d}"
+    return f"{_STEP}{step:08d}"
 
 
 def is_folder_name(name: str) -> bool:
@@ -43,27 +49,36 @@ def is_folder_name(name: str) -> bool:
 
 def step_of(checkpoint: Path) -> int:
     """The step that the name of a checkpoint says."""
-    return int(checkpoint.name.removeprefix("step-"))
+    return int(checkpoint.name.removeprefix(_STEP))
 
 
 def tensor_file(part: str) -> str:
-    """The file with the tensors of a part.
+    """The file with the tensors of a part: one a part, so that the name says which.
+
+    With ``trainer.ema`` the average is the part ``model``, and the weights themselves, with which
+    the training goes on, are another, ``weights``.
 
     Example:
         >>> tensor_file("model")
         'model.safetensors'
     """
-    return f"{part}.safetensors"
+    return f"{part}{TENSORS}"
 
 
 def text_folder(checkpoint: Path) -> Path:
-    """The folder of a checkpoint's text path."""
+    """The folder of a checkpoint's text processor."""
     return checkpoint / TEXT
 
 
 def has_checkpoints(run: Path) -> bool:
     """Whether anything was ever saved in a run folder."""
     return (run / CHECKPOINTS).is_dir()
+
+
+def has_saved(run: Path) -> bool:
+    """Whether a run saved into a folder; a project's own ``checkpoints`` has none of weft's."""
+    saved = run / CHECKPOINTS
+    return (saved / LAST).exists() or any(saved.glob(f"{_STEP}*"))
 
 
 def is_checkpoint(folder: Path) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
-from weft.checkpoint.layout import MANIFEST, TEXT, folder_name, is_folder_name
+from weft.checkpoint.layout import MANIFEST, TENSORS, TEXT, folder_name, is_folder_name
 from weft.errors import CheckpointError
-from weft.runtime.reading import read_all
+from weft.runtime.bounded_files import read_all
 from weft.runtime.sealed import FileEntry, SealedFiles, is_count
 
 __all__ = ["FORMAT", "RUN_NAME", "Manifest", "read_small", "verify"]
@@ -70,7 +70,7 @@ class Manifest(SealedFiles):
 
     @property
     def text(self) -> dict[str, FileEntry]:
-        """The files of the text path, by their names in the checkpoint."""
+        """The files of the text processor, by their names in the checkpoint."""
         return {n: entry for n, entry in self.files.items() if n.startswith(f"{TEXT}/")}
 
     def unusable(
@@ -91,7 +91,7 @@ class Manifest(SealedFiles):
             largest: Bytes that no file of tensors may exceed; None: any size.
         """
         for name, entry in self.files.items():
-            if largest is not None and name.endswith(".safetensors") and entry.size > largest:
+            if largest is not None and name.endswith(TENSORS) and entry.size > largest:
                 return [
                     f"{name}: {entry.size:,} bytes are more than the {largest:,} its model can need"
                 ]

@@ -7,16 +7,15 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from weft.checkpoint.layout import tensor_file
+from weft.checkpoint.layout import STATE, tensor_file
 from weft.checkpoint.manifest import FORMAT, Manifest
 from weft.checkpoint.state import join_state
 from weft.checkpoint.tensors import read_tensors
 from weft.errors import CheckpointError
-from weft.runtime.reading import parse_json
+from weft.runtime.bounded_files import parse_json
 
 __all__ = [
     "LARGEST_STATE",
-    "STATE",
     "Stateful",
     "check_fit",
     "load_into",
@@ -26,8 +25,6 @@ __all__ = [
     "read_part",
 ]
 
-STATE = "state.json"
-"""The file with everything of all parts that is not a tensor."""
 LARGEST_STATE = 64 << 20
 """Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)

@@ -17,12 +17,32 @@ from weft.checkpoint.layout import (
     step_of,
 )
 from weft.checkpoint.manifest import Manifest, verify
+from weft.checkpoint.parts import plain_parts
 from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.run_seal import RunSeal
-from weft.checkpoint.selected import selected_step
 from weft.errors import CheckpointError
 
-__all__ = ["Found", "SavedCheckpoints"]
+__all__ = ["PART", "FoundCheckpoint", "SavedCheckpoints", "selected_step"]
+
+PART = "selection"
+"""The part whose state may have ``best``, the step of the best evaluation up to then."""
+LIMIT = 10**18
+"""The name of a checkpoint has 18 digits at most."""
+
+
+def selected_step(path: Path) -> int | None:
+    """The step that was the best when a checkpoint was saved; None where it does not say.
+
+    Args:
+        path: A checkpoint folder; only its manifest and ``state.json`` are read, and verified.
+
+    Raises:
+        CheckpointError: One of the two is damaged, or larger than a state is.
+    """
+    state = plain_parts(path, Manifest.read(path)).get(PART)
+    best = state.get("best") if isinstance(state, dict) else None
+    return best if type(best) is int and 0 <= best < LIMIT else None
+
 
 T = TypeVar("T")
 
@@ -30,7 +50,7 @@ _logger = logging.getLogger("weft.checkpoint")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCheckpoint:
     """The newest good checkpoint."""
 
     path: Path
@@ -77,7 +97,7 @@ class SavedCheckpoints:
         """
         return RunSeal.read(self.folder.parent)
 
-    def newest_good(self) -> Found | None:
+    def newest_good(self) -> FoundCheckpoint | None:
         """Finds the newest checkpoint of which every byte is as saved.
 
         Returns:
@@ -115,7 +135,7 @@ class SavedCheckpoints:
             )
         self._good.add(chosen[0].name)
         reason = "; ".join([*skipped, f"using {chosen[0].name}"]) if skipped else None
-        return Found(*chosen, reason)
+        return FoundCheckpoint(*chosen, reason)
 
     def newest(self) -> Manifest | None:
         """The manifest of the newest checkpoint that has a good one; its files are not verified."""

@@ -1,4 +1,4 @@
-"""The text path of a checkpoint: its files, bounded and verified before any of it is read."""
+"""The text processor of a checkpoint: its files, bounded and verified before any of it is read."""
 
 from pathlib import Path
 
@@ -10,10 +10,11 @@ from weft.text.columns.dictionary import PHRASES
 __all__ = ["verify_text"]
 
 TEXT_OF_WEIGHTS, SHORT_TEXT = 8, 4 << 20
-"""Bytes that a file of the text path may have for each byte of the weights, and on top of that: a
+"""Bytes that a file of the text processor may have for each byte of the weights, and on top of
+that: a
 word or piece takes some ten to a hundred, and its row of an embedding four times its width."""
 LARGEST_TEXT = 1 << 30
-"""Bytes of a saved text path; the largest tokenizers have some 20 million."""
+"""Bytes of a saved text processor; the largest tokenizers have some 20 million."""
 
 
 def verify_text(folder: Path, manifest: Manifest) -> bool:

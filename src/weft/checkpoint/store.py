@@ -14,14 +14,13 @@ from torch import nn
 from weft.checkpoint.layout import BEST, LAST, folder_name
 from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.pointer import Pointer
-from weft.checkpoint.saved import Found, SavedCheckpoints
-from weft.checkpoint.selected import selected_step
+from weft.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import check_room, split_parts, write_checkpoint
 from weft.errors import CheckpointError, StorageError, UserError
 from weft.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
 
-__all__ = ["Checkpoints", "Found", "Stateful"]
+__all__ = ["Checkpoints", "FoundCheckpoint", "Stateful"]
 
 STATES = 16
 """Times the module's bytes that a part may have: Adam's has four for weights of 16 bits."""
@@ -72,7 +71,7 @@ class Checkpoints(SavedCheckpoints):
             step: Optimizer steps taken; names the folder.
             parts: What must survive, by name. Tensors of ``model`` go to ``model.safetensors``, and
             so on.
-            write_text: Writes the text path into the empty folder it is given.
+            write_text: Writes the text processor into the empty folder it is given.
 
         Returns:
             The new folder, whole and on the disk.
@@ -161,7 +160,7 @@ class Checkpoints(SavedCheckpoints):
             self._point(BEST, path)
             _logger.warning("%s; it points to %s again", problem, path.name)
 
-    def _good_of(self, step: int) -> Found | None:
+    def _good_of(self, step: int) -> FoundCheckpoint | None:
         """The checkpoint of a step; none, and a warning, where it is damaged or gone."""
         path = self.folder / folder_name(step)
         try:
@@ -171,7 +170,7 @@ class Checkpoints(SavedCheckpoints):
         else:
             problems = manifest.unusable(path, largest=self.largest)
             if not problems:
-                return Found(path, manifest, None)
+                return FoundCheckpoint(path, manifest, None)
         _logger.warning("checkpoint %s skipped: %s", path.name, "; ".join(problems[:3]))
         return None
 

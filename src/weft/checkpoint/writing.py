@@ -9,15 +9,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from weft.checkpoint.layout import MANIFEST, tensor_file, text_folder
+from weft.checkpoint.layout import MANIFEST, STATE, tensor_file, text_folder
 from weft.checkpoint.manifest import FORMAT, Manifest
-from weft.checkpoint.parts import LARGEST_STATE, STATE, Stateful
+from weft.checkpoint.parts import LARGEST_STATE, Stateful
 from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError, StorageError
+from weft.runtime.bounded_files import MOST_ITEMS, count_items
 from weft.runtime.disk import storing
 from weft.runtime.files import HashingFile, new_folder, operations
-from weft.runtime.reading import MOST_ITEMS, count_items
 from weft.runtime.sealed import FileEntry
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "versions",
     "write_checkpoint",
     "write_parts",
-    "write_text_path",
+    "write_text_processor",
 ]
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
@@ -87,13 +87,13 @@ def write_checkpoint(  # what stands in a checkpoint
         serial: Which save of the run it is, from 1.
         tensors: Those of each part, as :func:`split_parts` gives them.
         document: The content of ``state.json``, from there too.
-        write_text: Writes the text path into the empty folder it is given.
+        write_text: Writes the text processor into the empty folder it is given.
         run: The name of the run, if it has one.
     """
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
         if write_text is not None:
-            files |= write_text_path(text_folder(folder), write_text)
+            files |= write_text_processor(text_folder(folder), write_text)
         manifest = Manifest(step=step, serial=serial, files=files, versions=versions(), run=run)
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
@@ -105,7 +105,8 @@ def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
     Args:
         folder: Where checkpoints are.
         needed: Bytes of all parts.
-        before: The newest checkpoint. Others write the text path: it is taken to be as large now.
+        before: The newest checkpoint. Others write the text processor: it is taken to be as large
+            now.
 
     Raises:
         StorageError: There is less room; says how much.
@@ -139,8 +140,8 @@ def write_parts(
     return files
 
 
-def write_text_path(folder: Path, write_text: Callable[[Path], None]) -> dict[str, FileEntry]:
-    """Lets the text path write into a new folder, and hashes what it wrote.
+def write_text_processor(folder: Path, write_text: Callable[[Path], None]) -> dict[str, FileEntry]:
+    """Lets the text processor write into a new folder, and hashes what it wrote.
 
     Raises:
         CheckpointError: it wrote a link or a device.
@@ -151,7 +152,9 @@ def write_text_path(folder: Path, write_text: Callable[[Path], None]) -> dict[st
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise CheckpointError(f"The text path wrote {path.name}, which is not a regular file.")
+            raise CheckpointError(
+                f"The text processor wrote {path.name}, which is not a regular file."
+            )
         if path.is_file():
             name = path.relative_to(folder.parent).as_posix()
             files[name] = FileEntry.of(path)

@@ -1,9 +1,12 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, and the predictor that some of them name."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-__all__ = ["add_include", "add_recipe", "add_run", "add_words", "log_lines"]
+from weft.errors import UserError
+
+__all__ = ["add_include", "add_recipe", "add_run", "add_words", "load_predictor", "log_lines"]
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +43,32 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     _add_device(parser)
     add_include(parser)
     _add_allow_code(parser)
+
+
+def load_predictor(args: argparse.Namespace) -> Any:
+    """The predictor of the run, or of the export, that arguments of :func:`add_run` name.
+
+    That of an export needs no torch.
+
+    Raises:
+        UserError: There is no such, or a checkpoint is named of an export.
+    """
+    from weft.exported.manifest import is_export
+
+    if not is_export(Path(args.run)):
+        from weft.runs.load_run import load
+
+        return load(
+            args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code
+        )
+    if args.checkpoint != "best":
+        raise UserError(
+            f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
+            f"{args.checkpoint} out, or name the run."
+        )
+    from weft.exported import load as load_export
+
+    return load_export(args.run, device=args.device)
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:

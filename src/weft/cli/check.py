@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 from weft.cli.arguments import add_recipe
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 
 __all__ = ["add", "run"]
 
@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Checks; exit code 2 if anything is wrong."""
-    from weft.recipes.check import check
+    from weft.preflight.check import check
 
     found = check(
         args.recipe,

@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     log_lines()
     from pathlib import Path
 
-    from weft.recipes.demo import demo
+    from weft.runs.demo import demo
 
     demo(args.words, run_dir=Path(args.run_dir) if args.run_dir else None, again=args.again)
     return 0

@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
     if args.predictions:
         _refuse_unwritable(args.predictions)
     from weft.metrics.tables import is_of_label, labels_table, values_table
-    from weft.recipes.reload import evaluate
-    from weft.runtime.terminal import printable
+    from weft.runs.load_run import evaluate
+    from weft.runtime.logging import printable
 
     found = evaluate(
         args.run,

@@ -13,7 +13,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "export",
         help="write a trained run as a folder that answers without torch",
-        description="Writes graph, text path and a manifest into one folder, and compares it with "
+        description="Writes graph, processor and a manifest into one folder, and compares it with "
         "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it.",
     )
     add_run(parser)
@@ -32,8 +32,8 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exports, and says how the export differs from the run."""
     log_lines()
-    from weft.recipes.export import export
-    from weft.runtime.terminal import printable
+    from weft.runs.export import export
+    from weft.runtime.logging import printable
 
     made = export(
         args.run,

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.config.plan import make_plan
+from weft.config.planning.plan import make_plan
 from weft.config.recipe import Recipe
-from weft.config.script import table_of_recipe
+from weft.config.sources.script import table_of_recipe
 from weft.data.formats.by_suffix import HAVING
 from weft.data.formats.row_format import RowFormat
 from weft.data.input_files import input_layout, piped_layout

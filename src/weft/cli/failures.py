@@ -4,7 +4,7 @@ import os
 import sys
 
 from weft.errors import WeftError, raised_at
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 
 __all__ = ["report"]
 

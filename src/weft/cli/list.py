@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.cli.arguments import add_include
 from weft.config import registries
-from weft.config.docs import first_lines
+from weft.config.docstrings import first_lines
 from weft.errors import UserError
 
 __all__ = ["add", "run"]

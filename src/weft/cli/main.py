@@ -122,7 +122,7 @@ def _run(words: list[str]) -> int:
 
 def _called(module: ModuleType, args: argparse.Namespace) -> int:
     if names := getattr(args, "include", []):
-        from weft.config.include import including
+        from weft.config.sources.include import including
 
         with including(names):
             code: int = module.run(args)

@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
         "--template",
         default="translation",
         metavar="KIND",
-        help="translation (the default), or task: a task of your own, in one file",
+        help="translation (the default), classification, or task: a task of your own, in one file",
     )
     parser.add_argument(
         "--task",
@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes it and says what to type next."""
-    from weft.recipes.new import new_recipe
+    from weft.recipes.new_recipe import new_recipe
 
     folder = new_recipe(args.name, template=args.template)
     for path in sorted(folder.rglob("*")):

@@ -10,10 +10,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from weft.cli.arguments import add_run
-from weft.cli.asked import Asked, Peeked, answers, column_rows, line_rows
+from weft.cli.arguments import add_run, load_predictor
+from weft.cli.prediction_rows import Asked, Peeked, answers, column_rows, line_rows
 from weft.errors import UserError
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 from weft.text.cells import unlisted
 
 __all__ = ["add", "run"]
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
     source = None if typed else _opened(args.file)
     with source or contextlib.nullcontext():
-        predictor = _loaded(args)
+        predictor = load_predictor(args)
         if source is not None:
             rows = _rows(predictor, args, source)
             return _write_all(predictor, rows, json_lines=args.json)
@@ -99,9 +99,9 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Iterat
             data = predictor.data
             layout = pipe_layout(predictor.columns, data, head.lines, args.words, name=name)
         else:
-            from weft.recipes.asked_rows import asked_pipe
+            from weft.runs.prediction_input import input_pipe_of
 
-            layout = asked_pipe(predictor, args.run, head.lines, args.words, name=name)
+            layout = input_pipe_of(predictor, args.run, head.lines, args.words, name=name)
         if layout is not None:
             return column_rows(head, name, layout)
     _check_one_column(predictor, args)
@@ -121,7 +121,7 @@ def _in_columns(args: argparse.Namespace) -> bool:
         return bool(args.words) or not (args.json and known == "jsonl" and export)
     if export:
         return False
-    from weft.recipes.asked_rows import table_format
+    from weft.runs.prediction_input import table_format
 
     form = table_format(Path(args.run), Path(args.file))
     return form is not None and not (args.json and form in ("tsv", "csv", "conll"))
@@ -154,7 +154,7 @@ def _write_columns(args: argparse.Namespace) -> int:
     """Answers the rows of a file by the run's settings of its data; the exit code."""
     from weft.exported.manifest import is_export
 
-    predictor = _loaded(args)
+    predictor = load_predictor(args)
     if is_export(Path(args.run)):
         if not predictor.data:
             raise _no_columns(args)
@@ -162,9 +162,9 @@ def _write_columns(args: argparse.Namespace) -> int:
 
         layout = file_layout(predictor.columns, predictor.data, args.file, args.words)
     else:
-        from weft.recipes.asked_rows import asked_layout
+        from weft.runs.prediction_input import input_layout_of
 
-        layout = asked_layout(predictor, args.run, args.file, args.words)
+        layout = input_layout_of(predictor, args.run, args.file, args.words)
     with _opened(args.file) as stream, _opened(args.file) as again:
         rows = column_rows(stream, args.file, layout, again if args.json else None)
         return _write_all(predictor, rows, json_lines=args.json)
@@ -180,26 +180,6 @@ def _check_one_column(predictor: Any, args: argparse.Namespace) -> None:
         f"This model reads the columns {', '.join(columns)}; a line of text fills only one. Give "
         f"JSON lines with --json, each such as {row}; or a file of columns, as rows.tsv."
     )
-
-
-def _loaded(args: argparse.Namespace) -> Any:
-    """The predictor of a run, or of an export, for which torch is not needed."""
-    from weft.exported.manifest import is_export
-
-    if not is_export(Path(args.run)):
-        from weft.recipes.reload import load
-
-        return load(
-            args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code
-        )
-    if args.checkpoint != "best":
-        raise UserError(
-            f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
-            f"{args.checkpoint} out, or name the run."
-        )
-    from weft.exported import load as load_export
-
-    return load_export(args.run, device=args.device)
 
 
 def _opened(file: str) -> IO[bytes]:

@@ -34,7 +34,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prepares and says what was done."""
     log_lines()
-    from weft.recipes.prepare import prepare
+    from weft.preflight.prepare import prepare
 
     prepare(
         args.recipe,

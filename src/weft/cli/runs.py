@@ -49,9 +49,9 @@ def _add_diff(actions: Any) -> None:
 def _diff(args: argparse.Namespace) -> int:
     """Prints a table for each kind of difference."""
     from weft.metrics.tables import text_table
-    from weft.recipes.diff import compare
-    from weft.recipes.record import Record
-    from weft.runtime.terminal import printable
+    from weft.run_folder.diff import compare
+    from weft.run_folder.record import Record
+    from weft.runtime.logging import printable
 
     first, second = (Record.read(Path(name)) for name in (args.first, args.second))
     for name, path, record in (("A", args.first, first), ("B", args.second, second)):
@@ -87,8 +87,8 @@ def _add_report(actions: Any) -> None:
 
 def _report(args: argparse.Namespace) -> int:
     """Writes it and says where."""
-    from weft.recipes.html_reporter import write_report
-    from weft.runtime.terminal import printable
+    from weft.runs.html_reporter import write_report
+    from weft.runtime.logging import printable
 
     path = write_report(
         Path(args.run),
@@ -131,8 +131,8 @@ def _add_prune(actions: Any) -> None:
 def _prune(args: argparse.Namespace) -> int:
     """Says what goes, asks, deletes."""
     from weft.errors import UserError
-    from weft.recipes.prune import age, plan_prune, prune
-    from weft.runtime.terminal import printable
+    from weft.run_folder.prune import age, plan_prune, prune
+    from weft.runtime.logging import printable
 
     older = None if args.older_than is None else age(args.older_than)
     plan = plan_prune(Path(args.root), keep=args.keep, older_than=older, whole_runs=args.whole_runs)

@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(roots: Sequence[str]) -> list[Path]:
     """The run folders to list, each once."""
-    from weft.recipes.run_folder import runs_in
-    from weft.recipes.run_places import ROOT, remembered_places
+    from weft.run_folder.folder import runs_in
+    from weft.run_folder.remembered_places import ROOT, remembered_places
 
     elsewhere = {} if roots else remembered_places()
     found: dict[Path, Path] = {}
@@ -81,8 +81,8 @@ class Listed:
         """Reads a run folder, whatever is wrong with it."""
         from weft.errors import WeftError
         from weft.metrics.tables import format_value
-        from weft.recipes.record import state_of
-        from weft.recipes.run_folder import RunFolder
+        from weft.run_folder.folder import RunFolder
+        from weft.run_folder.record import state_of
 
         try:
             info = RunFolder(path).info
@@ -165,7 +165,7 @@ def _unequal(settings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _settings(path: Path) -> dict[str, Any]:
     """The settings of a run; none where its file of settings cannot be read."""
     from weft.errors import WeftError
-    from weft.recipes.record import saved_settings
+    from weft.run_folder.record import saved_settings
 
     try:
         return saved_settings(path)

@@ -24,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints a line for each checkpoint, and for each other thing that is wrong."""
     from weft.checkpoint.saved import SavedCheckpoints
     from weft.errors import UserError
-    from weft.recipes.run_folder import is_run_folder
-    from weft.runtime.terminal import printable
+    from weft.run_folder.folder import is_run_folder
+    from weft.runtime.logging import printable
 
     folder = Path(args.run)
     if not is_run_folder(folder):
@@ -67,11 +67,11 @@ def _pointer_problems(saved: Any, *, best: Any, any_saved: bool) -> list[str]:
 
     ``last.json`` is there once anything was saved; ``best.json`` once something was selected.
     """
+    from weft.checkpoint.layout import BEST, LAST
     from weft.errors import WeftError
 
     found = []
-    for which, wanted in (("last", any_saved), ("best", best is not None)):
-        name = f"{which}.json"
+    for which, name, wanted in (("last", LAST, any_saved), ("best", BEST, best is not None)):
         try:
             pointer = saved.pointer(which)
             if pointer is not None:
@@ -90,7 +90,7 @@ def _pointer_problems(saved: Any, *, best: Any, any_saved: bool) -> list[str]:
 def _best_step(folder: Path) -> Any:
     """The step of the best checkpoint that a run says it ended with; None where it says none."""
     from weft.errors import WeftError
-    from weft.recipes.run_folder import RunFolder
+    from weft.run_folder.folder import RunFolder
 
     try:
         info = RunFolder(folder)

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from weft.cli.arguments import add_include
-from weft.config.outline import describe
+from weft.config.help import describe
 
 __all__ = ["add", "run"]
 

@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Builds the ingredient and says what it is."""
     log_lines()
-    from weft.recipes.trial import try_ingredient
+    from weft.preflight.ingredient_probe import try_ingredient
 
     for name in args.ingredients:
         try_ingredient(

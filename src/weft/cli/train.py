@@ -27,8 +27,8 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
     log_lines()
-    from weft.recipes.run import train
-    from weft.runtime.terminal import printable
+    from weft.runs.train import train
+    from weft.runtime.logging import printable
 
     done = train(
         args.recipe,
@@ -52,8 +52,8 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
         ['steps: 1,000', 'best: bleu 28.50 at step 500']
     """
     from weft.metrics.tables import format_value, is_of_label
-    from weft.recipes.diff import mapping
-    from weft.recipes.record import numbers
+    from weft.run_folder.diff import mapping
+    from weft.run_folder.record import numbers
 
     lines = [f"steps: {numbers(result, ()).get('steps', 0):,.0f}"]
     for name in ("best", "test"):

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from weft.config.construction import from_plain, typed_construction
 from weft.config.foreign_names import refuse_foreign_hooks
-from weft.config.values import plain
+from weft.config.values.typed_values import plain
 
 __all__ = ["Component", "Config", "Given", "config_fields", "runtime_parameters", "setting"]
 

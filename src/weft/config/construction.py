@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 from weft.config.code_names import CodeNames
 from weft.config.foreign_names import missing_hooks
-from weft.config.kinds import hints, is_of, is_settable, type_name
-from weft.config.nodes import Entries, Value
+from weft.config.merge import Settings, structure_of
 from weft.config.parameters import MISSING, Parameter, settings_of
-from weft.config.tree import Settings, structure_of
+from weft.config.values.annotations import hints, is_of, is_settable, type_name
+from weft.config.values.raw_values import Entries, Value
 from weft.errors import Place, UserError, refuse_all
 
 __all__ = ["from_plain", "typed_construction"]
@@ -54,7 +54,7 @@ def typed_construction(kind: K) -> K:
 
 
 def from_plain(kind: type[Any], data: Mapping[str, Any]) -> Any:
-    """The Config of plain data, as :func:`weft.config.values.plain` gives it; ``type`` counts.
+    """The Config of plain data, as ``plain`` gives it; ``type`` counts.
 
     Data may come from anywhere: a ``type`` like ``@module.name`` has nothing imported.
 

@@ -1,20 +1,35 @@
-"""The help of a recipe: its docstring, how it is used, and every ingredient with its settings."""
+"""Help in words: of a recipe and its ingredients, in a line for each, and of one component."""
 
-from collections.abc import Collection, Mapping, Sequence
+import dataclasses
+import inspect
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.config.docs import first_line
-from weft.config.graph import Node, produced
-from weft.config.ingredient import EVALUATION_DATA, STANDARD, BuiltFrom, Table, as_config
-from weft.config.kinds import members, type_name, unwrapped
-from weft.config.nodes import Entries
+from weft.config import registries
+from weft.config.component import Config, Given
+from weft.config.docstrings import first_line, without_markup
+from weft.config.ingredient import (
+    EVALUATION_DATA,
+    STANDARD,
+    BuiltFrom,
+    IngredientTable,
+    Like,
+    as_config,
+    dependencies_of,
+    parameters_of,
+)
+from weft.config.merge import concept_of, structure_of, suggest
 from weft.config.parameters import MISSING, Parameter, settings_of
-from weft.config.plan import Plan, make_plan
-from weft.config.tree import concept_of, structure_of
-from weft.config.values import INVALID, plain
-from weft.errors import Problem
+from weft.config.planning.plan import Plan, make_plan
+from weft.config.planning.wiring import IngredientNode, produced
+from weft.config.recipe import Recipe
+from weft.config.registry import Registry
+from weft.config.values.annotations import members, type_name, unwrapped
+from weft.config.values.raw_values import Entries
+from weft.config.values.typed_values import INVALID, plain
+from weft.errors import Problem, UserError
 
-__all__ = ["TARGETS", "USAGE", "recipe_help", "setting_lines", "written"]
+__all__ = ["TARGETS", "USAGE", "describe", "outline", "recipe_help", "setting_lines", "written"]
 
 TARGETS = (
     "tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer",
@@ -37,8 +52,8 @@ PROVIDED: Mapping[str, str] = {
 
 
 def recipe_help(
-    table: Table,
-    defaults: Table,
+    table: IngredientTable,
+    defaults: IngredientTable,
     *,
     recipe: str = "",
     layers: Sequence[Entries] = (),
@@ -114,7 +129,7 @@ def _ingredient_lines(plan: Plan, name: str) -> list[str]:
     return lines + [line for p, value in values for line in setting_lines(name, p, value)]
 
 
-def _made_name(node: Node, plan: Plan) -> str:
+def _made_name(node: IngredientNode, plan: Plan) -> str:
     if isinstance(node.value, BuiltFrom):
         source = plan.nodes.get(node.value.name)
         made: Any = produced("module", source.value) if source and source.is_config else Any
@@ -174,3 +189,115 @@ def written(data: Any) -> str:
     if isinstance(data, dict):
         return "{" + ", ".join(f"{key}: {written(item)}" for key, item in data.items()) + "}"
     return str(data)
+
+
+def outline(recipe: Recipe) -> list[str]:
+    r"""The ingredients of a recipe in their order, as ``weft show`` prints them.
+
+    A parameter that ``given`` fills by an ingredient of another name stands with it behind the
+    settings: ``vocabulary<-target_vocabulary``.
+
+    Example:
+        >>> from weft.config.recipe import like
+        >>> class Words(Config):
+        ...     path: str = ""
+        ...     shuffle: bool = True
+        >>> data = Words(path="train.txt")
+        >>> recipe = Recipe(train_data=data, valid_data=like("train_data", shuffle=False))
+        >>> print(*outline(recipe), sep="\n")
+          train_data  Words: path=train.txt
+          valid_data  like train_data: shuffle=false
+    """
+    width = max(map(len, recipe.ingredients), default=0)
+    return [
+        f"  {name.ljust(width)}  {_outline_line(value)}"
+        for name, value in recipe.ingredients.items()
+    ]
+
+
+def _outline_line(value: Any) -> str:
+    rebound: Mapping[str, str] = {}
+    if isinstance(value, Given):
+        value, rebound = value.config, value.names
+    if isinstance(value, Like):
+        head, changed = f"like {value.name}", list(value.settings.items())
+    elif isinstance(value, Config):
+        head, changed = _outline_kind(value), list(_changed(value))
+    else:
+        return type_name(value)
+    words = [f"{name}={written(plain(setting))}" for name, setting in changed]
+    words += [f"{parameter}<-{name}" for parameter, name in rebound.items()]
+    return f"{head}: {' '.join(words)}" if words else head
+
+
+def _outline_kind(config: Config) -> str:
+    """The name that files have for it, else that of its class."""
+    owner = getattr(config, "owner", type(config))
+    filed = registries.find_name(owner)
+    return filed[1] if filed else type_name(owner)
+
+
+def _changed(config: object) -> Iterator[tuple[str, Any]]:
+    """Settings that are not as the class has them, those of structures by dotted names."""
+    standard = {setting.name: setting.default for setting in settings_of(type(config))}
+    for name in standard:
+        value = getattr(config, name)
+        if value == standard[name]:
+            continue
+        if not dataclasses.is_dataclass(value) or not isinstance(plain(value), dict):
+            yield name, value
+            continue
+        if isinstance(value, Config) and type(value) is not type(standard[name]):
+            yield f"{name}.type", _outline_kind(value)
+        for inner, setting in _changed(value):
+            yield f"{name}.{inner}", setting
+
+
+def describe(name: str) -> str:
+    """Docstring, settings and needs of every component of that name.
+
+    Args:
+        name: A registered name, or ``concept/name`` where two concepts share one.
+
+    Raises:
+        UserError: Nothing is registered under the name; the nearest is shown.
+    """
+    found = _named(name)
+    if not found:
+        known = [
+            entry for registry in registries.all_registries().values() for entry in registry.names()
+        ]
+        raise UserError(
+            f"nothing is registered as '{name}'. {suggest(name, known)}'weft list' lists all."
+        )
+    return "\n".join(_component(registry, entry) for registry, entry in found)
+
+
+def _named(name: str) -> list[tuple[Registry[Any], str]]:
+    each = list(registries.all_registries().items())
+    found = [(registry, name) for _, registry in each if name in registry.names()]
+    concept, _, rest = name.partition("/")
+    if not found and rest:
+        found = [
+            (r, rest) for plural, r in each if concept in (plural, r.concept) and rest in r.names()
+        ]
+    return found
+
+
+def _component(registry: Registry[Any], name: str) -> str:
+    entry = registry.get(name)
+    lines = [f"{registry.concept} {name} ({entry.__module__}.{entry.__qualname__})", ""]
+    doc = vars(entry).get("__doc__") if isinstance(entry, type) else entry.__doc__
+    lines += [without_markup(inspect.cleandoc(doc)), ""] if doc else []
+    if registry is registries.experiments:
+        lines += [*outline(entry()), "", f"weft help {name} prints every setting."]
+        return "\n".join(lines) + "\n"
+    config = as_config(entry)
+    settings = settings_of(config) if config is not None else parameters_of(entry)
+    needs: list[Parameter] = dependencies_of(config) if config is not None else []
+    for setting in settings:
+        lines += setting_lines(registry.concept, setting, setting.default)
+    if needs:
+        listed = ", ".join(f"{need.name} ({type_name(need.annotation)})" for need in needs)
+        lines += ["", f"Built from the ingredients: {listed}"]
+    return "\n".join(lines) + "\n"

@@ -9,14 +9,24 @@ from types import ModuleType
 from typing import Any
 
 from weft.config.component import Component, Config, Given, runtime_parameters
-from weft.config.docs import argument_docs, field_docs, first_line
-from weft.config.kinds import hints
+from weft.config.docstrings import argument_docs, field_docs, first_line
 from weft.config.parameters import MISSING, Parameter
+from weft.config.values.annotations import hints
 from weft.errors import Place
 
 __all__ = [
-    "EVALUATION_DATA", "REPLACEABLE", "STANDARD", "WITH_DEFAULT", "BuiltFrom", "Ingredient", "Like",
-    "Table", "as_config", "dependencies_of", "is_ingredient", "parameters_of",
+    "EVALUATION_DATA",
+    "REPLACEABLE",
+    "STANDARD",
+    "WITH_DEFAULT",
+    "BuiltFrom",
+    "Ingredient",
+    "IngredientTable",
+    "Like",
+    "as_config",
+    "dependencies_of",
+    "is_ingredient",
+    "parameters_of",
 ]  # fmt: skip
 
 STANDARD = (
@@ -73,7 +83,7 @@ class Ingredient:
 
 
 @dataclass(frozen=True)
-class Table:
+class IngredientTable:
     """The ingredients of one recipe, or of the library's defaults, by name."""
 
     name: str

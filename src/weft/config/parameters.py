@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from weft.config.docs import field_docs
-from weft.config.kinds import hints
-from weft.config.values import plain
+from weft.config.docstrings import field_docs
+from weft.config.values.annotations import hints
+from weft.config.values.typed_values import plain
 
 __all__ = ["MISSING", "Parameter", "deciding", "settings_of"]
 

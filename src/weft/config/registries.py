@@ -36,13 +36,13 @@ tasks: Registry[Any] = Registry(
     {
         "document_classification": "weft.tasks.classification",
         "document_regression": "weft.tasks.regression",
-        "intent_slots": "weft.tasks.joint",
+        "intent_slots": "weft.tasks.intent_slots",
         "language_modeling": "weft.tasks.language_model",
         "masked_language_modeling": "weft.tasks.masked_language_model",
         "pair_classification": "weft.tasks.pairs",
         "pair_regression": "weft.tasks.pairs",
-        "query_document_ranking": "weft.tasks.ranking",
-        "question_answering": "weft.tasks.question",
+        "query_document_ranking": "weft.tasks.pairs",
+        "question_answering": "weft.tasks.question_answering",
         "semantic_parsing": "weft.tasks.parsing",
         "summarization": "weft.tasks.summarization",
         "translation": "weft.tasks.translation",
@@ -53,9 +53,9 @@ models: Registry[Any] = Registry(
     "model",
     {
         "classifier": "weft.models.classifier",
-        "drqa_reader": "weft.models.reader",
-        "intent_slot_model": "weft.models.joint",
-        "joined_reader": "weft.models.reader",
+        "drqa_reader": "weft.models.readers.reader",
+        "intent_slot_model": "weft.models.intent_slots",
+        "joined_reader": "weft.models.readers.reader",
         "lstm_language_model": "weft.models.language_model",
         "masked_language_model": "weft.models.masked_language_model",
         "ngram_classifier": "weft.models.ngrams",
@@ -116,16 +116,16 @@ positions: Registry[Any] = Registry(
 tokenizers: Registry[Any] = Registry(
     "tokenizer",
     {
-        "bytes": "weft.text.symbols",
-        "characters": "weft.text.symbols",
-        "fitted": "weft.text.fitted",
-        "fitted_ngrams": "weft.text.ngrams",
-        "fitted_words": "weft.text.words",
-        "huggingface": "weft.text.huggingface",
-        "multilingual": "weft.text.multilingual",
-        "ngrams": "weft.text.ngrams",
-        "of_run": "weft.recipes.run_tokenizer",
-        "words": "weft.text.words",
+        "bytes": "weft.text.tokenizers.character_tokenizers",
+        "characters": "weft.text.tokenizers.character_tokenizers",
+        "fitted": "weft.text.tokenizers.fitted_tokenizer",
+        "fitted_ngrams": "weft.text.tokenizers.ngram_tokenizer",
+        "fitted_words": "weft.text.tokenizers.word_tokenizer",
+        "huggingface": "weft.text.tokenizers.huggingface",
+        "multilingual": "weft.text.tokenizers.multilingual",
+        "ngrams": "weft.text.tokenizers.ngram_tokenizer",
+        "of_run": "weft.inference.tokenizer_from_run",
+        "words": "weft.text.tokenizers.word_tokenizer",
     },
 )
 datasets: Registry[Any] = Registry(
@@ -138,20 +138,26 @@ datasets: Registry[Any] = Registry(
         "text_rows": "weft.data.text_rows",
     },
 )
-labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.labels"})
-dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.number"})
-slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.slots"})
-characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.characters"})
-affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.affixes"})
+labels: Registry[Any] = Registry("labels", {"fitted": "weft.text.features.labels"})
+dense: Registry[Any] = Registry("dense", {"fitted": "weft.text.columns.numbers"})
+slots: Registry[Any] = Registry("slots", {"fitted": "weft.text.features.slots"})
+characters: Registry[Any] = Registry("characters", {"fitted": "weft.text.features.characters"})
+affixes: Registry[Any] = Registry("affixes", {"fitted": "weft.text.features.affixes"})
 dictionaries: Registry[Any] = Registry(
     "dictionary",
-    {"given": "weft.text.dictionary", "phrases": "weft.text.dictionary"},
+    {"given": "weft.text.features.dictionaries", "phrases": "weft.text.features.dictionaries"},
 )
 optimizers: Registry[Any] = Registry(
     "optimizer",
     {
-        name: f"weft.training.optimizers.{name}"
-        for name in ("adafactor", "adam", "adamw", "lamb", "lbfgs", "lion", "muon", "sgd")
+        "adafactor": "weft.training.optimizers.adafactor",
+        "adam": "weft.training.optimizers.adam",
+        "adamw": "weft.training.optimizers.adam",
+        "lamb": "weft.training.optimizers.lamb",
+        "lbfgs": "weft.training.optimizers.lbfgs",
+        "lion": "weft.training.optimizers.lion",
+        "muon": "weft.training.optimizers.muon",
+        "sgd": "weft.training.optimizers.sgd",
     },
 )
 schedules: Registry[Any] = Registry(
@@ -178,7 +184,7 @@ metrics: Registry[Any] = Registry(
     {
         "bleu": "weft.metrics.translation",
         "chrf": "weft.metrics.translation",
-        "exact_match": "weft.metrics.text_metric",
+        "exact_match": "weft.metrics.accumulators",
         "rouge": "weft.metrics.rouge",
     },
 )
@@ -186,7 +192,7 @@ reporters: Registry[Any] = Registry(
     "reporter",
     {
         "console": "weft.metrics.reporters.console",
-        "html": "weft.recipes.html_reporter",
+        "html": "weft.runs.html_reporter",
         "jsonl": "weft.metrics.reporters.jsonl",
         "mlflow": "weft.metrics.reporters.mlflow",
         "predictions": "weft.metrics.reporters.predictions",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from weft.data.readers import text_format as text_format
     from weft.data.readers import tsv_format as tsv_format
     from weft.data.rows import Rows as Rows
-    from weft.data.seq2seq import Seq2SeqBatch as Seq2SeqBatch
+    from weft.data.seq2seq_batch import Seq2SeqBatch as Seq2SeqBatch
     from weft.data.text_pairs import TextPairs as TextPairs
     from weft.data.text_rows import TextRows as TextRows
 
@@ -74,7 +74,7 @@ _WHERE = {
     ],
     "weft.data.readers": ["read_rows", "read_table", "text_format", "tsv_format"],
     "weft.data.rows": ["Rows"],
-    "weft.data.seq2seq": ["Seq2SeqBatch"],
+    "weft.data.seq2seq_batch": ["Seq2SeqBatch"],
     "weft.data.text_pairs": ["TextPairs"],
     "weft.data.text_rows": ["TextRows"],
 }

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.config.construction import typed_construction
-from weft.config.limits import refuse_read_once
+from weft.config.validators import refuse_read_once
 from weft.errors import UserError
 
 __all__ = [

@@ -21,7 +21,7 @@ from weft.data.formats.header import columns_setting, plain_name
 from weft.data.formats.row_format import Row, RowFormat, numbered
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, UserError
-from weft.text.labels import Labels
+from weft.text.features.labels import Labels
 
 __all__ = ["CLEARLY", "InputFile", "input_layout", "piped_layout"]
 

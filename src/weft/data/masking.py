@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.config.construction import typed_construction
-from weft.data.blocks import Blocking, Places, TextBlocks
+from weft.data.block_batches import Blocking, Places, TextBlocks
 from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Pieces
+from weft.text.tokenizers.tokenizer import PieceKinds
 
 __all__ = ["Masked", "MaskedBlocks", "Masking", "mask_text", "words_of"]
 
@@ -69,7 +69,7 @@ class Masked:
     """True at tokens that are to be found. *Shape:* ``[N]``."""
 
 
-def words_of(ids: Ragged, pieces: Pieces) -> NDArray[np.int64]:
+def words_of(ids: Ragged, pieces: PieceKinds) -> NDArray[np.int64]:
     """The number of the word that each token belongs to, rising from 0.
 
     A row begins a word, and so does a token that is no part of one (a mark, the unknown one) and
@@ -78,7 +78,7 @@ def words_of(ids: Ragged, pieces: Pieces) -> NDArray[np.int64]:
     Example:
         >>> begins, plain = np.array([True, True, False]), np.array([False, True, True])
         >>> text = Ragged.from_lists([[1, 2, 2, 0, 2], [2, 1, 1]])  # 2 goes on with a word, 0 ends
-        >>> words_of(text, Pieces(begins, plain)).tolist()
+        >>> words_of(text, PieceKinds(begins, plain)).tolist()
         [0, 0, 0, 1, 2, 3, 4, 5]
     """
     first = pieces.begins[ids.values] | ~pieces.plain[ids.values]
@@ -91,7 +91,7 @@ def words_of(ids: Ragged, pieces: Pieces) -> NDArray[np.int64]:
 def mask_text(
     ids: Ragged,
     masking: Masking,
-    pieces: Pieces,
+    pieces: PieceKinds,
     words: NDArray[np.int64],
     *,
     seed: int,
@@ -143,9 +143,9 @@ EVALUATION_SEED = 0
 class MaskedBlocks(TextBlocks):
     """Batches of a text with masks; one iteration gives what is left of one epoch.
 
-    Of a :class:`~weft.data.blocks.BlockBatch` the ``inputs`` have the mask's id, one beyond the
-    vocabulary, and other replacements; the ``targets`` are the tokens themselves, and those that
-    are to be found are ``counted``.
+    Of a :class:`~weft.data.block_batches.BlockBatch` the ``inputs`` have the mask's id, one beyond
+    the vocabulary, and other replacements; the ``targets`` are the tokens themselves, and those
+    that are to be found are ``counted``.
 
     Args:
         ids: The tokens of each row of text.
@@ -162,7 +162,7 @@ class MaskedBlocks(TextBlocks):
         >>> everything = np.ones(9, np.bool_)
         >>> how = {
         ...     "masking": Masking(share=0.5, masked=1, random=0),
-        ...     "pieces": Pieces(begins=everything, plain=everything),
+        ...     "pieces": PieceKinds(begins=everything, plain=everything),
         ... }
         >>> text, blocking = Ragged.from_lists([[5, 6], [7, 8]]), Blocking(length=4, batch_size=1)
         >>> blocks = MaskedBlocks(text, [{}] * 2, blocking, train=False, **how)
@@ -177,7 +177,7 @@ class MaskedBlocks(TextBlocks):
         blocking: Blocking,
         *,
         masking: Masking,
-        pieces: Pieces,
+        pieces: PieceKinds,
         train: bool,
     ) -> None:
         super().__init__(ids, rows, blocking, before=len(pieces))

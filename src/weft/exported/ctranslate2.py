@@ -7,7 +7,7 @@ from typing import Any
 from weft.errors import UserError
 from weft.exported.manifest import ExportError
 from weft.exported.seq2seq import Found, Search
-from weft.text.tokenizer import VocabInfo
+from weft.text.tokenizers.tokenizer import VocabInfo
 
 __all__ = ["CTranslate2Graph", "names_of"]
 
@@ -37,7 +37,7 @@ class CTranslate2Graph:
     Args:
         folder: Where ``model.bin`` is.
         search: How it searches.
-        vocab: Facts of the text path's vocabulary.
+        vocab: Facts of the text processor's vocabulary.
         prefix: Ids that every target begins with.
         device: ``auto``, ``cpu`` or ``cuda``.
         threads: Threads of a processor; 0 is as many as CTranslate2 thinks best.

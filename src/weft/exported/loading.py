@@ -7,7 +7,7 @@ from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.manifest import MANIFEST, ExportError, is_export, read
 from weft.exported.seq2seq import ExportedSeq2Seq, Search
-from weft.text.paths import Seq2SeqText, load_text_path
+from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
 
 __all__ = ["GRAPH", "TEXT", "load", "open_graph"]
 
@@ -61,12 +61,12 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
 def open_graph(
     folder: Path, search: Search, *, device: str = "auto", threads: int = 0
 ) -> ExportedSeq2Seq:
-    """Opens the graph and the text path of a folder, whose manifest is not looked at.
+    """Opens the graph and the text processor of a folder, whose manifest is not looked at.
 
     Raises:
         ExportError: They cannot be used together.
     """
-    text = load_text_path(folder / TEXT)
+    text = load_text_processor(folder / TEXT)
     if not isinstance(text, Seq2SeqText):
         raise ExportError(f"{folder / TEXT}: a {type(text).__name__}; wanted a Seq2SeqText.")
     graph = CTranslate2Graph(

@@ -16,7 +16,7 @@ from weft.errors import RunError
 from weft.runtime.files import write_file
 from weft.runtime.sealed import SealedFiles
 
-__all__ = ["MANIFEST", "ExportError", "Manifest", "is_export", "read", "seal_folder"]
+__all__ = ["MANIFEST", "ExportError", "ExportManifest", "is_export", "read", "seal_folder"]
 
 MANIFEST = "export.json"
 """The file that lists all others."""
@@ -27,7 +27,7 @@ class ExportError(RunError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest(SealedFiles):
+class ExportManifest(SealedFiles):
     """What ``export.json`` says."""
 
     NAME: ClassVar[str] = MANIFEST
@@ -68,18 +68,18 @@ def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
         folder: A folder without a manifest.
         facts: All that the manifest says besides the files.
     """
-    manifest = Manifest(files=Manifest.entries(folder), **facts)
+    manifest = ExportManifest(files=ExportManifest.entries(folder), **facts)
     write_file(folder / MANIFEST, manifest.to_bytes())
 
 
-def read(folder: Path) -> Manifest:
+def read(folder: Path) -> ExportManifest:
     """Reads an export's manifest and checks every file that it lists; no other may be there.
 
     Raises:
         ExportError: Something is missing, changed or foreign; names the folder and the file.
     """
     try:
-        manifest = Manifest.read(folder)
+        manifest = ExportManifest.read(folder)
         foreign = [f"{n!r:.80}: not listed in {MANIFEST}" for n in manifest.unlisted(folder)]
         for problem in foreign or manifest.damage(folder):
             raise ExportError(problem)

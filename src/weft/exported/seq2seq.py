@@ -1,4 +1,4 @@
-"""Exported models that generate text: by the saved text path, the saved search and a graph."""
+"""Exported models that generate text: by the saved text processor, the saved search and a graph."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from weft.errors import DataError
 from weft.exported.manifest import ExportError
-from weft.exported.rows import Row, RowPredictor
-from weft.text.paths import Seq2SeqText, source_text
+from weft.exported.row_predictor import Row, RowPredictor
+from weft.text.processors.text_processor import Seq2SeqText, source_text
 
 __all__ = ["ExportedSeq2Seq", "Found", "Graph", "Search", "Translated"]
 
@@ -68,7 +68,7 @@ LARGEST_BEAM = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Settings of a search, as :class:`weft.models.decoding.settings.Decoding` has them.
+    """Settings of a search, as :class:`weft.models.decoding.search_settings.Decoding` has them.
 
     Example:
         >>> Search(max_length=64).limit(9)
@@ -158,7 +158,7 @@ class ExportedSeq2Seq(RowPredictor):
     """Answers strings as the trained model did, without torch.
 
     Args:
-        text: The saved text path.
+        text: The saved text processor.
         search: How answers are searched.
         graph: What computes them.
     """

@@ -1,4 +1,4 @@
-"""Which checkpoint of a run is used, and what is read of it: text path and weights, verified."""
+"""Which checkpoint of a run is used, and what is read of it: processor and weights, verified."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.checkpoint.saved_text import verify_text
 from weft.errors import CheckpointError, UserError, worded
-from weft.inference.sizes import Budget
-from weft.text.description import SavedTextError
-from weft.text.paths import TextPath, load_text_path
+from weft.inference.shape_check import Budget
+from weft.text.metadata import SavedTextError
+from weft.text.processors.text_processor import TextProcessor, load_text_processor
 
 __all__ = ["Opened", "open_checkpoint", "use_checkpoint"]
 
@@ -27,12 +27,12 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Opened:
-    """One checkpoint: its text path, and its weights on demand."""
+    """One checkpoint: its text processor, and its weights on demand."""
 
     path: Path
     manifest: Manifest
     plain: Mapping[str, Any]
-    text: TextPath
+    text: TextProcessor
 
     @property
     def budget(self) -> Budget:
@@ -126,7 +126,7 @@ def _named(saved: SavedCheckpoints, name: str) -> Path:
 
 
 def open_checkpoint(path: Path) -> Opened:
-    """One checkpoint, or the modules that a run saved: its text path is verified and read.
+    """One checkpoint, or the modules that a run saved: its text processor is verified and read.
 
     Raises:
         CheckpointError: It is damaged.
@@ -139,4 +139,4 @@ def open_checkpoint(path: Path) -> Opened:
         plain = plain_parts(path, manifest)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return Opened(path, manifest, plain, load_text_path(text_folder(path)))
+    return Opened(path, manifest, plain, load_text_processor(text_folder(path)))

@@ -1,7 +1,7 @@
 """From a run folder to a predictor, by data alone: nothing in the folder is executed.
 
-The saved text path and the built configs replace the ingredients that made them, so neither their
-functions nor the training files are needed.
+The saved text processor and the built configs replace the ingredients that made them, so neither
+their functions nor the training files are needed.
 """
 
 import logging
@@ -17,21 +17,21 @@ from weft.checkpoint.run_seal import RunSeal
 from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError
 from weft.config.ingredient import as_config
-from weft.config.key import plan_parts
-from weft.config.nodes import Entries, Scalar, untyped
-from weft.config.own_code import code_in, own_parts
-from weft.config.plan import Plan, make_plan
+from weft.config.planning.key import plan_parts
+from weft.config.planning.plan import Plan, make_plan
 from weft.config.recipe import Recipe
 from weft.config.registry import UnknownNameError
-from weft.config.script import table_of_recipe
-from weft.config.yaml_files import read_yaml
+from weft.config.sources.own_code import code_in, own_parts
+from weft.config.sources.script import table_of_recipe
+from weft.config.values.raw_values import Entries, Scalar, untyped
+from weft.config.values.yaml_files import read_yaml
 from weft.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
-from weft.exported.rows import RowPredictor
+from weft.exported.row_predictor import RowPredictor
 from weft.inference.checkpoints import Opened, use_checkpoint
-from weft.inference.sizes import shape_of
+from weft.inference.shape_check import shape_of
 from weft.runtime.devices import Env
 from weft.tasks.task import Row, Task
-from weft.text.paths import TextPath
+from weft.text.processors.text_processor import TextProcessor
 
 __all__ = [
     "NeedsCodeError",
@@ -49,7 +49,7 @@ LOG = logging.getLogger("weft")
 
 
 class Predictor(RowPredictor):
-    """Answers strings with the task's trained module and its saved text path.
+    """Answers strings with the task's trained module and its saved text processor.
 
     Args:
         task: The task, its module with trained weights.
@@ -187,8 +187,8 @@ def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
     return predictor_of(task, opened, weights=weights)
 
 
-def text_parts(text: TextPath) -> Iterator[Any]:
-    """The classes and functions that a text path is made of."""
+def text_parts(text: TextProcessor) -> Iterator[Any]:
+    """The classes and functions that a text processor is made of."""
     for part in (text, *text.ingredients.values()):
         yield type(part)
         yield from code_in(getattr(part, "config", None))
@@ -224,7 +224,7 @@ def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
 
 
 def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:
-    """Puts a checkpoint's weights and text path into a task.
+    """Puts a checkpoint's weights and text processor into a task.
 
     Raises:
         CheckpointError: They do not fit it.

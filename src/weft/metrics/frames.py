@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, final
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, nan_without
+from weft.metrics.confusion_counts import ConfusionCounts, micro, tally_table
 from weft.metrics.metric import Direction, MetricError
 from weft.metrics.streaming import Counted
-from weft.metrics.tallies import Tally, micro, tally_table
 
 __all__ = [
     "INVALID_TREE",
@@ -181,7 +181,7 @@ class FrameCounts(Counted):
         return nan_without(frames["all"], values)
 
     @final
-    def tallies(self, way: str, part: str) -> dict[str, Tally]:
+    def tallies(self, way: str, part: str) -> dict[str, ConfusionCounts]:
         """What was counted of each label, in alphabetical order.
 
         Args:
@@ -192,7 +192,10 @@ class FrameCounts(Counted):
             self.counts(f"{way} {part} {side}") for side in ("right", "predicted", "expected")
         )
         labels = sorted({*predicted, *expected})
-        return {label: Tally(right[label], predicted[label], expected[label]) for label in labels}
+        return {
+            label: ConfusionCounts(right[label], predicted[label], expected[label])
+            for label in labels
+        }
 
     @final
     def table(self, way: str = "bracket") -> str:

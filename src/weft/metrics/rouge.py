@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple, final
 from typing_extensions import override
 
 from weft.config import registries
+from weft.metrics.accumulators import TextMetric
 from weft.metrics.checks import with_references
 from weft.metrics.metric import MetricError
 from weft.metrics.streaming import Averaged
-from weft.metrics.text_metric import TextMetric
 
 __all__ = ["Rouge", "RougeKind", "stem"]
 

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, final
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, nan_without
+from weft.metrics.confusion_counts import ConfusionCounts, macro, micro, tally_table
 from weft.metrics.metric import Direction, MetricError
 from weft.metrics.streaming import Counted
-from weft.metrics.tallies import Tally, macro, micro, tally_table
 
 __all__ = ["NO_KIND", "Scheme", "Span", "Spans", "read_spans"]
 
@@ -166,15 +166,17 @@ class Spans(Counted):
             "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
         }
         for kind in self.kinds:
-            tally = tallies.get(kind, Tally(0, 0, 0))
+            tally = tallies.get(kind, ConfusionCounts(0, 0, 0))
             values |= {f"label/{kind}/{name}": value for name, value in tally.values().items()}
         return nan_without(equal["sentences"], values)
 
-    def tallies(self) -> dict[str, Tally]:
+    def tallies(self) -> dict[str, ConfusionCounts]:
         """What was counted of each kind, the declared ones first, others in alphabetical order."""
         right, predicted, expected = map(self.counts, ("right", "predicted", "expected"))
         kinds = dict.fromkeys((*self.kinds, *sorted({*predicted, *expected})))
-        return {kind: Tally(right[kind], predicted[kind], expected[kind]) for kind in kinds}
+        return {
+            kind: ConfusionCounts(right[kind], predicted[kind], expected[kind]) for kind in kinds
+        }
 
     def table(self) -> str:
         """Precision, recall, F1 and support by kind, as text."""

@@ -1,4 +1,4 @@
-"""Metrics fed with sums and counts: a mean, a perplexity, an accuracy.
+"""Metrics fed with sums and counts: a mean, a perplexity, an accuracy, bits per byte.
 
 Sums are exact. What is given may be a tensor on any device, which is not waited for: scalars are
 kept where they are and read together when a value is asked for (or when 1,024 of them have
@@ -22,7 +22,16 @@ from typing_extensions import override
 from weft.metrics.checks import check_state
 from weft.metrics.metric import Direction, Metric, MetricError, State
 
-__all__ = ["Accuracy", "Averaged", "Counted", "ExactSum", "Mean", "Perplexity", "SumCount"]
+__all__ = [
+    "Accuracy",
+    "Averaged",
+    "BitsPerByte",
+    "Counted",
+    "ExactSum",
+    "Mean",
+    "Perplexity",
+    "SumCount",
+]
 
 _FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
@@ -358,3 +367,27 @@ class Counted(Metric):
     def merge_state(self, state: Mapping[str, Any]) -> None:
         check_state(self, state, self._settings, "counts")
         self.add(state["counts"])
+
+
+@final
+class BitsPerByte(SumCount):
+    r"""Bits that a model needs for a byte of text; lower is better. Empty: NaN.
+
+    Of negative log-likelihoods in nats, over bytes of UTF-8:
+    :math:`\sum \ell / (\ln 2 \cdot \text{bytes})`. Unlike a perplexity it compares models of
+    other vocabularies, as long as no token is unknown.
+
+    Example:
+        >>> metric = BitsPerByte()
+        >>> metric.update(16 * math.log(2), 8)
+        >>> metric.compute()
+        {'bits_per_byte': 2.0}
+    """
+
+    @override
+    def compute(self) -> dict[str, float]:
+        return {"bits_per_byte": self.quotient() / math.log(2)}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {"bits_per_byte": "lower"}

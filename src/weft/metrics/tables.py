@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from weft.metrics.metric import Direction
-from weft.runtime.terminal import printable
+from weft.runtime.logging import printable
 
 __all__ = [
     "by_label",

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from typing_extensions import override
 
 from weft.config import registries
+from weft.metrics.accumulators import TextMetric
 from weft.metrics.metric import Direction, MetricError, State
-from weft.metrics.text_metric import TextMetric
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer

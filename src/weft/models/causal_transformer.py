@@ -9,15 +9,15 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import config_fields, setting
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
+from weft.models.decoder_state import DecoderMemory
 from weft.models.decoders.causal import CausalDecoder, CausalState
 from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import NormOrder
 from weft.models.layers.positions import PositionName, named_positions
-from weft.models.memory import Memory
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["CausalTransformer"]
@@ -119,7 +119,7 @@ class CausalTransformer(LanguageModel):
         return self.decoder(self.text(ids)), None
 
     @override
-    def start(self, memory: Memory) -> CausalState:
+    def start(self, memory: DecoderMemory) -> CausalState:
         """As :meth:`LanguageModel.start`."""
         return self.decoder.start(memory.states)
 

@@ -11,14 +11,14 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.words import DictionaryEmbedding, WordEmbedding
+from weft.models.layers.word_embeddings import DictionaryEmbedding, WordEmbedding
 from weft.models.poolings import Pooling
-from weft.models.vocabulary import HasSize, HasVocabInfo, VocabInfo
+from weft.models.vocabulary import HasSize, HasVocabInfo, ModelVocabInfo
 from weft.models.wide import HasCountedNgrams, WideScores
 
 __all__ = ["Classifier", "Regressor", "TextConfig", "TextScores", "TextVector", "score_layers"]
@@ -46,7 +46,7 @@ class TextVector(nn.Module):
         encoder: SequenceEncoder.Config,
         pooling: Pooling.Config | None,
         *,
-        vocab_info: VocabInfo,
+        vocab_info: ModelVocabInfo,
         dictionary: DictionaryEmbedding | None = None,
     ) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class TextScores(Component, nn.Module):
             lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
             dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
             dictionary: What is known of words, as
-                :class:`~weft.models.layers.words.DictionaryEmbedding` takes it, where the
+                :class:`~weft.models.layers.word_embeddings.DictionaryEmbedding` takes it, where the
                 model was made for such. *Shape:* :math:`(B,K,3)`.
             ngrams: Ids of n-grams, where the model was made for such. *Shape:* :math:`(B,G)`.
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.models.losses import cross_entropy
 
@@ -24,6 +24,7 @@ __all__ = [
     "HingeLoss",
     "LabelLoss",
     "SquaredHingeLoss",
+    "multi_hot",
 ]
 
 
@@ -317,12 +318,15 @@ class SquaredHingeLoss(LabelLoss):
 
     @override
     def probabilities(self, scores: Tensor) -> Tensor:
-        """As the loss has them, (1 + s) / 2 (Zhang 2004), bent where that leaves 0 to 1.
+        """As of a model of probabilities, though it was not trained for such.
 
-        Of one label a row they are divided by their sum.
+        Of one label a row they are the softmax of three times the scores: of one to four times that
+        with the least cross entropy, in the mean of six sets with 500 and 2,000 rows (two to sixty
+        labels). The highest score has the highest probability.
         """
-        each = (2 * scores.float()).sigmoid()
-        return each if self.multiple else each / each.sum(dim=-1, keepdim=True)
+        if self.multiple:
+            return (4 * scores.float()).sigmoid()  # of two labels that are each other's negative
+        return (3 * scores.float()).softmax(dim=-1)
 
 
 def _hot(scores: Tensor, targets: Tensor) -> Tensor:
@@ -330,3 +334,23 @@ def _hot(scores: Tensor, targets: Tensor) -> Tensor:
     if targets.ndim == scores.ndim:
         return targets
     return torch.zeros_like(scores).scatter_(1, targets[:, None], 1.0)
+
+
+def multi_hot(numbers: Tensor, size: int) -> Tensor:
+    """1 at the labels of each row, 0 elsewhere.
+
+    Args:
+        numbers: Labels, below 0 at padding and of unseen ones. *Shape:* :math:`(B,K)`.
+        size: Number of labels, :math:`L`.
+
+    Returns:
+        *Shape:* :math:`(B,L)`.
+
+    Example:
+        >>> multi_hot(torch.tensor([[0, 2], [1, -1]]), 3).tolist()
+        [[1, 0, 1], [0, 1, 0]]
+    """
+    out = numbers.new_zeros(len(numbers), size + 1)
+    if numbers.shape[1]:
+        out.scatter_(1, torch.where(numbers < 0, size, numbers), 1)
+    return out[:, :size]

@@ -10,12 +10,12 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
+from weft.models.decoder_state import DecoderMemory
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
-from weft.models.layers.linear import Linear, linear
+from weft.models.layers.linear import LinearLayer, linear
 from weft.models.layers.lstm import lstm_layers, run_layers
-from weft.models.memory import Memory
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["LanguageModel", "LstmLanguageModel", "LstmState"]
@@ -54,7 +54,7 @@ class LanguageModel(Component, nn.Module):
         """
 
     @abstractmethod
-    def start(self, memory: Memory) -> object:
+    def start(self, memory: DecoderMemory) -> object:
         """The state of a search in which nothing was read, for each row of ``memory``."""
 
     @abstractmethod
@@ -70,10 +70,10 @@ class LanguageModel(Component, nn.Module):
         """Logits of states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
         return linear(hidden, self.output_weight, self.output_bias)
 
-    def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Nothing: a source only says how many rows there are."""
         del source_lengths
-        return Memory(self.output_weight.new_zeros(len(source), 0, 1), None)
+        return DecoderMemory(self.output_weight.new_zeros(len(source), 0, 1), None)
 
     def _make_output(self, tokens: nn.Embedding, dim: int, *, tie: bool, bias: bool) -> None:
         """Makes the scores of tokens: of their own vectors where ``tie``."""
@@ -155,7 +155,7 @@ class LstmLanguageModel(LanguageModel):
         self.layers = lstm_layers(config.dim, size, config.num_layers)
         self.dropout = Dropout(config.dropout)
         projects = config.tie and size != config.dim
-        self.projection = Linear(size, config.dim) if projects else nn.Identity()
+        self.projection = LinearLayer(size, config.dim) if projects else nn.Identity()
         self._make_output(self.tokens, size, tie=config.tie, bias=True)
 
     @property
@@ -171,7 +171,7 @@ class LstmLanguageModel(LanguageModel):
         return self.projection(x), carried
 
     @override
-    def start(self, memory: Memory) -> LstmState:
+    def start(self, memory: DecoderMemory) -> LstmState:
         """Zeros."""
         rows = memory.states.shape[0]
         return LstmState(memory.states.new_zeros(2, len(self.layers), rows, self.size))

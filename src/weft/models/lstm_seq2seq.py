@@ -10,14 +10,14 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
+from weft.models.decoder_state import DecoderMemory, length_mask
 from weft.models.decoders.lstm import AttentionKind, LstmDecoder, LstmDecoderState
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
 from weft.models.layers.linear import linear
-from weft.models.memory import Memory, length_mask
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["LstmMemory", "LstmSeq2Seq"]
@@ -25,7 +25,7 @@ __all__ = ["LstmMemory", "LstmSeq2Seq"]
 
 @final
 @dataclass(frozen=True)
-class LstmMemory(Memory):
+class LstmMemory(DecoderMemory):
     """An encoder's output, and where it ended."""
 
     last: Tensor
@@ -156,7 +156,7 @@ class LstmSeq2Seq(Component, nn.Module):
         states, last = self.encoder.read(self.dropout(self.source(source)), source_lengths)
         return LstmMemory(states, mask, last)
 
-    def start(self, memory: Memory) -> LstmDecoderState:
+    def start(self, memory: DecoderMemory) -> LstmDecoderState:
         """A state in which nothing of the target was read."""
         assert isinstance(memory, LstmMemory)
         return self.decoder.start(memory.states, memory.mask, memory.last)

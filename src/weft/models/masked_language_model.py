@@ -12,8 +12,8 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.linear import Linear, linear
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.linear import LinearLayer, linear
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["MaskedLanguageModel"]
@@ -64,7 +64,7 @@ class MaskedLanguageModel(Component, nn.Module):
         )
         self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
         self.mask = nn.Parameter(nn.init.normal_(torch.empty(dim), std=dim**-0.5))
-        self.transform = Linear(self.encoder.out_dim, dim)
+        self.transform = LinearLayer(self.encoder.out_dim, dim)
         self.norm = nn.LayerNorm(dim)
         self.output_weight = self.embedding.tokens.weight
         if not config.tie:

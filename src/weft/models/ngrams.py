@@ -35,6 +35,11 @@ Values = tuple[Tensor, Tensor, Tensor]
 """The row, the place in a row, and the value of numbers that are not 0. *Shape:* (N) each."""
 
 
+Made = MutableMapping[Tensor, tuple["ref[Tensor]", SparseRows]]
+KEPT_NUMBERS = 1 << 24
+"""Numbers of the sparse rows that are kept, of all batches: 400 MB at most."""
+
+
 class HasDim(Protocol):
     """What a model needs to know of numbers beside a text."""
 
@@ -77,7 +82,7 @@ class NgramWeights(nn.Module):
                 f"{type(tokenizer).__name__}."
             )
         weights = torch.from_numpy(tokenizer.weights)
-        # The saved text path has them: a checkpoint need not.
+        # The saved text processor has them: a checkpoint need not.
         self.register_buffer("weights", weights, persistent=False)
         self.weights: Tensor
         known = int((weights > 0).sum())
@@ -129,8 +134,7 @@ class NgramScores(Component, nn.Module):
         self.dense = None if dense is None else nn.Parameter(torch.zeros(dense.dim, out))
         # Rows that are not shuffled are in the same tensors every epoch: what is made of them is
         # made once, and goes when they go.
-        self._made: MutableMapping[Tensor, tuple[ref[Tensor], SparseRows]]
-        self._made = WeakTensorKeyDictionary()
+        self._made: Made = WeakTensorKeyDictionary()
 
     @property
     @abstractmethod
@@ -164,9 +168,20 @@ class NgramScores(Component, nn.Module):
             if other() is first:
                 return rows
         rows = SparseRows(*self.values(*texts), shape=(len(first), self.size))
-        if self.training:
+        kept = sum(len(rows) for _, rows in self._made.values())
+        if self.training and kept + len(rows) <= KEPT_NUMBERS:
             self._made[last] = ref(first), rows
         return rows
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is made of batches: another process, or a copy, has others."""
+        return {**vars(self), "_made": None}
+
+    @override
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._made = WeakTensorKeyDictionary()
 
 
 class NgramTextScores(NgramScores):
@@ -205,7 +220,7 @@ class NgramClassifier(NgramTextScores):
     far n-grams alone reach.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramClassifier.Config().build(tokenizer=tokenizer, labels=range(7))
         >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
@@ -233,7 +248,7 @@ class NgramRegressor(NgramTextScores):
     """Gives a text one number by its n-grams: a ridge regression, where weights decay.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramRegressor.Config().build(tokenizer=tokenizer)
         >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
@@ -307,7 +322,7 @@ class NgramPairClassifier(NgramPairScores):
     """Scores the labels of a pair of texts by their n-grams.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramPairClassifier.Config().build(tokenizer=tokenizer, labels=range(3))
         >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])
@@ -327,7 +342,7 @@ class NgramPairRegressor(NgramPairScores):
     """Gives a pair of texts one number by their n-grams.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
         >>> model = NgramPairRegressor.Config().build(tokenizer=tokenizer)
         >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])

@@ -9,11 +9,11 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.models.classifier import TextConfig, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.vocabulary import HasVocabInfo, VocabInfo
+from weft.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 __all__ = ["PairClassifier", "PairRegressor", "PairScores", "Ranker", "ranking_hinge"]
 
@@ -43,7 +43,7 @@ class PairScores(Component, nn.Module):
 
     config: Config
 
-    def __init__(self, config: Config, *, vocab_info: VocabInfo, out: int) -> None:
+    def __init__(self, config: Config, *, vocab_info: ModelVocabInfo, out: int) -> None:
         nn.Module.__init__(self)
         self.config = config
         self.text = TextVector(

@@ -7,8 +7,8 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.models.crf import LinearChainCrf
-from weft.models.layers.words import AffixInfo
-from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
+from weft.models.layers.word_embeddings import AffixInfo
+from weft.models.vocabulary import HasSize, HasWordVocabInfo, ModelVocabInfo
 from weft.models.word_encoder import WordEncoder
 
 __all__ = ["Tagger"]
@@ -48,7 +48,7 @@ class Tagger(WordEncoder):
         *,
         tokenizer: HasWordVocabInfo,
         labels: Sequence[str],
-        characters: VocabInfo | None = None,
+        characters: ModelVocabInfo | None = None,
         affixes: AffixInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:

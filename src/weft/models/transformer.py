@@ -10,8 +10,9 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Component, config_fields, setting
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
+from weft.models.decoder_state import DecoderMemory, DecoderState, length_mask
 from weft.models.decoders.transformer import TransformerDecoder
 from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.blocks import inherit
@@ -19,8 +20,7 @@ from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
 from weft.models.layers.positions import named_positions
-from weft.models.memory import Memory, State, length_mask
-from weft.models.vocabulary import HasVocabInfo, VocabInfo
+from weft.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 __all__ = ["Transformer"]
 
@@ -178,23 +178,23 @@ class Transformer(Component, nn.Module):
         """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
         return linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))
 
-    def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Runs the encoder; shapes as in :meth:`forward`."""
         mask = length_mask(source, source_lengths)
-        return Memory(self.encoder(self.source(source), mask), mask)
+        return DecoderMemory(self.encoder(self.source(source), mask), mask)
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: DecoderMemory) -> DecoderState:
         """Starts decoding one token at a time: projects the memory for every layer, once."""
         projected = [
             layer.cross_attention.project_memory(memory.states)
             for layer in self.decoder.each_layer()
         ]
         attention = next(iter(self.decoder.each_layer())).attention
-        return State(
+        return DecoderState(
             projected, memory.mask, heads=attention.num_kv_heads, head_dim=attention.head_dim
         )
 
-    def step(self, tokens: Tensor, state: State) -> Tensor:
+    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Reads one token of each row and scores the next.
 
         Args:
@@ -217,7 +217,7 @@ class Transformer(Component, nn.Module):
         return self.project(self.decoder.norm(x)[:, 0])
 
 
-def _filled(config: Transformer.Config, vocab: VocabInfo) -> Transformer.Config:
+def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
     """With the vocabulary's size and padding, which must agree with those written, and blocks."""
     for name, written, found in (
         ("vocabulary_size", config.vocabulary_size, vocab.size),

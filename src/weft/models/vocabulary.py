@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-__all__ = ["HasSize", "HasVocabInfo", "HasWordVocabInfo", "VocabInfo", "WordVocabInfo"]
+__all__ = ["HasSize", "HasVocabInfo", "HasWordVocabInfo", "ModelVocabInfo", "WordVocabInfo"]
 
 
 class HasSize(Protocol):
@@ -14,7 +14,7 @@ class HasSize(Protocol):
         ...
 
 
-class VocabInfo(Protocol):
+class ModelVocabInfo(Protocol):
     """What a model needs to know of a vocabulary."""
 
     @property
@@ -32,12 +32,12 @@ class HasVocabInfo(Protocol):
     """Anything with a ``vocab_info``: a tokenizer."""
 
     @property
-    def vocab_info(self) -> VocabInfo:
+    def vocab_info(self) -> ModelVocabInfo:
         """Facts about its vocabulary."""
         ...
 
 
-class WordVocabInfo(VocabInfo, Protocol):
+class WordVocabInfo(ModelVocabInfo, Protocol):
     """The same of a vocabulary in which words can be missing."""
 
     @property

@@ -45,7 +45,7 @@ class WideScores(nn.Module):
         UserError: They are no n-grams.
 
     Example:
-        >>> from weft.text.ngrams import NgramTokenizer
+        >>> from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
         >>> wide = WideScores(NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2), 7)
         >>> wide(torch.tensor([[2, 3, 4], [2, 4, 0]])).shape, wide.table.shape
         (torch.Size([2, 7]), torch.Size([5, 7]))
@@ -59,7 +59,7 @@ class WideScores(nn.Module):
             )
         weights = torch.from_numpy(ngrams.weights)
         seen = (1 + ngrams.rows) / torch.exp(weights.square() - 1) - 1
-        # The saved text path has them: a checkpoint need not.
+        # The saved text processor has them: a checkpoint need not.
         self.register_buffer("values", weights * seen / (seen + RARE), persistent=False)
         self.values: Tensor
         self.table = nn.Parameter(torch.zeros(len(weights), out))
@@ -67,6 +67,7 @@ class WideScores(nn.Module):
     @override
     def forward(self, ids: Tensor) -> Tensor:
         """*Shape:* :math:`(B,N)` to :math:`(B,L)`."""
+        if not ids.shape[1]:
+            ids = F.pad(ids, (0, 1))  # embedding_bag wants a place, if one of no value
         values = SCALE * F.normalize(self.values[ids], dim=1)
-        out: Tensor = (values[:, None, :] @ F.embedding(ids, self.table)).squeeze(1)
-        return out
+        return F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")

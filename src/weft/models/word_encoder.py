@@ -8,11 +8,11 @@ from torch.nn import functional as F
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.words import (
+from weft.models.layers.word_embeddings import (
     AffixEmbedding,
     AffixInfo,
     CharacterCnn,
@@ -20,7 +20,7 @@ from weft.models.layers.words import (
     WordEmbedding,
     hide_words,
 )
-from weft.models.vocabulary import HasSize, HasWordVocabInfo, VocabInfo
+from weft.models.vocabulary import HasSize, HasWordVocabInfo, ModelVocabInfo
 
 __all__ = ["WordEncoder"]
 
@@ -69,7 +69,7 @@ class WordEncoder(Component, nn.Module):
         config: Config,
         *,
         tokenizer: HasWordVocabInfo,
-        characters: VocabInfo | None = None,
+        characters: ModelVocabInfo | None = None,
         affixes: AffixInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
@@ -114,7 +114,7 @@ class WordEncoder(Component, nn.Module):
             characters: Ids, where the model was made for such. *Shape:* :math:`(B,T,C)`.
             affixes: Ids, where the model was made for such. *Shape:* :math:`(B,T,A)`.
             dictionary: What is known of words, as
-                :class:`~weft.models.layers.words.DictionaryEmbedding` takes it, where the
+                :class:`~weft.models.layers.word_embeddings.DictionaryEmbedding` takes it, where the
                 model was made for such. *Shape:* :math:`(B,N,3)`.
 
         Returns:

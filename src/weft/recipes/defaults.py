@@ -11,14 +11,14 @@ from weft.metrics.reporters import Reporter
 from weft.metrics.reporters.console import Console
 from weft.metrics.reporters.jsonl import JsonLines
 from weft.metrics.reporters.predictions import Predictions
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.tasks.translation import Translation
-from weft.text.affixes import Affixes
-from weft.text.characters import Characters
-from weft.text.columns.number import Numbers
-from weft.text.dictionary import Dictionary
-from weft.training.audience import Callback
+from weft.text.columns.numbers import Numbers
+from weft.text.features.affixes import Affixes
+from weft.text.features.characters import Characters
+from weft.text.features.dictionaries import Dictionary
 from weft.training.loop import Trainer
+from weft.training.observers import Callback
 from weft.training.optimizers import AdamW
 from weft.training.schedules import InverseSquareRoot
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from weft.config.ingredient import Ingredient, Like, Table
-from weft.config.nodes import Entries
-from weft.config.plan import Plan
-from weft.config.yaml_files import typed_place
+from weft.config.ingredient import Ingredient, IngredientTable, Like
+from weft.config.planning.plan import Plan
+from weft.config.values.raw_values import Entries
+from weft.config.values.yaml_files import typed_place
 from weft.data.huggingface import HuggingFacePairs
 from weft.data.text_lines import TextLines
 from weft.data.text_pairs import TextPairs
@@ -24,8 +24,8 @@ def holds_out(plan: Plan) -> bool:
 
 
 def with_held_out(
-    table: Table, plan: Plan, layers: Sequence[Entries], words: Sequence[str]
-) -> Table:
+    table: IngredientTable, plan: Plan, layers: Sequence[Entries], words: Sequence[str]
+) -> IngredientTable:
     """The recipe with ``valid_data`` of the rows that ``train_data`` leaves.
 
     A file that the recipe itself has for ``valid_data`` is not read: whoever sets a share later

@@ -8,21 +8,29 @@ from pathlib import Path
 
 from weft.checkpoint.run_seal import refuse_changed
 from weft.config import registries
-from weft.config.include import included, is_includable
-from weft.config.ingredient import BuiltFrom, Table
-from weft.config.key import plan_parts
-from weft.config.plan import Plan, make_plan
+from weft.config.ingredient import BuiltFrom, IngredientTable
+from weft.config.planning.key import plan_parts
+from weft.config.planning.overrides import Overrides, words_of
+from weft.config.planning.plan import Plan, make_plan
 from weft.config.recipe import Recipe
-from weft.config.script import table_of_module
-from weft.config.source import Source, open_recipe
-from weft.config.words import Overrides, words_of
-from weft.config.written_places import differing
+from weft.config.sources.include import included, is_includable
+from weft.config.sources.open_recipe import Source, open_recipe
+from weft.config.sources.script import table_of_module
+from weft.config.sources.written_places import differing
 from weft.errors import PlanError, Problem, UserError
 from weft.recipes import defaults
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
-from weft.recipes.run_folder import RunFolder, is_run_folder
+from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
 
-__all__ = ["Planned", "library_defaults", "open_named", "plan_recipe", "run_named"]
+__all__ = [
+    "Planned",
+    "exports_of",
+    "library_defaults",
+    "open_named",
+    "plan_recipe",
+    "run_named",
+    "seed_of",
+]
 
 BESIDE = ("characters", "affixes", "dictionary", "dense", "ngrams")
 """What can stand beside words, and by default does not."""
@@ -38,7 +46,7 @@ class Planned:
     """The run folder that is gone on with, where the recipe was named by one."""
 
     @property
-    def table(self) -> Table:
+    def table(self) -> IngredientTable:
         """The recipe's ingredients."""
         return self.source.table
 
@@ -69,7 +77,7 @@ class Planned:
         return list(found)
 
 
-def library_defaults() -> Table:
+def library_defaults() -> IngredientTable:
     """The ingredients a recipe need not name."""
     return table_of_module(defaults)
 
@@ -148,16 +156,17 @@ def open_named(
     recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
 ) -> tuple[Source, Path | None]:
     """The recipe, and the run folder where it was named by one."""
+    opened = partial(open_recipe, configs=configs, allow_code=allow_code, is_run=wrote_in)
     run = run_named(recipe)
     if run is not None:
         refuse_changed(run, code=allow_code)
-        return open_recipe(run / "config.yaml", configs=configs, allow_code=allow_code), run
+        return opened(run / "config.yaml"), run
     if not isinstance(recipe, Recipe) and Path(recipe).is_dir():
         raise UserError(
             f"{recipe} is a folder, but not one that weft train has written (no run.json in it). "
             "Wanted a script.py, a file.yaml, an experiment, or a run folder."
         )
-    return open_recipe(recipe, configs=configs, allow_code=allow_code), None
+    return opened(recipe), None
 
 
 def run_named(recipe: str | Path | Recipe) -> Path | None:
@@ -165,3 +174,14 @@ def run_named(recipe: str | Path | Recipe) -> Path | None:
     if isinstance(recipe, Recipe) or not is_run_folder(Path(recipe)):
         return None
     return Path(recipe)
+
+
+def exports_of(plan: Plan) -> tuple[str, ...]:
+    """The formats that ``trainer.export`` names; a trainer of the recipe's own may have none."""
+    return tuple(plan.settings.get("trainer", {}).get("export") or ())
+
+
+def seed_of(plan: Plan) -> int:
+    """The run's seed; a trainer of the recipe's own may have none."""
+    seed = plan.settings.get("trainer", {}).get("seed")
+    return seed if isinstance(seed, int) else 1

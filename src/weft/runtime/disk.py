@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EEXIST, EFBIG, EIO, ELOOP, ENOENT, ENOSPC
 from pathlib import Path
@@ -43,9 +43,6 @@ calls.
 NO_ROOM = frozenset({EDQUOT, EFBIG, ENOSPC})
 """What the disk says where bytes are what is missing."""
 
-
-WRITTEN = frozenset({"checkpoints", "export", "modules", "predictions", "wandb"})
-"""The folders of a run folder that weft writes."""
 
 NO_LINKS = "Nothing is written through a link: put a file of its own there, then start again."
 
@@ -171,20 +168,24 @@ def open_in_place(path: Path, flags: int) -> int:
     raise StorageError(f"{path} cannot be written: {reason}. {NO_LINKS}")
 
 
-def outward_links(folder: Path) -> list[Path]:
-    """Links to what is outside a run folder where weft writes, renames or deletes.
+def outward_links(folder: Path, written: Mapping[str, bool]) -> list[Path]:
+    """Links to what is outside a folder where weft writes, renames or deletes.
 
     That is in its own folders. Files beside them are refused when they are opened, or replaced as a
-    whole; every other link is a person's own, and none of it is followed. What is in
-    ``checkpoints`` is not looked at: it is written, renamed and deleted as a whole, and nothing is
-    ever written into one that is there.
+    whole; every other link is a person's own, and none of it is followed.
+
+    Args:
+        folder: A run folder, say.
+        written: Names of the folders in it that weft writes, in lower case, each with whether files
+            are written into what is there. Of the others, whose entries are written, renamed and
+            deleted as a whole, what is in them is not looked at.
     """
     home, found = os.path.realpath(folder), []
     for top in folder.iterdir() if folder.is_dir() else ():
         name = top.name.casefold()  # some disks take any case for the same name
-        if name not in WRITTEN and not any(part in name for part in (".tmp-", ".old-")):
+        if name not in written and not any(part in name for part in (".tmp-", ".old-")):
             continue
-        within = () if name == "checkpoints" or top.is_symlink() else os.walk(top)
+        within = os.walk(top) if written.get(name, True) and not top.is_symlink() else ()
         inside = [Path(root, name) for root, *names in within for name in itertools.chain(*names)]
         links = filter(Path.is_symlink, (top, *inside))
         found += [link for link in links if not _is_below(link, home)]
@@ -212,17 +213,21 @@ def refuse_outward_folder(folder: Path, home: Path) -> None:
             raise _elsewhere(path, home)
 
 
-def refuse_outward_links(folder: Path) -> None:
-    """Refuses a run folder of which a part that is written is elsewhere.
+def refuse_outward_links(folder: Path, written: Mapping[str, bool]) -> None:
+    """Refuses a folder of which a part that is written is elsewhere.
 
     The folder itself may be a link, and links in it to places in it are fine. It is looked at when
     a process enters. Afterwards each file is opened so that it is no link itself; a folder that is
     replaced by a link meanwhile is not noticed: that takes another process of the same person.
 
+    Args:
+        folder: A run folder, say.
+        written: As :func:`outward_links` takes it.
+
     Raises:
         StorageError: There is such a link; names it, and where it leads.
     """
-    for path in outward_links(folder)[:1]:
+    for path in outward_links(folder, written)[:1]:
         raise _elsewhere(path, folder)
 
 

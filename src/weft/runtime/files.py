@@ -20,13 +20,13 @@ from weft.runtime.disk import operations as operations
 from weft.runtime.disk import storage_error as storage_error
 from weft.runtime.disk import storing, sync_folder
 from weft.runtime.disk import sync_stream as sync_stream
-from weft.runtime.line_log import LineLog as LineLog
+from weft.runtime.jsonl_log import JsonlLog as JsonlLog
 from weft.runtime.lock import Lock as Lock
 
 __all__ = [
     "LEFTOVER",
     "HashingFile",
-    "LineLog",
+    "JsonlLog",
     "Lock",
     "clean_leftovers",
     "leftovers",

@@ -3,19 +3,14 @@
 import fcntl
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from errno import EACCES, EAGAIN
 from pathlib import Path
 from types import TracebackType
 
 from weft.errors import InUseError, StorageError, worded
-from weft.runtime.disk import (
-    open_in_place,
-    operations,
-    refuse_outward_links,
-    storing,
-    write_all,
-)
+from weft.runtime.disk import open_in_place, operations, refuse_outward_links, storing, write_all
 
 __all__ = ["LOCK_FILE", "Lock", "owner_of"]
 
@@ -33,6 +28,11 @@ class Lock:
     for people only; a stale file of a dead process hinders nobody, and a forked child (a data
     worker) does not keep the lock after its parent.
 
+    Args:
+        folder: It must be there.
+        written: The folders in it that are written, as :func:`~weft.runtime.disk.outward_links`
+            takes them: none of them may be a link to a place outside.
+
     Raises:
         InUseError: another process holds it; names that process.
         StorageError: the folder cannot be written, a part of it is a link to a place outside it, or
@@ -45,13 +45,13 @@ class Lock:
         ...         pass
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, written: Mapping[str, bool] | None = None) -> None:
+        self.folder, self.written = folder, written or {}
         self.path = folder / LOCK_FILE
         self._descriptors: list[int] = []
 
     def __enter__(self) -> "Lock":
-        refuse_outward_links(self.folder)
+        refuse_outward_links(self.folder, self.written)
         descriptor = open_in_place(self.path, os.O_RDWR | os.O_CREAT)
         self._descriptors = [descriptor]
         try:

@@ -1,7 +1,8 @@
-"""Where lines go: plain to the person at the terminal, dated to the run's ``log.txt``."""
+"""Lines for a person: plain on the terminal, where nothing in them is obeyed; dated in log.txt."""
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,25 @@ from pathlib import Path
 from typing_extensions import override
 
 from weft.runtime.disk import open_in_place
-from weft.runtime.terminal import printable
 
-__all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr"]
+__all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr", "printable"]
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""All but tab and line feed: a carriage return hides what stands before it."""
+
+
+def printable(text: str) -> str:
+    r"""The text with its control characters and lone surrogates as escapes.
+
+    Labels, errors and names of files may come from a stranger; an escape sequence in one of them
+    could clear the screen, rename the window or hide a line.
+
+    Example:
+        >>> print(printable("ham\x1b[2J"))
+        ham\x1b[2J
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
 
 LOG_FILE = "log.txt"
 _FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"

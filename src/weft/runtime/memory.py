@@ -1,12 +1,14 @@
-"""How much memory there is: what this process holds, and what it can still take."""
+"""Memory: what this process holds, what it can still take, and what is kept for the next step."""
 
+import ctypes
+import platform
 import resource
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["host_room", "peak_resident", "resident", "room"]
+__all__ = ["host_room", "keep_memory", "peak_resident", "resident", "room"]
 
 NO_LIMIT = 1 << 60
 """A limit of a control group from here on is none: version 1 has some 2**63 for it."""
@@ -119,3 +121,37 @@ def _left(folder: Path) -> int | None:
         except (OSError, ValueError):
             continue
     return None
+
+
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
+"""Of ``malloc.h``; the numbers are part of glibc's binary interface."""
+LARGEST_THRESHOLD = 32 * 2**20
+"""The most that glibc takes for M_MMAP_THRESHOLD on a machine of 64 bits."""
+
+
+def keep_memory() -> bool:
+    """Lets glibc keep what is freed, for the process.
+
+    By its own choice glibc asks the kernel for each large block anew and gives it back when it is
+    freed. A training step on a CPU frees and asks for the same tensors hundreds of times, and
+    every page of them is cleared and mapped again: 10,000 to 20,000 page faults a step of 2,048
+    tokens. Blocks up to 32 MB then come from the heap, whose end is given back no more; larger ones
+    come and go as before.
+
+    Returns:
+        Whether it was done: on glibc only. Calling it again does no harm.
+
+    Example:
+        >>> keep_memory() == (platform.libc_ver()[0] == "glibc")
+        True
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    settings = (
+        (M_MMAP_THRESHOLD, LARGEST_THRESHOLD),
+        (M_TRIM_THRESHOLD, 2**31 - 1),
+        (M_TOP_PAD, 64 * 2**20),
+    )
+    answers = [mallopt(name, value) for name, value in settings]
+    return all(answer == 1 for answer in answers)

@@ -13,8 +13,8 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from weft.runtime.bounded_files import Refusal, opened, parse_json, read_all
 from weft.runtime.files import sha256
-from weft.runtime.reading import Refusal, opened, parse_json, read_all
 
 __all__ = ["FileEntry", "SealedFiles", "is_count", "seal", "unseal"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["HostRandom", "fold", "seed_all"]
+__all__ = ["HostRandom", "fold", "seed_all", "seed_everything"]
 
 
 def fold(seed: int, *parts: int | str) -> int:
@@ -97,3 +97,10 @@ class HostRandom:
                 "gauss": numpy["gauss"],
             }
         )
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds torch, ``random`` and numpy, whose global generators a recipe's own code may use."""
+    seed_all(seed, 0)
+    random.seed(fold(seed, "random"))
+    np.random.seed(fold(seed, "numpy") % 2**32)  # noqa: NPY002  # the global one is meant

@@ -1,8 +1,8 @@
-"""Tasks: where behaviour is changed. A task joins a module, a text path, a loss and metrics."""
+"""Tasks: where behaviour is changed. A task joins a module, a processor, a loss and metrics."""
 
 from weft.tasks.answers import Translated as Translated
-from weft.tasks.evaluate import Evaluation as Evaluation
-from weft.tasks.evaluate import evaluate as evaluate
+from weft.tasks.evaluation import Evaluation as Evaluation
+from weft.tasks.evaluation import evaluate as evaluate
 from weft.tasks.seq2seq import Seq2Seq as Seq2Seq
 from weft.tasks.task import Loss as Loss
 from weft.tasks.task import Outputs as Outputs

@@ -6,7 +6,7 @@ from weft.errors import DataError
 from weft.exported.seq2seq import Translated as Translated
 from weft.models.decoding import Hypothesis
 from weft.tasks.task import Row
-from weft.text.paths import Seq2SeqText
+from weft.text.processors.text_processor import Seq2SeqText
 
 __all__ = ["answer_of", "prefix_ids", "prefix_of"]
 

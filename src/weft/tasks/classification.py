@@ -9,23 +9,22 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import setting
-from weft.config.limits import require
-from weft.data.columns import ColumnBatch
+from weft.config.validators import require
+from weft.data.column_batch import ColumnBatch
 from weft.errors import UserError
-from weft.metrics.classification import Classification
+from weft.metrics.classification import Classification, MultiLabel
 from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric
-from weft.metrics.multilabel import MultiLabel
-from weft.models.label_losses import AutoLoss, LabelLoss
-from weft.tasks.columns import ColumnsTask
-from weft.tasks.label_counts import never_predicted
+from weft.models.label_losses import AutoLoss, LabelLoss, multi_hot
+from weft.tasks.column_task import ColumnsTask
+from weft.tasks.label_checks import never_predicted
 from weft.tasks.task import Loss
-from weft.text.classification import ClassificationText, Classified, LabelText
-from weft.text.columns.label import LabelsColumn
-from weft.text.columns.number import Numbers
-from weft.text.dictionary import Dictionary
-from weft.text.labels import Labels
-from weft.text.tokenizer import Tokenizer
+from weft.text.columns.labels import LabelsColumn
+from weft.text.columns.numbers import Numbers
+from weft.text.features.dictionaries import Dictionary
+from weft.text.features.labels import Labels
+from weft.text.processors.classification import ClassificationText, Classified, LabelText
+from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["DocumentClassification", "LabelTask"]
 
@@ -80,7 +79,7 @@ class LabelTask(ColumnsTask):
         """The loss of a batch of rows with labels, of those that training has."""
         targets = batch["label"]
         if self.text.multiple:
-            targets = hot(targets, scores.shape[1]).to(scores.dtype)
+            targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
         elif not self.module.training:
             scores, targets = scores[targets >= 0], targets[targets >= 0]
         return Loss.of(self.criterion(scores, targets), self.criterion)
@@ -201,23 +200,3 @@ def _check_positive(positive: str | None, labels: Labels) -> None:
         )
     if positive is not None and not labels.has(positive):
         raise UserError(f"task.positive is {positive!r}, which is no label. {labels.listed}")
-
-
-def hot(numbers: Tensor, size: int) -> Tensor:
-    """1 at the labels of each row, 0 elsewhere.
-
-    Args:
-        numbers: Labels, below 0 at padding and of unseen ones. *Shape:* :math:`(B,K)`.
-        size: Number of labels, :math:`L`.
-
-    Returns:
-        *Shape:* :math:`(B,L)`.
-
-    Example:
-        >>> hot(torch.tensor([[0, 2], [1, -1]]), 3).tolist()
-        [[1, 0, 1], [0, 1, 0]]
-    """
-    out = numbers.new_zeros(len(numbers), size + 1)
-    if numbers.shape[1]:
-        out.scatter_(1, torch.where(numbers < 0, size, numbers), 1)
-    return out[:, :size]

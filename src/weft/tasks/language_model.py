@@ -14,26 +14,24 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.data.batching import Batching, plan_epoch
-from weft.data.blocks import BlockBatch, Blocking, TextBlocks
+from weft.data.block_batches import BlockBatch, Blocking, TextBlocks
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
-from weft.metrics.language import BitsPerByte
 from weft.metrics.metric import Metric
-from weft.metrics.streaming import Perplexity
+from weft.metrics.streaming import BitsPerByte, Perplexity
 from weft.models import fast
 from weft.models.decoding.decode import decode
-from weft.models.decoding.settings import Decoding
+from weft.models.decoding.search_settings import Decoding
 from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy, projected_cross_entropy
-from weft.tasks.carried import Carried, RowSums
-from weft.tasks.evaluate import answer_batches
+from weft.tasks.batches.text_blocks import Carried, RowSums, blocks_of, rows_with_text
+from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
-from weft.tasks.text_blocks import blocks_of, rows_with_text
-from weft.text.language import Continued, LanguageText, MeasuredText
+from weft.text.processors.language_model import Continued, LanguageText, MeasuredText
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer
+from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["LanguageModeling"]
 

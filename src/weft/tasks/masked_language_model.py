@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
-from weft.data.blocks import BlockBatch, Blocking
+from weft.config.validators import require
+from weft.data.block_batches import BlockBatch, Blocking
 from weft.data.masking import MaskedBlocks, Masking
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
@@ -21,12 +21,11 @@ from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
-from weft.tasks.carried import RowSums
-from weft.tasks.evaluate import answer_batches
+from weft.tasks.batches.text_blocks import RowSums, blocks_of, rows_with_text
+from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
-from weft.tasks.text_blocks import blocks_of, rows_with_text
-from weft.text.masked import MASK, Filled, FoundTokens, MaskedText
-from weft.text.tokenizer import Tokenizer
+from weft.text.processors.masked_language_model import MASK, Filled, FoundTokens, MaskedText
+from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["MaskedLanguageModeling"]
 

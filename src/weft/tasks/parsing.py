@@ -10,23 +10,22 @@ from typing_extensions import override
 from weft.config import registries
 from weft.errors import DataError, UserError
 from weft.exported.seq2seq import Translated
+from weft.metrics.accumulators import ExactMatch
 from weft.metrics.frames import Trees, read_tree
 from weft.metrics.metric import Metric, MetricError
-from weft.metrics.text_metric import ExactMatch
 from weft.models.decoding import Decoding
-from weft.tasks.row_batches import RowBatches
-from weft.tasks.scored_text import ScoredText
+from weft.tasks.batches.row_batches import RowBatches
+from weft.tasks.generation import GenerationTask
 from weft.tasks.task import Batches, Row
-from weft.text.cells import placed_errors
-from weft.text.paths import joined_text
-from weft.text.tokenizer import Tokenizer
-from weft.text.words import WordTokenizer, unknown_words, with_unknown
+from weft.text.cells import joined_text, placed_errors
+from weft.text.tokenizers.tokenizer import Tokenizer
+from weft.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
 __all__ = ["SemanticParsing"]
 
 
 @registries.tasks.register("semantic_parsing")
-class SemanticParsing(ScoredText):
+class SemanticParsing(GenerationTask):
     """Parses sentences; evaluated by its loss, and by how many parses are wholly right.
 
     A parse is any text; ``exact_match`` counts those that are the target. Where targets are trees
@@ -34,7 +33,7 @@ class SemanticParsing(ScoredText):
     ``tree/..._f1``; an answer that is no tree counts as one with the intent ``IN:INVALID_TREE``.
     """
 
-    class Config(ScoredText.Config):
+    class Config(GenerationTask.Config):
         """Settings of the task."""
 
         label_smoothing: float = 0.0
@@ -62,7 +61,7 @@ class SemanticParsing(ScoredText):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """As :meth:`ScoredText.batches`.
+        """As :meth:`GenerationTask.batches`.
 
         Raises:
             DataError: Targets are to be trees, and one is none.

@@ -9,16 +9,16 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
-from weft.data.columns import ColumnBatch
+from weft.config.validators import require
+from weft.data.column_batch import ColumnBatch
 from weft.metrics.metric import Metric
 from weft.metrics.regression import Regression
-from weft.tasks.columns import ColumnsTask
+from weft.tasks.column_task import ColumnsTask
 from weft.tasks.task import Loss
-from weft.text.columns.number import NumberColumn, Numbers
-from weft.text.dictionary import Dictionary
-from weft.text.regression import Estimated, NumberText, RegressionText
-from weft.text.tokenizer import Tokenizer
+from weft.text.columns.numbers import NumberColumn, Numbers
+from weft.text.features.dictionaries import Dictionary
+from weft.text.processors.regression import Estimated, NumberText, RegressionText
+from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["DocumentRegression", "NumberTask"]
 

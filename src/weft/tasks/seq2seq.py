@@ -12,10 +12,10 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
-from weft.data.seq2seq import Seq2SeqBatch, collate_seq2seq
+from weft.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import CheckpointError, DataError
 from weft.metrics.metric import Metric
@@ -24,14 +24,19 @@ from weft.models import fast
 from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
 from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
-from weft.tasks.evaluate import answer_batches
-from weft.tasks.modules import LinearOutput, generator_of, label_logits, longest_input
-from weft.tasks.ready_batches import ready_batches
-from weft.tasks.row_batches import RowBatches, check_batch, is_row, look, rows_of
+from weft.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
+from weft.tasks.batches.user_batches import ready_batches
+from weft.tasks.evaluation import answer_batches
+from weft.tasks.seq2seq_protocols import LinearOutput, generator_of, label_logits, longest_input
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task
-from weft.text.paths import Seq2SeqText, TextPath, longest_texts, source_text
+from weft.text.processors.text_processor import (
+    Seq2SeqText,
+    TextProcessor,
+    longest_texts,
+    source_text,
+)
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer
+from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["Seq2Seq", "Translated"]
 
@@ -89,7 +94,7 @@ class Seq2Seq(Task):
         self.unk_idx = tokenizer.vocab_info.unk_idx
 
     @override
-    def use_text(self, text: TextPath) -> None:
+    def use_text(self, text: TextProcessor) -> None:
         """As :meth:`Task.use_text`; one that takes longer texts than the module is refused."""
         own = self.text.limits
         super().use_text(text)
@@ -97,7 +102,8 @@ class Seq2Seq(Task):
             most = own[side]
             if most is not None and (limit is None or limit > most):
                 raise CheckpointError(
-                    f"the saved text path takes a {side} of {limit or 'any number of'} tokens, "
+                    f"the saved text processor takes a {side} of {limit or 'any number of'} "
+                    "tokens, "
                     f"but the task at most {most}"
                 )
 
@@ -112,7 +118,7 @@ class Seq2Seq(Task):
         """
         if isinstance(data, Batches):
             return data
-        first, data = look(data)
+        first, data = peek_first(data)
         if is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)
         check_batch(self, first, Seq2SeqBatch, train=train)

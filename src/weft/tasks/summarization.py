@@ -11,7 +11,7 @@ from weft.errors import DataError
 from weft.metrics.metric import Metric
 from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
-from weft.tasks.scored_text import ScoredText
+from weft.tasks.generation import GenerationTask
 from weft.tasks.task import Row
 from weft.text.cells import unlisted
 
@@ -22,7 +22,7 @@ REFERENCES = "references"
 
 
 @registries.tasks.register("summarization")
-class Summarization(ScoredText):
+class Summarization(GenerationTask):
     """Summarizes text; evaluated by its loss, and by ROUGE-1, -2 and -L of generated summaries.
 
     A row's ``target`` is what is learned, and the loss is of it. Where rows have a column
@@ -30,7 +30,7 @@ class Summarization(ScoredText):
     which it shares most words with (``rouge1``); else against the target.
     """
 
-    class Config(ScoredText.Config):
+    class Config(GenerationTask.Config):
         """Settings of the task."""
 
         decoding: Decoding = Decoding(

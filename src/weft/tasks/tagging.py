@@ -9,8 +9,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
-from weft.data.columns import ColumnBatch
+from weft.config.validators import require
+from weft.data.column_batch import ColumnBatch
 from weft.errors import UserError
 from weft.metrics.classification import Classification
 from weft.metrics.metric import Metric, MetricError
@@ -19,16 +19,16 @@ from weft.metrics.streaming import Accuracy
 from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
-from weft.tasks.row_batches import RowBatches
+from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
-from weft.tasks.words import WordsTask
-from weft.text.affixes import Affixes
-from weft.text.characters import Characters
-from weft.text.dictionary import Dictionary
-from weft.text.labels import Labels
-from weft.text.slots import places_of, text_of
-from weft.text.tagging import Tagged, TaggedSpan, TaggingText
-from weft.text.tokenizer import Tokenizer
+from weft.tasks.word_task import WordsTask
+from weft.text.features.affixes import Affixes
+from weft.text.features.characters import Characters
+from weft.text.features.dictionaries import Dictionary
+from weft.text.features.labels import Labels
+from weft.text.features.slots import places_of, text_of
+from weft.text.processors.tagging import Tagged, TaggedSpan, TaggingText
+from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["WordTagging"]
 

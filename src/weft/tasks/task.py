@@ -1,4 +1,4 @@
-"""A task: the place where behaviour is changed. It joins a module, a text path, a loss and metrics.
+"""A task: where behaviour is changed. It joins a module, a text processor, a loss and metrics.
 
 The loop asks a task for batches, for the loss of a batch, and for its evaluation; the predictor
 asks it for answers. A task holds no model settings (those are ``model.*``) and never sees the
@@ -19,8 +19,8 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import CheckpointError, UserError, WeftError
 from weft.metrics.metric import Direction, Metric, RowMetric
 from weft.metrics.streaming import Mean
-from weft.tasks.word_vectors import begin_with_vectors
-from weft.text.paths import TextPath
+from weft.tasks.initial_embeddings import begin_with_vectors
+from weft.text.processors.text_processor import TextProcessor
 
 __all__ = [
     "AnsweredConfig", "Batches", "DetailedBatches", "Loss", "Outputs", "Row", "Task",
@@ -127,7 +127,7 @@ class Task(Component):
     """Base of all tasks: a component whose ``Config`` holds the task's own settings."""
 
     module: nn.Module
-    text: TextPath
+    text: TextProcessor
     notes: Sequence[str] = ()
     """What was to be said of the data that was read."""
     _reading: str = ""
@@ -327,19 +327,20 @@ class Task(Component):
     def answer_row(self, answer: Any) -> dict[str, Any]:
         """An answer as plain data, for a predictions file."""
 
-    def use_text(self, text: TextPath) -> None:
-        """Takes the text path that a checkpoint holds in place of its own.
+    def use_text(self, text: TextProcessor) -> None:
+        """Takes the text processor that a checkpoint holds in place of its own.
 
         Raises:
             CheckpointError: It is of another kind, or of other columns.
         """
         if type(text) is not type(self.text):
             raise CheckpointError(
-                f"the saved text path is a {type(text).__name__}, but {type(self).__name__} works "
+                f"the saved text processor is a {type(text).__name__}, but {type(self).__name__} "
+                "works "
                 f"with a {type(self.text).__name__}"
             )
         if difference := text.difference(self.text):
-            raise CheckpointError(f"the saved text path {difference}")
+            raise CheckpointError(f"the saved text processor {difference}")
         self.text = text
 
     def parameter_groups(self) -> list[dict[str, Any]]:

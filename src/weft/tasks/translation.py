@@ -8,15 +8,15 @@ from typing_extensions import override
 from weft.config import registries
 from weft.metrics.metric import Metric
 from weft.metrics.translation import Bleu, ChrF
-from weft.tasks.scored_text import ScoredText
+from weft.tasks.generation import GenerationTask
 from weft.tasks.task import Row
-from weft.text.paths import joined_text
+from weft.text.cells import joined_text
 
 __all__ = ["Translation"]
 
 
 @registries.tasks.register("translation")
-class Translation(ScoredText):
+class Translation(GenerationTask):
     """Translates text; evaluated by its loss, and by sacreBLEU and chrF of generated text.
 
     A source that stands on several rows with different targets is translated once and scored
@@ -24,7 +24,7 @@ class Translation(ScoredText):
     target alone.
     """
 
-    class Config(ScoredText.Config):
+    class Config(GenerationTask.Config):
         """Settings of the task."""
 
     config: Config

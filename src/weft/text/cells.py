@@ -12,6 +12,7 @@ from weft.errors import DataError
 __all__ = [
     "NESTED",
     "ListCell",
+    "joined_text",
     "placed_errors",
     "split_answers",
     "training_cell",
@@ -204,3 +205,15 @@ def placed_errors(rows: Any) -> Iterator[None]:
         if numbered is None or place is None:
             raise
         raise DataError(f"{place}: {text[numbered.end() :]}") from error
+
+
+def joined_text(value: Any) -> Any:
+    """A list of texts as one text with spaces between, as readers of files give it; else the value.
+
+    Example:
+        >>> joined_text(["It rains.", "It pours."]), joined_text("Go."), joined_text(["Go.", 3])
+        ('It rains. It pours.', 'Go.', ['Go.', 3])
+    """
+    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        return " ".join(value)
+    return value

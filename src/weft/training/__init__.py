@@ -1,7 +1,7 @@
 """Training: the loop (``loop.py`` is the page), optimizers, schedules, selection, intervals."""
 
-from weft.training.audience import Callback as Callback
 from weft.training.loop import Trainer as Trainer
+from weft.training.observers import Callback as Callback
 from weft.training.optimizers import LAMB as LAMB
 from weft.training.optimizers import LBFGS as LBFGS
 from weft.training.optimizers import SGD as SGD

@@ -31,7 +31,7 @@ class RunCheckpoints(Checkpoints):
     Args:
         run: The run folder.
         keep: How many are kept besides the best.
-        task: What is trained; its text path is saved with every checkpoint.
+        task: What is trained; its text processor is saved with every checkpoint.
         clock: Where the run is.
         selection: Knows the best; None where nothing is measured.
         nonfinite: Knows where a rollback goes to.

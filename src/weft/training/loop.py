@@ -10,16 +10,16 @@ import torch
 from weft.config.component import Component
 from weft.metrics.reporters import Reporter
 from weft.runtime.devices import Env
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.tasks.task import Task, loss_of
-from weft.training.audience import Audience, Callback
 from weft.training.checkpoints import RunCheckpoints
-from weft.training.evaluating import Evaluator
-from weft.training.outset import RunData, checked_start, kernels, selection_for
+from weft.training.evaluator import Evaluator
+from weft.training.observers import Callback, Observers
 from weft.training.progress import Clock, Progress
+from weft.training.run_setup import RunData, checked_start, kernels, selection_for
 from weft.training.schedules import Schedule
-from weft.training.settings import TrainerConfig
 from weft.training.stopping import StopAsked, Stops
+from weft.training.trainer_config import TrainerConfig
 from weft.training.updates import Updates
 
 __all__ = ["Trainer"]
@@ -67,7 +67,7 @@ class Trainer(Component):
         )
         self.data, self.valid, self.test = data.train, data.valid, data.test
         self.total = data.total
-        self.audience = Audience(
+        self.audience = Observers(
             reporters, callbacks, clock=self.clock, data=self.data, total=self.total
         )
         self.initial = checked_start(
@@ -124,7 +124,7 @@ class Trainer(Component):
             self.updates.apply(gradient, step=number, total=self.total, history=history)
         else:
             rows = (row for batch in group.batches for row in self.data.data.examples(batch))
-            if self.updates.leave_out(gradient, step=number, examples=rows):
+            if self.updates.handle_nonfinite(gradient, step=number, examples=rows):
                 return self.roll_back()
         examples = sum(self.task.batch_size(batch) for batch in group.batches)
         self.updates.running_loss.took(examples, seconds=self.clock.seconds - began)

@@ -1,10 +1,10 @@
 """A trainer of a recipe's own: anything with ``fit() -> Progress``; what weft does around it.
 
 It takes ``task``, whose module it trains. When ``fit`` returns, the weights are saved as the run's
-checkpoint, with the text path, and its Progress is the result. A trainer that has ``state_dict``
-and ``load_state_dict`` is saved beside the weights, and both are loaded before ``fit`` where a
-checkpoint is: one that the trainer saved in the middle of a run that was killed, or the last of a
-run that is given more steps.
+checkpoint, with the text processor, and its Progress is the result. A trainer that has
+``state_dict`` and ``load_state_dict`` is saved beside the weights, and both are loaded before
+``fit`` where a checkpoint is: one that the trainer saved in the middle of a run that was killed, or
+the last of a run that is given more steps.
 """
 
 import logging

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from weft.config.durations import format_duration
+from weft.config.values.scalars import format_duration
 from weft.errors import UserError
 
 __all__ = ["Clock", "Every", "Progress", "Until"]

@@ -44,7 +44,7 @@ def _refusal(name: str, known: Sequence[str]) -> str | None:
 
 
 def save_modules(folder: Path, names: Sequence[str], *, step: int, task: Task) -> None:
-    """Writes the parts and the text path into ``modules``, which ``trainer.initialize`` takes.
+    """Writes the parts and the text processor into ``modules``, which ``trainer.initialize`` takes.
 
     It has the format of a checkpoint, one safetensors file a part, each with its hash.
 

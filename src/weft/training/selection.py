@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.tree import near
+from weft.config.merge import suggest
 from weft.errors import UserError
 from weft.metrics.tables import is_of_label
 
@@ -90,7 +90,7 @@ class Selection(Component):
             names = [name for name in directions if not is_of_label(name)]
             raise UserError(
                 f"trainer.selection.metric is '{config.metric}', which this task does not measure. "
-                f"{near(config.metric, directions)}It measures: {', '.join(names)}."
+                f"{suggest(config.metric, directions)}It measures: {', '.join(names)}."
             )
         way = directions[config.metric] if config.better == "auto" else config.better
         if way is None:

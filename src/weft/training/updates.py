@@ -9,17 +9,19 @@ import torch
 from torch import Tensor
 
 from weft.checkpoint.parts import Stateful
+from weft.errors import UserError
 from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Loss, Task
 from weft.training.ema import Weights
 from weft.training.layer_rates import present_rate
+from weft.training.loop_state import RunningLoss, norm_of
 from weft.training.nonfinite import NonFinite
+from weft.training.optimizers.lbfgs import LBFGSSteps
 from weft.training.precision import LossScale, autocast
 from weft.training.schedules import Schedule
-from weft.training.settings import TrainerConfig
-from weft.training.state import TrainSums, norm_of
+from weft.training.trainer_config import TrainerConfig
 
 __all__ = ["Gradient", "Updates"]
 
@@ -74,8 +76,9 @@ class Updates:
         self.nonfinite = NonFinite(
             config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
         )
-        self.running_loss = TrainSums()
+        self.running_loss = RunningLoss()
         self.random = HostRandom()
+        _check_gradients(optimizer, config)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
         self._zero = torch.zeros((), device=task.device)
@@ -143,7 +146,7 @@ class Updates:
         for loss in self._losses:
             self.running_loss.add(loss)
 
-    def leave_out(
+    def handle_nonfinite(
         self, gradient: Gradient, *, step: int, examples: Iterable[Mapping[str, Any]]
     ) -> bool:
         """Leaves out a step whose gradient is not finite, by ``trainer.on_nonfinite``.
@@ -179,3 +182,14 @@ class Updates:
         values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
         values["lr"] = present_rate(self.optimizer, self.base_lrs)
         return values, rates
+
+
+def _check_gradients(optimizer: object, config: TrainerConfig) -> None:
+    """Refuses steps of some rows, or of a cut gradient, where gradients are compared."""
+    whole = config.accumulate == "epoch" and config.clip_norm is None
+    if isinstance(optimizer, LBFGSSteps) and not whole:
+        raise UserError(
+            "optimizer.type=lbfgs compares the gradients of the same rows. Set "
+            f"trainer.accumulate=epoch and trainer.clip_norm=null; they are {config.accumulate} "
+            f"and {config.clip_norm}."
+        )

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from weft.data import text_pairs
 from weft.data.bad_rows import BadRow
-from weft.data.binary_files import BEGINNINGS
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
 from weft.data.formats.conll import conll_format
 from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.row_format import RowFormat
 from weft.data.formats.squad import squad_format
+from weft.data.line_blocks import BEGINNINGS
 from weft.data.readers import read_rows, read_table, tsv_format
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError

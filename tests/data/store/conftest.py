@@ -1,4 +1,4 @@
-"""A small text path, rows for it, and a cache of the test's own."""
+"""A small text processor, rows for it, and a cache of the test's own."""
 
 import random
 
@@ -6,9 +6,9 @@ import pytest
 
 from weft.data.rows import Rows
 from weft.data.store import tokens
-from weft.text.multilingual import MultilingualTokenizer
-from weft.text.paths import Seq2SeqText
-from weft.text.sentencepiece import train_sentencepiece
+from weft.text.processors.text_processor import Seq2SeqText
+from weft.text.tokenizers.multilingual import MultilingualTokenizer
+from weft.text.tokenizers.sentencepiece import train_sentencepiece
 
 WORDS = [
     "le",

@@ -12,7 +12,7 @@ import pytest
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.rows import Rows
-from weft.data.seq2seq import collate_seq2seq
+from weft.data.seq2seq_batch import collate_seq2seq
 from weft.data.store import tokens
 from weft.data.store.arrays import ArrayWriter
 from weft.data.store.tokens import (
@@ -24,8 +24,8 @@ from weft.data.store.tokens import (
 )
 from weft.data.text_pairs import TextPairs
 from weft.errors import StorageError, UserError
-from weft.text.multilingual import MultilingualTokenizer
-from weft.text.paths import Seq2SeqText, load_text_path
+from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
+from weft.text.tokenizers.multilingual import MultilingualTokenizer
 
 MARK = "ab" * 32
 COLUMNS = ("source", "target")
@@ -173,7 +173,7 @@ def test_rows_are_compared_all_over_and_few_where_they_are_long(rows):
 
 def test_a_saved_text_path_is_the_same(text, tmp_path):
     text.save(tmp_path)
-    assert text_fingerprint(load_text_path(tmp_path)) == text_fingerprint(text)
+    assert text_fingerprint(load_text_processor(tmp_path)) == text_fingerprint(text)
 
 
 @pytest.mark.parametrize("appended", [0, 1, 2, 7])
@@ -304,12 +304,12 @@ TWO = """
 import sys, logging
 from weft.data.rows import Rows
 from weft.data.store import tokens
-from weft.text.paths import load_text_path
+from weft.text.processors.text_processor import load_text_processor
 from pathlib import Path
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 tokens.LEAST_CHARACTERS, tokens.CHUNK_ROWS = 1, 50
 rows = Rows({"source": ["le chat"] * 4000, "target": ["the cat"] * 4000})
-text = load_text_path(Path(sys.argv[1]))
+text = load_text_processor(Path(sys.argv[1]))
 encoded = tokens.encoded_rows(text, rows, "two")
 assert encoded["source"] == text.encode(rows, with_targets=True)["source"]
 assert "torch" not in sys.modules

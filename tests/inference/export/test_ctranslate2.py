@@ -19,8 +19,8 @@ from weft.models.decoding import Decoding, decode
 from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.feed_forward import Gated
 from weft.models.layers.heads import MultiHead, TalkingHeads
+from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.models.layers.self_attention import SelfAttentionLayer
 from weft.tasks import Translation
 
 SOURCES = [{"source": source} for source, _ in PAIRS]

@@ -12,7 +12,7 @@ from tests.metrics.reporters.services import mlflow_values, trackio_values, wand
 from weft.config import registries
 from weft.config.component import runtime_parameters
 from weft.metrics.reporters.reporter import Reporter, Reporters, RunInfo
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 TRAIN = {"loss": 3.25, "lr": 1e-4, "padding": 0.02}
 VALID = {"loss": float("nan"), "perplexity": float("inf"), "bleu": 28.337}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from weft.metrics.reporters.bar import ValuesTable
 from weft.metrics.reporters.console import Console
+from weft.metrics.reporters.console_bar import ValuesTable
 from weft.metrics.reporters.reporter import RunInfo
 
 PROGRESS: dict[str, Any] = {

@@ -10,7 +10,7 @@ import torch
 from weft.metrics.metric import MetricError
 from weft.metrics.reporters.jsonl import JsonLines
 from weft.metrics.reporters.reporter import RunInfo
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 
 class Lines:

@@ -6,7 +6,7 @@ import pytest
 
 from weft.metrics.reporters.predictions import Predictions, spread
 from weft.metrics.reporters.reporter import RunInfo
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.text.cells import ListCell
 
 ROWS = [

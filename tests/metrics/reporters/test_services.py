@@ -17,7 +17,7 @@ from weft.cli.main import main
 from weft.config import registries
 from weft.errors import MissingExtraError, UserError
 from weft.metrics.reporters.reporter import Reporters, RunInfo
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 READ = {"wandb": wandb_values, "mlflow": mlflow_values, "trackio": trackio_values}
 
@@ -40,7 +40,7 @@ import json, sys, time
 from pathlib import Path
 from weft.config import registries
 from weft.metrics.reporters.reporter import RunInfo
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 from weft.metrics.reporters import Reporters
 xp = Experiment(folder=Path(sys.argv[2]))
 names = ("jsonl", sys.argv[1])

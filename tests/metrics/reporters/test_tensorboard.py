@@ -13,7 +13,7 @@ from weft.cli.main import main
 from weft.errors import MissingExtraError, RunError, StorageError
 from weft.metrics.reporters.reporter import RunInfo
 from weft.metrics.reporters.tensorboard import EventFile, TensorBoard
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 
 def started(folder, *, step=0, state=None):

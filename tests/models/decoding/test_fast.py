@@ -10,7 +10,7 @@ import torch
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
 from weft.models.decoding.fast import FastDecoder, fastest
-from weft.models.decoding.fast.slots import FIRST_STEPS, LEAST_SLOTS
+from weft.models.decoding.fast.slot_cache import FIRST_STEPS, LEAST_SLOTS
 from weft.models.layers.feed_forward import Gated
 from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.norms import RMSNorm

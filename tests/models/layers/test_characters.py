@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from weft.errors import UserError
-from weft.models.layers.words import CharacterCnn
+from weft.models.layers.word_embeddings import CharacterCnn
 
 
 @pytest.mark.parametrize("widths", [(1,), (2,), (3, 5)])

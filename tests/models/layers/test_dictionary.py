@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from weft.errors import UserError
-from weft.models.layers.words import DictionaryEmbedding
+from weft.models.layers.word_embeddings import DictionaryEmbedding
 
 POOLED = {
     "mean": lambda x: x.mean(0),

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from weft.models import fast
 from weft.models.fast import Fast
-from weft.models.layers.linear import ROWS, Linear, linear
+from weft.models.layers.linear import ROWS, LinearLayer, linear
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_values_and_gradients_are_those_of_torch(shape: tuple[int, ...], has_bia
 
 
 def test_a_frozen_weight_gets_no_gradient() -> None:
-    layer = Linear(8, 4)
+    layer = LinearLayer(8, 4)
     layer.weight.requires_grad_(requires_grad=False)
     x = torch.randn(2 * ROWS, 8, requires_grad=True)
     layer(x).sum().backward()
@@ -49,14 +49,14 @@ def test_a_frozen_weight_gets_no_gradient() -> None:
 
 
 def test_other_types_and_small_products_are_left_to_torch() -> None:
-    layer = Linear(8, 4).double()
+    layer = LinearLayer(8, 4).double()
     x = torch.randn(2 * ROWS, 8, dtype=torch.float64)
     assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
 
 
 def test_autocast_is_obeyed() -> None:
     with torch.autocast("cpu", torch.bfloat16):
-        assert Linear(8, 4)(torch.randn(2 * ROWS, 8)).dtype == torch.bfloat16
+        assert LinearLayer(8, 4)(torch.randn(2 * ROWS, 8)).dtype == torch.bfloat16
 
 
 def test_auto_asks_the_processor_only(monkeypatch: pytest.MonkeyPatch) -> None:

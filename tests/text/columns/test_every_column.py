@@ -9,23 +9,23 @@ import pytest
 
 from tests.text.saved import change
 from weft.errors import DataError, UserError
-from weft.text.affixes import Affixes
-from weft.text.characters import Characters
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from weft.text.columns.ids import TextColumn
-from weft.text.columns.label import LabelColumn, LabelsColumn
+from weft.text.columns.labels import LabelColumn, LabelsColumn
 from weft.text.columns.ngrams import NgramsColumn
-from weft.text.columns.number import NumberColumn, Numbers, NumbersColumn
+from weft.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.slots import SlotsColumn
+from weft.text.columns.token_ids import TextColumn
 from weft.text.columns.words import AffixesColumn, CharactersColumn, TagsColumn, WordsColumn
-from weft.text.description import SavedTextError
-from weft.text.dictionary import GivenKinds, Phrases
-from weft.text.labels import Labels
-from weft.text.ngrams import NgramTokenizer
-from weft.text.slots import Slots
-from weft.text.words import WordTokenizer
+from weft.text.features.affixes import Affixes
+from weft.text.features.characters import Characters
+from weft.text.features.dictionaries import GivenKinds, Phrases
+from weft.text.features.labels import Labels
+from weft.text.features.slots import Slots
+from weft.text.metadata import SavedTextError
+from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def test_a_number_that_no_float32_holds_is_refused(value):
 
 
 def test_a_feature_that_hardly_changes_is_not_blown_up():
-    from weft.text.columns.number import FittedNumbers
+    from weft.text.columns.numbers import FittedNumbers
 
     rows = [{"dense": [1e-200, 1]}, {"dense": [2e-200, 3]}]
     numbers = FittedNumbers.Config().build(train_data=rows)
@@ -251,7 +251,7 @@ def test_an_unknown_label_is_named_with_those_there_are():
 
 
 def test_dense_features_are_normalized_by_training_rows():
-    from weft.text.columns.number import FittedNumbers
+    from weft.text.columns.numbers import FittedNumbers
 
     random = np.random.default_rng(3)
     table = random.normal(1e6, [1.0, 5.0, 0.0], (50, 3))
@@ -265,7 +265,7 @@ def test_dense_features_are_normalized_by_training_rows():
 
 
 def test_dense_features_of_another_length_are_refused():
-    from weft.text.columns.number import FittedNumbers
+    from weft.text.columns.numbers import FittedNumbers
 
     with pytest.raises(DataError, match=r"Row 1, column 'dense': wanted 2 numbers as in the first"):
         FittedNumbers.Config().build(train_data=[{"dense": "1 2"}, {"dense": "1"}])

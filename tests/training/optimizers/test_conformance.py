@@ -13,7 +13,7 @@ from weft.checkpoint.tensors import read_tensors, write_tensors
 from weft.config import registries
 from weft.runtime.files import HashingFile
 from weft.training import LAMB, LBFGS, SGD, Adafactor, Adam, AdamW, Lion, Muon
-from weft.training.optimizers import stepping
+from weft.training.optimizers import foreach_optimizer as stepping
 
 
 class Tiny(nn.Module):

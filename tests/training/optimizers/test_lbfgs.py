@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from weft.errors import UserError
-from weft.training import LBFGS, Linear
+from weft.training import LBFGS, Linear, Trainer
 
 
 def steps(config, module, loss, count):
@@ -75,3 +75,21 @@ def test_a_decay_that_nobody_can_say_is_refused(data, found):
         f"optimizer.weight_decay is null, which is 2 over the rows of train_data, but {found}. "
         "Set optimizer.weight_decay, as 0.002 for a thousand rows."
     )
+
+
+@pytest.mark.parametrize("setting", [{"accumulate": 1}, {"clip_norm": 1.0}])
+def test_steps_of_some_rows_are_refused_before_the_first(bench, setting):
+    trainer = {"accumulate": "epoch", "clip_norm": None, **setting}
+    optimizer = LBFGS.Config(weight_decay=0.1)
+    with pytest.raises(UserError) as error:
+        bench.but(optimizer=optimizer).make(**trainer)
+    assert str(error.value) == (
+        "optimizer.type=lbfgs compares the gradients of the same rows. Set "
+        "trainer.accumulate=epoch and trainer.clip_norm=null; they are "
+        f"{trainer['accumulate']} and {trainer['clip_norm']}."
+    )
+
+
+def test_rows_that_cannot_change_are_not_gone_on_with():
+    with pytest.raises(UserError, match=r"each step is of the same\. Leave it out"):
+        Trainer.Config(accumulate="epoch", on_nonfinite="skip")

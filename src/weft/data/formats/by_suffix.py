@@ -16,7 +16,14 @@ from weft.data.formats.squad import squad_format
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
-__all__ = ["SUFFIXES", "FileFormat", "Reading", "TokenSeparator", "column_format", "format_name"]
+__all__ = [
+    "SUFFIXES",
+    "FileFormat",
+    "FormatChoice",
+    "TokenSeparator",
+    "column_format",
+    "format_name",
+]
 
 FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
 
@@ -49,7 +56,7 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
 """Settings that not all formats have, and those that have them."""
 
 
-class Reading(TypedDict, total=False):
+class FormatChoice(TypedDict, total=False):
     """How a file is read: settings that not all formats have."""
 
     header: bool
@@ -94,7 +101,7 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
 def column_format(
     name: FileFormat,
     columns: Sequence[str] | Mapping[str, int | str],
-    **reading: Unpack[Reading],
+    **reading: Unpack[FormatChoice],
 ) -> RowFormat:
     """The layout of a file of that format.
 
@@ -103,7 +110,7 @@ def column_format(
         columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
             first ones where only names are given; keys of `json_lines_format` and `squad_format`,
             and names of columns of `parquet_format` and `arrow_format`.
-        reading: Of `Reading`; what says nothing goes with every format.
+        reading: Of `FormatChoice`; what says nothing goes with every format.
 
     Raises:
         UserError: A setting does not go with the format.

@@ -12,7 +12,7 @@ from weft.data.formats.conll import ConllFormat
 from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
 from weft.data.line_blocks import excerpt
 from weft.errors import UserError
-from weft.text.slots import SpansError, places_of, read_slots, tags_of
+from weft.text.features.slots import SpansError, places_of, read_slots, tags_of
 
 __all__ = ["SpansFormat", "spans_format"]
 

@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config.limits import refuse_read_once
+from weft.config.validators import refuse_read_once
 from weft.data.pipeline.collate import collate
 from weft.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
 from weft.data.pipeline.grouping import Bucket, BucketByLength, Pack, Shuffle, longest
 from weft.data.pipeline.iterating import DataPipeline
-from weft.data.pipeline.node import Cursor, Node
+from weft.data.pipeline.node import Cursor, PipelineNode
 from weft.data.pipeline.prefetching import Prefetch
-from weft.data.pipeline.sources import Items, TextLines, check_count
+from weft.data.pipeline.sources import SequenceSource, TextLinesSource, check_count
 from weft.data.pipeline.transforms import Filter, Map, Repeat, Shard, Skip, Take
 from weft.errors import UserError
 
@@ -42,7 +42,7 @@ class PipelineBuilder(Generic[T]):
         [[0, 1], [4, 9], [16]]
     """
 
-    def __init__(self, node: Node[T]) -> None:
+    def __init__(self, node: PipelineNode[T]) -> None:
         self.node = node
 
     def _then(
@@ -50,7 +50,7 @@ class PipelineBuilder(Generic[T]):
     ) -> "PipelineBuilder[U]":
         """The chain with one more verb, as its signature says it."""
         opened = partial(cursor, self.node, **settings)
-        return PipelineBuilder(Node(f"{self.node.signature}.{verb}", opened))
+        return PipelineBuilder(PipelineNode(f"{self.node.signature}.{verb}", opened))
 
     def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
         """``function(item)`` of each item; an error names the item and, of read_text, the line."""
@@ -64,7 +64,8 @@ class PipelineBuilder(Generic[T]):
         """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
 
         Args:
-            window: Items held at once; what is at least the length of the data shuffles it whole.
+            window: SequenceSource held at once; what is at least the length of the data shuffles it
+                whole.
             seed: Another seed, another order.
         """
         check_count("shuffle", "window", window)
@@ -193,7 +194,7 @@ class PipelineBuilder(Generic[T]):
         """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""
         check_count("prefetch", "n", n)
         # Working ahead changes no position: a state fits the pipeline with and without it.
-        return PipelineBuilder(Node(self.node.signature, partial(Prefetch, self.node, n=n)))
+        return PipelineBuilder(PipelineNode(self.node.signature, partial(Prefetch, self.node, n=n)))
 
     def and_return(self) -> DataPipeline[T]:
         """The pipeline: an iterable of which one iteration is one epoch."""
@@ -218,14 +219,16 @@ def read_text(
         DataError: When iterated: a line is not UTF-8 or longer than a megabyte; it names the line.
     """
     check_count("read_text", "skip_header", skip_header, least=0)
-    cursor = partial(TextLines, Path(path), rtrim=rtrim, skip_header=skip_header)
-    return PipelineBuilder(Node(f"read_text(skip_header={skip_header})", cursor))
+    cursor = partial(TextLinesSource, Path(path), rtrim=rtrim, skip_header=skip_header)
+    return PipelineBuilder(PipelineNode(f"read_text(skip_header={skip_header})", cursor))
 
 
 def from_sequence(items: Sequence[T]) -> PipelineBuilder[T]:
     """The items of a list or another sequence, not copied."""
     refuse_read_once(items, "from_sequence's argument")
-    return PipelineBuilder(Node(f"from_sequence({len(items)} items)", partial(Items, items)))
+    return PipelineBuilder(
+        PipelineNode(f"from_sequence({len(items)} items)", partial(SequenceSource, items))
+    )
 
 
 def zip_pipelines(
@@ -278,7 +281,7 @@ def sample_pipelines(
     )
 
 
-def _nodes(verb: str, pipelines: Sequence[Pipelines]) -> tuple[Node[Any], ...]:
+def _nodes(verb: str, pipelines: Sequence[Pipelines]) -> tuple[PipelineNode[Any], ...]:
     if not pipelines:
         raise UserError(f"{verb}: wanted at least one pipeline, found none.")
     return tuple(pipeline.node for pipeline in pipelines)
@@ -286,14 +289,16 @@ def _nodes(verb: str, pipelines: Sequence[Pipelines]) -> tuple[Node[Any], ...]:
 
 def _several(
     verb: str,
-    nodes: Sequence[Node[Any]],
+    nodes: Sequence[PipelineNode[Any]],
     cursor: Callable[..., Cursor[T]],
     extra: str = "",
     **settings: Any,
 ) -> PipelineBuilder[T]:
     """The chain that begins with a verb over several."""
     sources = ", ".join(node.signature for node in nodes)
-    return PipelineBuilder(Node(f"{verb}([{sources}]{extra})", partial(cursor, nodes, **settings)))
+    return PipelineBuilder(
+        PipelineNode(f"{verb}([{sources}]{extra})", partial(cursor, nodes, **settings))
+    )
 
 
 def _collate(items: Sequence[Any] | Mapping[str, Any], pad_idx: int | None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from weft.data.pipeline.node import Cursor, Node, State
+from weft.data.pipeline.node import Cursor, PipelineNode, State
 from weft.errors import DataError
 
 __all__ = ["Concat", "RoundRobin", "Sample", "Zip"]
@@ -19,7 +19,9 @@ DRAWS = 1024  # random numbers made at once; part of what a seed means, so it st
 class _Several(Cursor[T]):
     """Opens all sources; ``done`` are those that have ended."""
 
-    def __init__(self, sources: Sequence[Node[Any]], epoch: int, state: State | None) -> None:
+    def __init__(
+        self, sources: Sequence[PipelineNode[Any]], epoch: int, state: State | None
+    ) -> None:
         states = [None] * len(sources) if state is None else state["sources"]
         self.sources: list[Cursor[Any]] = [
             source.open(epoch, each) for source, each in zip(sources, states, strict=True)
@@ -69,7 +71,12 @@ class Zip(_Several[tuple[Any, ...]]):
     """Tuples of one item of each."""
 
     def __init__(
-        self, sources: Sequence[Node[Any]], epoch: int, state: State | None, *, shortest: bool
+        self,
+        sources: Sequence[PipelineNode[Any]],
+        epoch: int,
+        state: State | None,
+        *,
+        shortest: bool,
     ) -> None:
         super().__init__(sources, epoch, state)
         self._shortest = shortest
@@ -136,7 +143,7 @@ class Sample(_Several[T]):
 
     def __init__(
         self,
-        sources: Sequence[Node[Any]],
+        sources: Sequence[PipelineNode[Any]],
         epoch: int,
         state: State | None,
         *,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.data.pipeline.node import Follower, Node, State
+from weft.data.pipeline.node import Follower, PipelineNode, State
 from weft.errors import DataError
 
 __all__ = ["Bucket", "BucketByLength", "Pack", "Shuffle", "longest"]
@@ -24,7 +24,7 @@ class Shuffle(Follower[T]):
     """
 
     def __init__(
-        self, source: Node[T], epoch: int, state: State | None, *, window: int, seed: int
+        self, source: PipelineNode[T], epoch: int, state: State | None, *, window: int, seed: int
     ) -> None:
         super().__init__(source, epoch, state)
         self._window, self._seed, self._epoch = window, seed, epoch
@@ -72,7 +72,13 @@ class Bucket(Follower[list[T]]):
     """Lists of ``n`` items; the last may be shorter, or is dropped."""
 
     def __init__(
-        self, source: Node[T], epoch: int, state: State | None, *, n: int, drop_remainder: bool
+        self,
+        source: PipelineNode[T],
+        epoch: int,
+        state: State | None,
+        *,
+        n: int,
+        drop_remainder: bool,
     ) -> None:
         super().__init__(source, epoch, state)
         self._n, self._drop_remainder = n, drop_remainder
@@ -123,7 +129,7 @@ class BucketByLength(Follower[list[T]]):
 
     def __init__(
         self,
-        source: Node[T],
+        source: PipelineNode[T],
         epoch: int,
         state: State | None,
         *,
@@ -211,7 +217,7 @@ class Pack(Follower[Ids]):
 
     def __init__(
         self,
-        source: Node[Any],
+        source: PipelineNode[Any],
         epoch: int,
         state: State | None,
         *,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from weft.data.pipeline.node import Cursor, Node, State
+from weft.data.pipeline.node import Cursor, PipelineNode, State
 from weft.errors import DataError
 
 __all__ = ["DataPipeline"]
@@ -33,7 +33,7 @@ class DataPipeline(Generic[T]):
         (True, 2)
     """
 
-    def __init__(self, node: Node[T]) -> None:
+    def __init__(self, node: PipelineNode[T]) -> None:
         self.node = node
         self.epoch = 0
         self._cursor: Cursor[T] | None = None

@@ -1,4 +1,4 @@
-"""A `Node` says how a chain of verbs is opened, a `Cursor` is where one epoch of it stands.
+"""A `PipelineNode` says how a chain of verbs is opened, a `Cursor` is where one epoch of it stands.
 
 A verb is a class of cursors. A node never changes: it can be opened any number of times. A cursor's
 `state` is plain JSON and holds positions only, no items: what was buffered is read again on resume.
@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from typing_extensions import override
 
-__all__ = ["Cursor", "Follower", "Node", "State"]
+__all__ = ["Cursor", "Follower", "PipelineNode", "State"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -34,7 +34,7 @@ class Cursor(ABC, Iterator[T_co]):
 
 
 @dataclass(frozen=True)
-class Node(Generic[T_co]):
+class PipelineNode(Generic[T_co]):
     """One verb and, through its source, the whole chain before it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Node(Generic[T_co]):
 class Follower(Cursor[T_co]):
     """A cursor over one source."""
 
-    def __init__(self, source: Node[Any], epoch: int, state: State | None) -> None:
+    def __init__(self, source: PipelineNode[Any], epoch: int, state: State | None) -> None:
         self.source = source.open(epoch, None if state is None else state["source"])
 
     @override

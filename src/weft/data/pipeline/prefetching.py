@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from weft.data.pipeline.node import Cursor, Node, State
+from weft.data.pipeline.node import Cursor, PipelineNode, State
 
 __all__ = ["Prefetch"]
 
@@ -30,7 +30,7 @@ class _Made:
 class Prefetch(Cursor[T]):
     """The items of the source, up to ``n`` of them made ahead by a thread."""
 
-    def __init__(self, node: Node[T], epoch: int, state: State | None, *, n: int) -> None:
+    def __init__(self, node: PipelineNode[T], epoch: int, state: State | None, *, n: int) -> None:
         source = node.open(epoch, state)
         self._state, self._place = source.state(), ""
         self._ready: queue.Queue[_Made] = queue.Queue(n)

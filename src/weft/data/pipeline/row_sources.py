@@ -14,7 +14,7 @@ from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.lines import tsv_format
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.pipeline.builder import PipelineBuilder
-from weft.data.pipeline.node import Cursor, Node, State
+from weft.data.pipeline.node import Cursor, PipelineNode, State
 from weft.data.pipeline.sources import check_size
 from weft.errors import DataError
 
@@ -31,7 +31,7 @@ Columns = Sequence[str] | Mapping[str, int | str]
 PAIR = ("source", "target")
 
 
-class FileRows(Cursor[dict[str, str]]):
+class FileRowsSource(Cursor[dict[str, str]]):
     """The rows of a file, as dicts; a bad row is an error that names its place.
 
     The file is kept open until it is left; a resumed cursor reads past the rows that were given.
@@ -73,8 +73,8 @@ class FileRows(Cursor[dict[str, str]]):
 
 
 def _begin(verb: str, path: Path | str, layout: RowFormat) -> PipelineBuilder[dict[str, str]]:
-    cursor = partial(FileRows, Path(path), verb=verb, layout=layout)
-    return PipelineBuilder(Node(f"{verb}({', '.join(layout.columns)})", cursor))
+    cursor = partial(FileRowsSource, Path(path), verb=verb, layout=layout)
+    return PipelineBuilder(PipelineNode(f"{verb}({', '.join(layout.columns)})", cursor))
 
 
 def read_tsv(

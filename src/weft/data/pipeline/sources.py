@@ -10,13 +10,13 @@ from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.data.pipeline.node import Cursor, State
 from weft.errors import DataError, UserError
 
-__all__ = ["Items", "TextLines", "check_count", "check_size"]
+__all__ = ["SequenceSource", "TextLinesSource", "check_count", "check_size"]
 
 T = TypeVar("T")
 BOM = b"\xef\xbb\xbf"
 
 
-class Items(Cursor[T]):
+class SequenceSource(Cursor[T]):
     """The items of a sequence, in order."""
 
     def __init__(self, items: Sequence[T], epoch: int, state: State | None) -> None:
@@ -34,7 +34,7 @@ class Items(Cursor[T]):
         return {"index": self._index}
 
 
-class TextLines(Cursor[str]):
+class TextLinesSource(Cursor[str]):
     """The lines of a UTF-8 file, without their ends.
 
     It reads in blocks and keeps no file open, so that thousands of files can be zipped.

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from weft.data.pipeline.node import Follower, Node, State
+from weft.data.pipeline.node import Follower, PipelineNode, State
 from weft.errors import DataError
 
 __all__ = ["Filter", "Map", "Repeat", "Shard", "Skip", "Take"]
@@ -17,7 +17,7 @@ U = TypeVar("U")
 class _Counting(Follower[T]):
     """A cursor that counts what it took from its source."""
 
-    def __init__(self, source: Node[Any], epoch: int, state: State | None) -> None:
+    def __init__(self, source: PipelineNode[Any], epoch: int, state: State | None) -> None:
         super().__init__(source, epoch, state)
         self.count: int = 0 if state is None else state["count"]
 
@@ -30,7 +30,12 @@ class Map(_Counting[U]):
     """``function(item)`` of each item."""
 
     def __init__(
-        self, source: Node[T], epoch: int, state: State | None, *, function: Callable[[T], U]
+        self,
+        source: PipelineNode[T],
+        epoch: int,
+        state: State | None,
+        *,
+        function: Callable[[T], U],
     ) -> None:
         super().__init__(source, epoch, state)
         self._function = function
@@ -49,7 +54,12 @@ class Filter(_Counting[T]):
     """The items of which ``function(item)`` is true."""
 
     def __init__(
-        self, source: Node[T], epoch: int, state: State | None, *, function: Callable[[T], object]
+        self,
+        source: PipelineNode[T],
+        epoch: int,
+        state: State | None,
+        *,
+        function: Callable[[T], object],
     ) -> None:
         super().__init__(source, epoch, state)
         self._function = function
@@ -70,7 +80,7 @@ class Filter(_Counting[T]):
 class Take(_Counting[T]):
     """The first ``n`` items of an epoch."""
 
-    def __init__(self, source: Node[T], epoch: int, state: State | None, *, n: int) -> None:
+    def __init__(self, source: PipelineNode[T], epoch: int, state: State | None, *, n: int) -> None:
         super().__init__(source, epoch, state)
         self._n = n
 
@@ -86,7 +96,7 @@ class Take(_Counting[T]):
 class Skip(_Counting[T]):
     """All items but the first ``n`` of an epoch."""
 
-    def __init__(self, source: Node[T], epoch: int, state: State | None, *, n: int) -> None:
+    def __init__(self, source: PipelineNode[T], epoch: int, state: State | None, *, n: int) -> None:
         super().__init__(source, epoch, state)
         self._n = n
 
@@ -103,7 +113,7 @@ class Shard(_Counting[T]):
     """Every ``shards``-th item, beginning with number ``index``."""
 
     def __init__(
-        self, source: Node[T], epoch: int, state: State | None, *, index: int, shards: int
+        self, source: PipelineNode[T], epoch: int, state: State | None, *, index: int, shards: int
     ) -> None:
         super().__init__(source, epoch, state)
         self._index, self._shards = index, shards
@@ -120,7 +130,9 @@ class Shard(_Counting[T]):
 class Repeat(Follower[T]):
     """``n`` epochs of the source as one, or (None) all of them without end."""
 
-    def __init__(self, source: Node[T], epoch: int, state: State | None, *, n: int | None) -> None:
+    def __init__(
+        self, source: PipelineNode[T], epoch: int, state: State | None, *, n: int | None
+    ) -> None:
         self._node, self._n = source, n
         # Without end there is a second epoch only after a take: its orders are to be new ones.
         self._first = epoch * (n or 1 << 32)

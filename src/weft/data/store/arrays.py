@@ -23,7 +23,7 @@ from weft.data.store.manifest import MANIFEST, DamagedStoreError, StoredFile, St
 from weft.errors import InUseError, StorageError
 from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 from weft.runtime.files import make_folder, remove_folder, write_atomic, write_file
-from weft.runtime.line_log import LineLog
+from weft.runtime.jsonl_log import JsonlLog
 from weft.runtime.lock import Lock
 
 __all__ = ["ArrayWriter", "locked", "open_arrays", "store_root"]
@@ -155,7 +155,7 @@ class ArrayWriter:
             write_file(self.part / "facts.json", json.dumps(self._head))
         else:
             self.place, self.sizes = found["place"], found["sizes"]
-        self._log = LineLog(self.part / PROGRESS)
+        self._log = JsonlLog(self.part / PROGRESS)
         try:
             self._open()
         except BaseException:

@@ -1,9 +1,9 @@
 """Encodes many rows, in this process or in several that import no torch; the order is kept.
 
 SentencePiece holds Python's lock while it makes lists of ids, so threads gain 4 %; processes gain
-what there are processors. Each worker loads the saved text path (data, no code), and gets texts and
-gives ids as plain bytes over its pipes. Whatever goes wrong with a worker, its chunk is encoded
-here, so an error of a row is the same as without workers.
+what there are processors. Each worker loads the saved text processor (data, no code), and gets
+texts and gives ids as plain bytes over its pipes. Whatever goes wrong with a worker, its chunk is
+encoded here, so an error of a row is the same as without workers.
 """
 
 import itertools
@@ -25,7 +25,7 @@ import numpy as np
 
 from weft.data.rows import Rows
 from weft.text.cells import ListCell
-from weft.text.paths import Encoded, TextPath
+from weft.text.processors.text_processor import Encoded, TextProcessor
 from weft.text.ragged import Ragged
 
 __all__ = ["encode_chunks", "workers_for"]
@@ -50,7 +50,7 @@ def workers_for(characters: int) -> int:
 
 
 def encode_chunks(
-    text: TextPath, chunks: Iterable[Sequence[Mapping[str, str]]], *, workers: int = 0
+    text: TextProcessor, chunks: Iterable[Sequence[Mapping[str, str]]], *, workers: int = 0
 ) -> Iterator[Encoded]:
     """Encodes chunk after chunk, with targets; at most two chunks a worker are held.
 
@@ -76,7 +76,7 @@ def encode_chunks(
 class _Workers:
     """Processes that encode; a thread each waits for its answers."""
 
-    def __init__(self, text: TextPath, count: int) -> None:
+    def __init__(self, text: TextProcessor, count: int) -> None:
         self._text, self._count = text, count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="weft-encode")
         self._here, self._own = threading.Lock(), threading.local()

@@ -1,8 +1,8 @@
 """The token store: rows are encoded once, and every later run maps the ids into memory.
 
-A store is named after what it was made of: the text path (its saved files, so vocabulary, languages
-and limits), the data (its fingerprint) and the versions of the tokenizer libraries. The batches
-gathered from it are bit for bit those of rows that were just encoded.
+A store is named after what it was made of: the text processor (its saved files, so vocabulary,
+languages and limits), the data (its fingerprint) and the versions of the tokenizer libraries. The
+batches gathered from it are bit for bit those of rows that were just encoded.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from weft.data.store.manifest import DamagedStoreError, StoreManifest
 from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.cells import placed_errors
-from weft.text.paths import Encoded, TextPath
+from weft.text.processors.text_processor import Encoded, TextProcessor
 from weft.text.ragged import Ragged
 
 __all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
@@ -51,7 +51,7 @@ MEASURED_ROWS = 128  # in each place, for the room a store will take
 Row = Mapping[str, str]
 
 
-def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
+def encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
     """Encodes rows with their targets, or finds them encoded.
 
     Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded here and now. So
@@ -69,7 +69,7 @@ def encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -
         return _encoded_rows(text, rows, fingerprint)
 
 
-def _encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
+def _encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
     if fingerprint is None or characters_of(rows, text.columns) < LEAST_CHARACTERS:
         return text.encode(rows, with_targets=True)
     try:
@@ -81,11 +81,11 @@ def _encoded_rows(text: TextPath, rows: Sequence[Row], fingerprint: str | None) 
     return text.encode(rows, with_targets=True)
 
 
-def kept_fingerprint(data: object, text: TextPath) -> str | None:
+def kept_fingerprint(data: object, text: TextProcessor) -> str | None:
     """The data's fingerprint; None where it has none, or where nothing can tell a store's age.
 
     Code of a user's own may give other rows or ids after any change of it, so tokens are kept
-    only of weft's own data, text paths and tokenizers.
+    only of weft's own data, text processors and tokenizers.
     """
     made = getattr(data, "fingerprint", None)
     if not callable(made):
@@ -108,7 +108,7 @@ class StoredRows(Protocol):
 
 @dataclass(frozen=True)
 class TokenStore:
-    """Where the ids of some rows under some text path are kept."""
+    """Where the ids of some rows under some text processor are kept."""
 
     folder: Path
     """Its folder, whether it is there yet or not."""
@@ -118,8 +118,8 @@ class TokenStore:
     """The type of each array in it."""
 
     @classmethod
-    def of(cls, text: TextPath, fingerprint: str) -> "TokenStore":
-        """The store of the data of that fingerprint, encoded by that text path."""
+    def of(cls, text: TextProcessor, fingerprint: str) -> "TokenStore":
+        """The store of the data of that fingerprint, encoded by that text processor."""
         packages = ("sentencepiece", "tokenizers")
         facts = {
             "text": text_fingerprint(text),
@@ -159,7 +159,7 @@ class TokenStore:
 
     def get(
         self,
-        text: TextPath,
+        text: TextProcessor,
         rows: Sequence[Row],
         *,
         workers: int | None = None,
@@ -188,7 +188,7 @@ class TokenStore:
         assert opened is not None, f"{self.folder} was just written"
         return opened[1]
 
-    def _compared(self, text: TextPath, rows: Sequence[Row], whole: bool) -> Encoded | None:
+    def _compared(self, text: TextProcessor, rows: Sequence[Row], whole: bool) -> Encoded | None:
         """The mapped ids where there are any, of which some are compared with ids made now."""
         opened = self.open(whole=whole)
         if opened is None:
@@ -207,7 +207,7 @@ class TokenStore:
             raise DamagedStoreError(f"{self.folder} has other ids than these rows get now")
         return kept
 
-    def _is_kept(self, text: TextPath, rows: Sequence[Row], whole: bool) -> bool:
+    def _is_kept(self, text: TextProcessor, rows: Sequence[Row], whole: bool) -> bool:
         try:
             return self._compared(text, rows, whole) is not None
         except DamagedStoreError as error:
@@ -216,7 +216,7 @@ class TokenStore:
 
     def _make(
         self,
-        text: TextPath,
+        text: TextProcessor,
         rows: Sequence[Row],
         workers: int | None,
         say: Callable[[str], None],
@@ -243,7 +243,7 @@ class TokenStore:
         fresh = len(rows) - done
         say(f"Tokenized {fresh:,} rows in {seconds:.1f} s ({fresh / seconds:,.0f} rows/s).")
 
-    def _room(self, text: TextPath, rows: Sequence[Row]) -> int:
+    def _room(self, text: TextProcessor, rows: Sequence[Row]) -> int:
         """Bytes the store will take, about: as many ids a row as rows all over the data have."""
         _, some = spread_rows(rows, MEASURED_ROWS)
         made = text.encode(some, with_targets=True)
@@ -253,7 +253,7 @@ class TokenStore:
         return size * len(rows) // max(1, len(some)) + 8 * len(text.arrays) * (len(rows) + 1)
 
 
-def _write(writer: ArrayWriter, text: TextPath, rows: Sequence[Row], workers: int) -> None:
+def _write(writer: ArrayWriter, text: TextProcessor, rows: Sequence[Row], workers: int) -> None:
     """Encodes what is not in the store yet, and appends it."""
     if writer.place is None:
         writer.append({f"{name}.offsets": np.zeros(1, np.int64) for name in text.arrays}, 0)
@@ -322,8 +322,8 @@ def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:
         return 0
 
 
-def text_fingerprint(text: TextPath) -> str:
-    """64 hexadecimal digits of the files that the text path saves: of all that decides its ids."""
+def text_fingerprint(text: TextProcessor) -> str:
+    """64 hexadecimal digits of the files that the processor saves: of all that decides its ids."""
     with tempfile.TemporaryDirectory(prefix="weft-text-") as place:
         text.save(Path(place))
         files = sorted(path for path in Path(place).rglob("*") if path.is_file())

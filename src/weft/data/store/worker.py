@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 
 from weft.data.store.encoding import receive_rows, send_encoded
-from weft.text.paths import load_text_path
+from weft.text.processors.text_processor import load_text_processor
 
 
 def main() -> None:
     """Encodes what comes in until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
-    text = load_text_path(Path(sys.argv[1]))
+    text = load_text_processor(Path(sys.argv[1]))
     while (rows := receive_rows(sys.stdin.buffer)) is not None:
         send_encoded(sys.stdout.buffer, text.encode(rows, with_targets=True))
 

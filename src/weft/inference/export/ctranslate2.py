@@ -22,7 +22,7 @@ from weft.models.layers.layer import Layer, LayerStack
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable
 from weft.models.transformer import Transformer
-from weft.text.tokenizer import VocabInfo
+from weft.text.tokenizers.tokenizer import VocabInfo
 
 __all__ = ["refusals", "write"]
 
@@ -88,9 +88,9 @@ def _kind(config: Any) -> str:
 def write(module: nn.Module, folder: Path, *, vocab: VocabInfo, start_idx: int) -> None:
     """Writes ``model.bin``, ``config.json`` and the vocabulary that CTranslate2 loads.
 
-    The names of the vocabulary are the ids themselves, but for the marks of targets: the text path
-    that is written beside turns text to ids. A source's end mark is no mark to CTranslate2, which
-    would answer nothing to an empty source.
+    The names of the vocabulary are the ids themselves, but for the marks of targets: the text
+    processor that is written beside turns text to ids. A source's end mark is no mark to
+    CTranslate2, which would answer nothing to an empty source.
 
     Args:
         module: The model, in which :func:`refusals` finds nothing.
@@ -119,7 +119,7 @@ def write(module: nn.Module, folder: Path, *, vocab: VocabInfo, start_idx: int) 
     names = names_of(vocab)
     spec.register_source_vocabulary([str(i) for i in range(vocab.size)])
     spec.register_target_vocabulary(names)
-    spec.config.add_source_eos = False  # the text path has put it there
+    spec.config.add_source_eos = False  # the text processor has put it there
     spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
     spec.config.unk_token = names[vocab.unk_idx]
     spec.config.decoder_start_token = names[start_idx]

@@ -34,7 +34,7 @@ def write_export(
     source: Mapping[str, Any],
     replace: bool = False,
 ) -> Comparison:
-    """Writes one folder: graph, text path, and ``export.json`` that lists and describes them.
+    """Writes one folder: graph, text processor, and ``export.json`` that lists and describes them.
 
     Args:
         predictor: The trained model.
@@ -88,7 +88,7 @@ def refuse_existing(out: Path) -> None:
 
 
 def _write_graph(task: Task, folder: Path) -> Search:
-    """Writes the module and its text path; gives how answers are searched with it."""
+    """Writes the module and its text processor; gives how answers are searched with it."""
     assert isinstance(task, Seq2Seq), "others are refused"
     (folder / GRAPH).mkdir()
     task.text.save(folder / TEXT)

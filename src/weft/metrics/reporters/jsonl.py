@@ -12,8 +12,8 @@ from weft.config.component import Config as BaseConfig
 from weft.metrics.metric import MetricError
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from weft.runtime.experiment import Experiment
-from weft.runtime.line_log import LineLog
+from weft.runtime.jsonl_log import JsonlLog
+from weft.runtime.run_context import Experiment
 
 __all__ = ["JsonLines", "LineWriter"]
 
@@ -22,7 +22,7 @@ _RESERVED = frozenset(("split", "time", *_PLACE))
 
 
 class LineWriter(Protocol):
-    """A file of JSON lines that can be cut back; :class:`weft.runtime.line_log.LineLog` is one."""
+    """A file of JSON lines that can be cut back, such as ``JsonlLog``."""
 
     @property
     def size(self) -> int:
@@ -56,7 +56,7 @@ class JsonLines(Component, Reporter):
     Args:
         config: The settings.
         xp: The run, for its folder.
-        lines: Where to write instead, an object such as :class:`weft.runtime.line_log.LineLog`.
+        lines: Where to write instead, an object such as :class:`weft.runtime.jsonl_log.JsonlLog`.
 
     Example:
         >>> import tempfile
@@ -128,11 +128,11 @@ class JsonLines(Component, Reporter):
 
     @override
     def close(self) -> None:
-        if isinstance(self._lines, LineLog):
+        if isinstance(self._lines, JsonlLog):
             self._lines.close()
             self._lines = None
 
     def _open(self) -> LineWriter:
         if self._lines is None:  # not before it is needed: a check builds reporters too
-            self._lines = LineLog(self._path)
+            self._lines = JsonlLog(self._path)
         return self._lines

@@ -12,9 +12,9 @@ from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
 from weft.errors import UserError
+from weft.metrics.reporters.remote_reporter import RemoteReporter
 from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.sent_once import SentOnce
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 __all__ = ["Mlflow", "metric_name"]
 
@@ -24,7 +24,7 @@ MOST_METRICS = 1_000
 
 @final
 @registries.reporters.register("mlflow")
-class Mlflow(SentOnce):
+class Mlflow(RemoteReporter):
     """Hands the values to MLflow. A resumed run goes on in the same run there.
 
     The settings are its artifact ``settings.json``. What a run reported before it went back

@@ -16,10 +16,10 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
+from weft.runtime.bounded_files import opened
 from weft.runtime.disk import storing
-from weft.runtime.experiment import Experiment
 from weft.runtime.files import make_folder, write_atomic
-from weft.runtime.reading import opened
+from weft.runtime.run_context import Experiment
 
 __all__ = ["Predictions", "spread"]
 

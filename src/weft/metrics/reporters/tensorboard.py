@@ -16,7 +16,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import MissingExtraError, RunError
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
-from weft.runtime.experiment import Experiment
+from weft.runtime.run_context import Experiment
 
 __all__ = ["EventFile", "TensorBoard"]
 

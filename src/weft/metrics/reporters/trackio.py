@@ -11,8 +11,8 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
+from weft.metrics.reporters.remote_reporter import RemoteReporter, digest_of
 from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.sent_once import SentOnce, digest_of
 
 __all__ = ["Trackio"]
 
@@ -21,7 +21,7 @@ LOG = logging.getLogger("weft")
 
 @final
 @registries.reporters.register("trackio")
-class Trackio(SentOnce):
+class Trackio(RemoteReporter):
     """Hands the values to trackio; ``trackio show`` draws them. A resumed run goes on there.
 
     What trackio prints goes to the log. It measures nothing of the machine here.

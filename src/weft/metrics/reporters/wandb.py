@@ -9,8 +9,8 @@ from typing_extensions import override
 from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
+from weft.metrics.reporters.remote_reporter import RemoteReporter
 from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.sent_once import SentOnce
 
 __all__ = ["Wandb"]
 
@@ -20,7 +20,7 @@ WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 @final
 @registries.reporters.register("wandb")
-class Wandb(SentOnce):
+class Wandb(RemoteReporter):
     """Hands the values to Weights & Biases. A resumed run goes on in the same run there.
 
     Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later. Curves

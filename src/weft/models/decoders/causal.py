@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from weft.models.layers.layer import LayerStack
-from weft.models.layers.self_attention import SelfAttentionLayer
-from weft.models.memory import FIRST_CAPACITY
+from weft.models.decoder_state import FIRST_CAPACITY
+from weft.models.layers.layer import LayerStack, SelfAttentionLayer
 
 __all__ = ["CausalDecoder", "CausalState"]
 

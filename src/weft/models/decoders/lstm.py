@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.linear import Linear
+from weft.models.layers.linear import LinearLayer
 from weft.models.layers.lstm import lstm_layers, run_layers
 
 __all__ = ["AttentionKind", "LstmDecoder", "LstmDecoderState"]
@@ -43,7 +43,7 @@ class LstmDecoderState:
         self.fed = self.fed.repeat_interleave(times, dim=0)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """Keeps the rows of these indices, as :meth:`weft.models.memory.State.select` does."""
+        """Keeps the rows of these indices, as ``DecoderState.select`` does."""
         if groups is None and len(self) == len(self.memory):
             groups = indices
         self.carried = self.carried.index_select(2, indices)
@@ -90,8 +90,8 @@ class LstmDecoder(nn.Module):
         self.layers = lstm_layers(2 * dim if input_feeding else dim, hidden_dim, num_layers)
         self.dropout = Dropout(dropout)
         general = attention == "general"
-        self.query = Linear(hidden_dim, hidden_dim, bias=False) if general else nn.Identity()
-        self.combine = Linear(2 * hidden_dim, dim)
+        self.query = LinearLayer(hidden_dim, hidden_dim, bias=False) if general else nn.Identity()
+        self.combine = LinearLayer(2 * hidden_dim, dim)
 
     def start(self, memory: Tensor, mask: Tensor | None, carried: Tensor) -> LstmDecoderState:
         """A state in which nothing was read; shapes as in :class:`LstmDecoderState`."""

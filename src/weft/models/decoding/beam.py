@@ -5,9 +5,9 @@ from typing import Final, final
 import torch
 from torch import Tensor
 
-from weft.models.decoding.best import best_successors, log_sums
 from weft.models.decoding.hypothesis import BeamReading, Generator, Hypothesis
-from weft.models.decoding.request import Request
+from weft.models.decoding.search_state import Request
+from weft.models.decoding.topk import best_successors, log_sums
 
 __all__ = ["beam_search"]
 

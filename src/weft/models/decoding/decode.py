@@ -8,10 +8,10 @@ from torch import Tensor
 from weft.models.decoding.beam import beam_search
 from weft.models.decoding.fast import fastest
 from weft.models.decoding.hypothesis import Generator, Hypothesis
-from weft.models.decoding.request import Request
 from weft.models.decoding.sampling import sample
-from weft.models.decoding.settings import Decoding
-from weft.models.decoding.single import greedy
+from weft.models.decoding.search_settings import Decoding
+from weft.models.decoding.search_state import Request
+from weft.models.decoding.token_loop import greedy
 
 __all__ = ["decode"]
 

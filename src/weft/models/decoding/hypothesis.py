@@ -9,9 +9,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.models.memory import Memory
+from weft.models.decoder_state import DecoderMemory
 
-__all__ = ["BeamReading", "Generator", "Hypothesis", "Reading", "check_state"]
+__all__ = ["BeamReading", "EncodedSource", "Generator", "Hypothesis", "check_state"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Hypothesis:
     which ranks by it, bans and penalties count."""
 
 
-class Reading(Protocol):
+class EncodedSource(Protocol):
     """What a generator keeps of the tokens it read: all that greedy search and draws ask of it."""
 
     def select(self, indices: Tensor, /) -> None:
@@ -34,8 +34,8 @@ class Reading(Protocol):
         ...
 
 
-class BeamReading(Reading, Protocol):
-    """What beam search asks of it, such as :class:`weft.models.memory.State`."""
+class BeamReading(EncodedSource, Protocol):
+    """What beam search asks of it, such as :class:`weft.models.decoder_state.DecoderState`."""
 
     def repeat(self, times: int, /) -> None:
         """Makes each row a group of ``times`` equal rows, one after another."""
@@ -62,12 +62,12 @@ class Generator(Protocol):
         """Longest target it has positions for, in tokens."""
         ...
 
-    def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Runs the encoder."""
         ...
 
-    def start(self, memory: Memory) -> Any:
-        """A :class:`Reading` in which nothing was read, for beam search a :class:`BeamReading`."""
+    def start(self, memory: DecoderMemory) -> Any:
+        """An :class:`EncodedSource` with nothing read; for beam search a :class:`BeamReading`."""
         ...
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
@@ -87,9 +87,9 @@ def check_state(model: Generator, state: object, *, beam_size: int) -> None:
         UserError: Names the methods that are missing.
 
     Example:
-        >>> from weft.models.memory import State
+        >>> from weft.models.decoder_state import DecoderState
         >>> import torch
-        >>> check_state(None, State([torch.zeros(2, 1, 1, 3, 4)], None), beam_size=4)
+        >>> check_state(None, DecoderState([torch.zeros(2, 1, 1, 3, 4)], None), beam_size=4)
     """
     select = getattr(state, "select", None)
     missing = []
@@ -107,7 +107,7 @@ def check_state(model: Generator, state: object, *, beam_size: int) -> None:
     raise UserError(
         f"{_name(model)}.start(memory) gives a state, {_name(state)}, without "
         f"{' and '.join(missing)}, which the search needs (decoding.beam_size is {beam_size}). "
-        f"weft.models.memory.State has all that a search asks for; add it{greedy}."
+        f"weft.models.decoder_state.DecoderState has all that a search asks for; add it{greedy}."
     )
 
 

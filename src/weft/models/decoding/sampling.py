@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 
 from weft.models.decoding.hypothesis import Generator, Hypothesis
-from weft.models.decoding.request import Request
-from weft.models.decoding.single import grow
+from weft.models.decoding.search_state import Request
+from weft.models.decoding.token_loop import grow
 
-__all__ = ["Filter", "sample", "source_keys", "uniforms"]
+__all__ = ["SamplingFilter", "sample", "source_keys", "uniforms"]
 
 
 @final
 @dataclass(frozen=True)
-class Filter:
+class SamplingFilter:
     """The distribution that tokens are drawn from.
 
     Example:
-        >>> one, two = Filter(top_k=2).draw(
+        >>> one, two = SamplingFilter(top_k=2).draw(
         ...     torch.tensor([[0.0, 1.0, 2.0]] * 2), torch.tensor([0.1, 0.99], dtype=torch.float64)
         ... )
         >>> int(one), int(two)
@@ -134,7 +134,7 @@ def uniforms(keys: Tensor, number: Tensor | int) -> Tensor:
 
 @torch.inference_mode()
 def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
-    """Draws ``n_best`` targets for each source, see :class:`Filter` and :func:`uniforms`.
+    """Draws ``n_best`` targets for each source, see :class:`SamplingFilter` and :func:`uniforms`.
 
     The draws of a source depend on the seed and its ids alone, not on the batch it is in.
 
@@ -146,7 +146,7 @@ def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
         For each row ``n_best`` hypotheses, the best score first; the same one may come twice.
     """
     decoding, draws = request.decoding, request.decoding.n_best
-    chosen_from = Filter(decoding.temperature, decoding.top_k, decoding.top_p)
+    chosen_from = SamplingFilter(decoding.temperature, decoding.top_k, decoding.top_p)
     begun = request.begin(model)
     keys = source_keys(request.source, request.source_lengths, seed=decoding.seed)
     # Draws are rows of their own, that each ends and is dropped when it will.

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.models.encoders.sequence import SequenceEncoder
 
 __all__ = ["AveragingEncoder"]

@@ -7,14 +7,13 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import config_fields
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.layers.blocks import inherit
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.layer import LayerStack, NormOrder
+from weft.models.layers.layer import LayerStack, NormOrder, SelfAttentionLayer
 from weft.models.layers.positions import PositionEncoding, PositionName, named_positions
-from weft.models.layers.self_attention import SelfAttentionLayer
 
 __all__ = ["SelfAttentionEncoder", "TransformerEncoder"]
 

@@ -13,15 +13,15 @@ from typing_extensions import override
 
 from weft.errors import UserError
 from weft.models.layers.heads import Attention
-from weft.models.layers.linear import Linear
+from weft.models.layers.linear import LinearLayer
 from weft.models.layers.positions import RotaryPositions
 
 __all__ = ["CrossAttention", "SelfAttention"]
 
 
-def _fused_projection(dim: int, sizes: Sequence[int]) -> Linear:
+def _fused_projection(dim: int, sizes: Sequence[int]) -> LinearLayer:
     """Projections of ``dim`` to each size as one matrix, each initialized as if alone."""
-    linear = Linear(dim, sum(sizes))
+    linear = LinearLayer(dim, sum(sizes))
     for block in linear.weight.split(list(sizes)):
         # Gain 1/sqrt(2) is fairseq's for fused query, key and value: the scale of one Xavier (3D,
         # D) matrix.
@@ -30,8 +30,8 @@ def _fused_projection(dim: int, sizes: Sequence[int]) -> Linear:
     return linear
 
 
-def _output_projection(dim: int) -> Linear:
-    linear = Linear(dim, dim)
+def _output_projection(dim: int) -> LinearLayer:
+    linear = LinearLayer(dim, dim)
     nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)
     return linear

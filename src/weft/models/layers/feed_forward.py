@@ -9,9 +9,9 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.models.layers.blocks import BlockConfig, needed
-from weft.models.layers.linear import Linear
+from weft.models.layers.linear import LinearLayer
 
 __all__ = ["ACTIVATIONS", "Activation", "FeedForward", "Gated", "Mlp", "start"]
 
@@ -81,8 +81,8 @@ class Mlp(FeedForward):
         nn.Module.__init__(self)
         ffn_dim = needed(config, "ffn_dim")
         self.activation = ACTIVATIONS[needed(config, "activation")]
-        self.inner = Linear(dim, ffn_dim)
-        self.outer = Linear(ffn_dim, dim)
+        self.inner = LinearLayer(dim, ffn_dim)
+        self.outer = LinearLayer(ffn_dim, dim)
         start(self.inner, self.outer)
 
     @override
@@ -122,9 +122,9 @@ class Gated(FeedForward):
         nn.Module.__init__(self)
         ffn_dim = needed(config, "ffn_dim")
         self.activation = ACTIVATIONS[config.activation]
-        self.gate = Linear(dim, ffn_dim)
-        self.inner = Linear(dim, ffn_dim)
-        self.outer = Linear(ffn_dim, dim)
+        self.gate = LinearLayer(dim, ffn_dim)
+        self.inner = LinearLayer(dim, ffn_dim)
+        self.outer = LinearLayer(ffn_dim, dim)
         start(self.gate, self.inner, self.outer)
 
     @override

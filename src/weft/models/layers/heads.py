@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import Component
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.dropout import Dropout

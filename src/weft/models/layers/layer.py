@@ -1,4 +1,4 @@
-"""What the layers of an encoder and of a decoder have in common, and a stack of them."""
+"""Layers of an encoder and of a decoder: what they have in common, and a stack of them."""
 
 from collections.abc import Callable
 from typing import Literal, final
@@ -9,7 +9,8 @@ from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
 from weft.config.component import Component
-from weft.config.limits import require
+from weft.config.validators import require
+from weft.models.layers.attention import SelfAttention
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.feed_forward import FeedForward, Mlp
@@ -17,7 +18,7 @@ from weft.models.layers.heads import Attention, MultiHead
 from weft.models.layers.norms import LayerNorm, Norm
 from weft.models.layers.positions import PositionEncoding, RotaryPositions
 
-__all__ = ["Layer", "LayerStack", "NormOrder", "Residual"]
+__all__ = ["Layer", "LayerStack", "NormOrder", "Residual", "SelfAttentionLayer"]
 
 NormOrder = Literal["pre", "post"]
 
@@ -149,4 +150,47 @@ class LayerStack(Component, nn.Module):
         for layer in self.layers:
             x = checkpoint(layer, x, *rest, use_reentrant=False) if again else layer(x, *rest)
         out: Tensor = self.norm(x)
+        return out
+
+
+@final
+class SelfAttentionLayer(Layer):
+    """Self-attention and a feed-forward block, each in a residual connection.
+
+    Args:
+        config: The settings; none of them None.
+        dim: Features in and out, :math:`D`.
+        positions: Turns the queries and keys of self-attention; None does not.
+    """
+
+    class Config(Layer.Config):
+        """Blocks of a layer."""
+
+    def __init__(
+        self, config: Config, *, dim: int, positions: RotaryPositions | None = None
+    ) -> None:
+        super().__init__(config, dim=dim)
+        self.attention = SelfAttention(config.attention.build(), dim=dim, positions=positions)
+        self.attention_residual = self.residual()
+        self.feed_forward = config.feed_forward.build(dim=dim)
+        self.feed_forward_residual = self.residual()
+
+    @override
+    def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
+        """Runs whole sequences.
+
+        *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`; ``mask`` and ``is_causal`` as in
+        :class:`SelfAttention`.
+        """
+        x = self.attention_residual(x, lambda h: self.attention(h, mask, is_causal=is_causal))
+        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return out
+
+    def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
+        """Runs one new position after those in the cache.
+
+        *Shape:* :math:`(B,1,D)` to :math:`(B,1,D)`; ``cache`` as in :meth:`SelfAttention.step`.
+        """
+        x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
+        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return out

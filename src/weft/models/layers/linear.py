@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from weft.models import fast
 
-__all__ = ["Linear", "linear"]
+__all__ = ["LinearLayer", "linear"]
 
 ROWS = 64
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024
@@ -18,7 +18,7 @@ preparations): batches of any size come to it in multiples of this."""
 
 
 @final
-class Linear(nn.Linear):
+class LinearLayer(nn.Linear):
     r"""Applies :math:`y = x W^\top + b` to the last dimension.
 
     A ``torch.nn.Linear`` in all but its speed on some processors, see
@@ -26,7 +26,7 @@ class Linear(nn.Linear):
 
     Example:
         >>> import torch
-        >>> Linear(2, 3)(torch.zeros(4, 2)).shape
+        >>> LinearLayer(2, 3)(torch.zeros(4, 2)).shape
         torch.Size([4, 3])
     """
 

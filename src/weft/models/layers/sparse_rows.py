@@ -43,6 +43,10 @@ class SparseRows:
         self.shape = shape
         self._by_row = _sorted(rows.int(), columns.int(), values, shape[0])
 
+    def __len__(self) -> int:
+        """How many numbers are kept."""
+        return len(self._by_row[0])
+
     @cached_property
     def _by_column(self) -> Sorted:
         columns, starts, values = self._by_row

@@ -11,11 +11,11 @@ from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_lines import TextLines
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks.masked_language_model import MaskedLanguageModeling
-from weft.text.fitted import FittedTokenizer
-from weft.text.words import FittedWords
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
 from weft.training.progress import Every

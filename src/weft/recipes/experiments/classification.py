@@ -11,15 +11,15 @@ from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.label_losses import SquaredHingeLoss
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.ngrams import NgramClassifier
 from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.classification import DocumentClassification
-from weft.text.fitted import FittedTokenizer
-from weft.text.labels import FittedLabels
-from weft.text.ngrams import FittedNgrams
-from weft.text.words import FittedWords
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
 from weft.training.schedules import Linear

@@ -11,16 +11,16 @@ from weft.config.recipe import Recipe, like, register_experiment
 from weft.data.text_rows import TextRows
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.joint import IntentSlotModel
-from weft.models.layers.words import CharacterCnn
+from weft.models.intent_slots import IntentSlotModel
+from weft.models.layers.word_embeddings import CharacterCnn
 from weft.recipes.experiments.tagging import LSTM, SMALL_ATTENTION, SMALL_LSTM, local
-from weft.tasks.joint import IntentSlots
-from weft.text.affixes import FittedAffixes
-from weft.text.characters import FittedCharacters
-from weft.text.labels import FittedLabels
-from weft.text.ngrams import FittedNgrams
-from weft.text.slots import FittedSlots
-from weft.text.words import FittedWords
+from weft.tasks.intent_slots import IntentSlots
+from weft.text.features.affixes import FittedAffixes
+from weft.text.features.characters import FittedCharacters
+from weft.text.features.labels import FittedLabels
+from weft.text.features.slots import FittedSlots
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
 from weft.training.schedules import Linear

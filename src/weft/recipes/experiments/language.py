@@ -8,8 +8,8 @@ from weft.data.text_lines import TextLines
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.language_model import LstmLanguageModel
 from weft.tasks.language_model import LanguageModeling
-from weft.text.fitted import FittedTokenizer
-from weft.text.words import FittedWords
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam, AdamW
 from weft.training.progress import Every

@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
-from weft.text.ngrams import FittedNgrams
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.training.loop import Trainer
 from weft.training.optimizers import LBFGS
 from weft.training.progress import Every

@@ -10,16 +10,15 @@ from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.label_losses import SquaredHingeLoss
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.ngrams import NgramPairClassifier
 from weft.models.pairs import PairClassifier, PairRegressor, Ranker
 from weft.models.poolings import MaxPooling, Pooling
 from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import tiny
-from weft.tasks.pairs import PairClassification, PairRegression
-from weft.tasks.ranking import QueryDocumentRanking
-from weft.text.labels import FittedLabels
-from weft.text.words import FittedWords
+from weft.tasks.pairs import PairClassification, PairRegression, QueryDocumentRanking
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
 from weft.training.schedules import Linear

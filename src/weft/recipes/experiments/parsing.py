@@ -11,7 +11,7 @@ from weft.data.text_pairs import TextPairs
 from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.parsing import SemanticParsing
-from weft.text.words import FittedWords
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
 from weft.training.progress import Every

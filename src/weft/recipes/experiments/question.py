@@ -12,12 +12,12 @@ from weft.data.text_rows import TextRows
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.words import CharacterCnn, WordEmbedding
-from weft.models.reader import DrqaReader, JoinedReader, Reader
-from weft.tasks.question import QuestionAnswering
-from weft.text.characters import FittedCharacters
-from weft.text.fitted import FittedTokenizer
-from weft.text.words import FittedWords
+from weft.models.layers.word_embeddings import CharacterCnn, WordEmbedding
+from weft.models.readers.reader import DrqaReader, JoinedReader, Reader
+from weft.tasks.question_answering import QuestionAnswering
+from weft.text.features.characters import FittedCharacters
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
 from weft.training.progress import Every

@@ -7,12 +7,12 @@ from weft.data.text_rows import TextRows
 from weft.models.classifier import Regressor
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.words import WordEmbedding
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.ngrams import NgramRegressor
 from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.regression import DocumentRegression
-from weft.text.words import FittedWords
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
 from weft.training.schedules import Linear

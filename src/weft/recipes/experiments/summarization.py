@@ -8,7 +8,7 @@ from weft.data.text_pairs import TextPairs
 from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.summarization import Summarization
-from weft.text.fitted import FittedTokenizer
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
 from weft.training.progress import Every

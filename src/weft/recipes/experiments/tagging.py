@@ -12,14 +12,14 @@ from weft.data.text_rows import TextRows
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.words import AffixEmbedding, CharacterCnn, WordEmbedding
+from weft.models.layers.word_embeddings import AffixEmbedding, CharacterCnn, WordEmbedding
 from weft.models.tagger import Tagger
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.tagging import WordTagging
-from weft.text.affixes import FittedAffixes
-from weft.text.characters import FittedCharacters
-from weft.text.labels import FittedLabels
-from weft.text.words import FittedWords
+from weft.text.features.affixes import FittedAffixes
+from weft.text.features.characters import FittedCharacters
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training.loop import Trainer
 from weft.training.optimizers import Adam
 from weft.training.schedules import Linear

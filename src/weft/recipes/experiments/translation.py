@@ -10,7 +10,7 @@ from weft.models.transformer import Transformer
 from weft.recipes.corpus.data import CorpusPairs
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.translation import Translation
-from weft.text.fitted import FittedTokenizer
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.training.loop import Trainer
 from weft.training.optimizers import AdamW
 from weft.training.progress import Every

@@ -1,1 +1,1 @@
-"""Columns of rows, and how each becomes numbers: what text paths of all tasks are made of."""
+"""Columns of rows, and how each becomes numbers: what text processors of all tasks are made of."""

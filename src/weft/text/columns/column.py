@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.config.registry import Registry
 from weft.errors import DataError
-from weft.text.description import read_registered, write_description
+from weft.text.metadata import read_registered, write_description
 from weft.text.ragged import Ragged
 
 __all__ = ["Column", "columns", "load_column", "texts_of"]
@@ -22,17 +22,17 @@ columns: Registry[Any] = Registry(
         "answers": "weft.text.columns.question",
         "characters": "weft.text.columns.words",
         "given_kinds": "weft.text.columns.dictionary",
-        "label": "weft.text.columns.label",
-        "labels": "weft.text.columns.label",
+        "label": "weft.text.columns.labels",
+        "labels": "weft.text.columns.labels",
         "matches": "weft.text.columns.question",
         "ngrams": "weft.text.columns.ngrams",
-        "number": "weft.text.columns.number",
-        "numbers": "weft.text.columns.number",
+        "number": "weft.text.columns.numbers",
+        "numbers": "weft.text.columns.numbers",
         "passage": "weft.text.columns.question",
         "phrases": "weft.text.columns.dictionary",
         "slots": "weft.text.columns.slots",
         "tags": "weft.text.columns.words",
-        "text": "weft.text.columns.ids",
+        "text": "weft.text.columns.token_ids",
         "words": "weft.text.columns.words",
     },
 )

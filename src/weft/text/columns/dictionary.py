@@ -12,8 +12,8 @@ from typing_extensions import override
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
 from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.description import SavedTextError, read_bytes, settings_of
-from weft.text.dictionary import Dictionary, GivenKinds, Phrases
+from weft.text.features.dictionaries import Dictionary, GivenKinds, Phrases
+from weft.text.metadata import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged
 
 __all__ = [
@@ -136,7 +136,9 @@ class PhrasesColumn(DictionaryColumn):
             pairs = [(kind, phrase) for kind, _, phrase in (line.partition("\t") for line in lines)]
             made = Phrases(pairs, column=settings["name"], lowercase=case == "yes")
         except (UnicodeDecodeError, UserError) as error:
-            raise SavedTextError(f"{folder / PHRASES}: {error} Save the text path again.") from None
+            raise SavedTextError(
+                f"{folder / PHRASES}: {error} Save the text processor again."
+            ) from None
         return cls(made, text=settings["text"])
 
 

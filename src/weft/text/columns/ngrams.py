@@ -8,10 +8,10 @@ from typing_extensions import override
 from weft.errors import UserError
 from weft.text.cells import words_in
 from weft.text.columns.column import columns
-from weft.text.columns.ids import IdsColumn
-from weft.text.ngrams import NgramTokenizer
+from weft.text.columns.token_ids import IdsColumn
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, encode_column
+from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
+from weft.text.tokenizers.tokenizer import Tokenizer, encode_column
 
 __all__ = ["MOST", "NgramsColumn"]
 

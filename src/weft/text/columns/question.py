@@ -9,11 +9,11 @@ from typing_extensions import override
 
 from weft.errors import DataError
 from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.columns.ids import TextColumn
-from weft.text.description import settings_of
-from weft.text.passages import Passage, read_passages
+from weft.text.columns.token_ids import TextColumn
+from weft.text.features.passages import Passage, read_passages
+from weft.text.features.slots import text_of
+from weft.text.metadata import settings_of
 from weft.text.ragged import Ragged
-from weft.text.slots import text_of
 
 __all__ = ["AnswersColumn", "MatchesColumn", "PassageColumn"]
 
@@ -26,7 +26,7 @@ class PassageColumn(TextColumn):
     """Text as the ids of tokens that know their places. A text can have none.
 
     Example:
-        >>> from weft.text.words import WordTokenizer
+        >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
         >>> tokenizer = WordTokenizer.Config(words=("who", "?"), split="punctuation").build()
         >>> PassageColumn("question", tokenizer).encode(["Who won?"])[0].tolist()
         [2, 1, 3]

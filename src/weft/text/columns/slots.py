@@ -9,10 +9,10 @@ from typing_extensions import override
 from weft.errors import DataError, UserError
 from weft.text.cells import words_in
 from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.description import SavedTextError, settings_of
-from weft.text.labels import UNSEEN
+from weft.text.features.labels import UNSEEN
+from weft.text.features.slots import Format, Slots
+from weft.text.metadata import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.slots import Format, Slots
 
 __all__ = ["SlotsColumn"]
 
@@ -21,8 +21,8 @@ __all__ = ["SlotsColumn"]
 class SlotsColumn(Column):
     """Tags of slots in the order of the words: a text split at white space, or a list.
 
-    Where cells have spans of characters, the text path makes tags of them first, since they are
-    those of another column.
+    Where cells have spans of characters, the text processor makes tags of them first, since they
+    are those of another column.
 
     Args:
         slots: The slots there are, and their column.

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.affixes import Affixes
 from weft.text.cells import unlisted, words_in
-from weft.text.characters import Characters
 from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.columns.ids import IdsColumn
-from weft.text.columns.label import SeveralLabels
-from weft.text.description import SavedTextError, settings_of
-from weft.text.labels import Labels
+from weft.text.columns.labels import SeveralLabels
+from weft.text.columns.token_ids import IdsColumn
+from weft.text.features.affixes import Affixes
+from weft.text.features.characters import Characters
+from weft.text.features.labels import Labels
+from weft.text.metadata import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizer import Tokenizer, encode_column
-from weft.text.words import WordTokenizer
+from weft.text.tokenizers.tokenizer import Tokenizer, encode_column
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 __all__ = ["AffixesColumn", "CharactersColumn", "TagsColumn", "WordsColumn", "table_of_words"]
 

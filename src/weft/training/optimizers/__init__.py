@@ -2,7 +2,7 @@
 
 from weft.training.optimizers.adafactor import Adafactor as Adafactor
 from weft.training.optimizers.adam import Adam as Adam
-from weft.training.optimizers.adamw import AdamW as AdamW
+from weft.training.optimizers.adam import AdamW as AdamW
 from weft.training.optimizers.lamb import LAMB as LAMB
 from weft.training.optimizers.lbfgs import LBFGS as LBFGS
 from weft.training.optimizers.lion import Lion as Lion

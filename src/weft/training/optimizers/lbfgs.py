@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
+from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.stepping import Stepping
 from weft.training.optimizers.without_compiler import without_compiler
 
-__all__ = ["LBFGS"]
+__all__ = ["LBFGS", "LBFGSSteps"]
 
 OVERSHOT = 0.9
 """Share of the slope at a step's beginning that may be left, upwards, at its end: the curvature
@@ -32,7 +32,7 @@ Vector = list[Tensor]
 """The parameters, or something of each: one long vector, in parts."""
 
 
-class LBFGSSteps(Stepping):
+class LBFGSSteps(ForeachOptimizer):
     """L-BFGS over the parameters of all groups together; of the loss it sees gradients alone.
 
     What is kept beside the tensors are numbers of the first group: ``taken``, which part of the
@@ -59,7 +59,11 @@ class LBFGSSteps(Stepping):
         self._shorten(parameters, direction)
         torch._foreach_add_(parameters, direction)
         for parameter, *kept in zip(parameters, direction, gradient, strict=True):
-            self.state[parameter]["direction"], self.state[parameter]["gradient"] = kept
+            state, history = self.state[parameter], self.param_groups[0]["history"]
+            state["direction"], state["gradient"] = kept
+            for name in ("steps", "changes"):  # at once, so that the first step tells the memory
+                if name not in state:
+                    state[name] = parameter.new_zeros(history, *parameter.shape)
         self.param_groups[0] |= {"taken": 1.0, "slope": _dot(gradient, direction), "tries": 0}
 
     def _go_back(self, parameters: Vector, gradient: Vector) -> bool:
@@ -92,10 +96,7 @@ class LBFGSSteps(Stepping):
         at = group["pairs"] % group["history"]
         for parameter, *pair in zip(parameters, step, change, strict=True):
             for name, part in zip(("steps", "changes"), pair, strict=True):
-                state = self.state[parameter]
-                if name not in state:
-                    state[name] = parameter.new_zeros(group["history"], *parameter.shape)
-                state[name][at] = part
+                self.state[parameter][name][at] = part
         group["pairs"] += 1
 
     def _downhill(self, parameters: Vector, gradient: Vector, *, length: float) -> Vector:

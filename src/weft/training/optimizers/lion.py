@@ -1,4 +1,4 @@
-"""Lion: the sign of an average, and half of Adam's state."""
+"""Lion: a step of one size for every number, by the sign of an average."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
+from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.stepping import Stepping
 from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["Lion"]
 
 
-class LionSteps(Stepping):
+class LionSteps(ForeachOptimizer):
     """The algorithm, over all parameters of a group at once."""
 
     @override

@@ -7,17 +7,17 @@ from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
-from weft.training.module_layers import hidden_matrices
+from weft.training.layer_rates import hidden_matrices
+from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.stepping import Stepping
 from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["Muon"]
 
 
-class MuonAndAdamW(Stepping):
+class MuonAndAdamW(ForeachOptimizer):
     """Two optimizers over the groups and the state of one; ``by`` says whose a group is."""
 
     def __init__(

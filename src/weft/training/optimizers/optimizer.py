@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training.layer_rates import freeze, rate_factors, split_by_rate

@@ -7,7 +7,7 @@ from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.training.optimizers.optimizer import Optimizer
 from weft.training.optimizers.without_compiler import without_compiler

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import setting
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.training.schedules.schedule import Schedule
 

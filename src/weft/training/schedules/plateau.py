@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.limits import require
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.training.schedules.schedule import Schedule
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from weft.models.decoder_state import DecoderMemory
 from weft.models.decoding.fast.affine import Affine
 from weft.models.decoding.fast.layer import FastLayer, norm_of
-from weft.models.decoding.fast.slots import SlotCache
-from weft.models.decoding.fast.suits import suits
+from weft.models.decoding.fast.slot_cache import SlotCache
+from weft.models.decoding.fast.supported import is_supported
 from weft.models.decoding.hypothesis import Generator
-from weft.models.memory import Memory
 from weft.models.transformer import Transformer
 
 __all__ = ["FastDecoder", "fastest"]
@@ -40,7 +40,7 @@ def fastest(model: Generator, *, rows: int) -> Generator:
     Returns:
         A :class:`FastDecoder` of a Transformer on a CPU; else the model itself.
     """
-    if not isinstance(model, Transformer) or not suits(model):
+    if not isinstance(model, Transformer) or not is_supported(model):
         return model
     parameters = _parameters(model)
     weights = sum(p.numel() for p in parameters)
@@ -125,11 +125,11 @@ class FastDecoder:
         """Longest target it has positions for, in tokens."""
         return self.model.max_length
 
-    def encode(self, source: Tensor, source_lengths: Tensor | None) -> Memory:
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Runs the encoder."""
         return self.model.encode(source, source_lengths)
 
-    def start(self, memory: Memory) -> SlotCache:
+    def start(self, memory: DecoderMemory) -> SlotCache:
         """A state in which nothing was read."""
         projected = [
             layer.cross_attention.project_memory(memory.states) for layer in self.laid.layers

@@ -9,11 +9,11 @@ from torch.nn import functional as F
 
 from weft.models.decoders.transformer import TransformerDecoderLayer
 from weft.models.decoding.fast.affine import Affine
-from weft.models.decoding.fast.slots import SlotCache
+from weft.models.decoding.fast.slot_cache import SlotCache
 from weft.models.layers.attention import SelfAttention
 from weft.models.layers.feed_forward import Mlp
 from weft.models.layers.layer import Residual
-from weft.models.layers.linear import Linear
+from weft.models.layers.linear import LinearLayer
 from weft.models.layers.norms import LayerNorm
 
 __all__ = ["FastLayer", "norm_of"]
@@ -140,7 +140,7 @@ def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
 
 def _is_linear(block: Mlp) -> bool:
     inside: tuple[nn.Module, ...] = (block.inner, block.outer)  # whatever was put there since
-    return all(type(module) is Linear for module in inside)
+    return all(type(module) is LinearLayer for module in inside)
 
 
 def _in_place(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

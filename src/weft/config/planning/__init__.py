@@ -1,0 +1,1 @@
+"""The plan of a recipe: wired, resolved, keyed, and built on demand."""

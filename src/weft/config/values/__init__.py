@@ -1,0 +1,1 @@
+"""Values: from what was written, with its place, to what is typed."""

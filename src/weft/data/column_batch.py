@@ -1,0 +1,127 @@
+"""The batch of every task whose rows have typed columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from weft.errors import DataError
+from weft.text.columns.column import Column
+from weft.text.ragged import Ragged
+
+__all__ = ["ColumnBatch", "collate_columns"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnBatch:
+    """Padded columns by their role; ``batch["text"]`` is one.
+
+    Example:
+        >>> batch = ColumnBatch(
+        ...     columns={"text": torch.tensor([[5, 3], [6, 0]]), "label": torch.tensor([1, 0])},
+        ...     lengths={"text": torch.tensor([2, 1])},
+        ... )
+        >>> len(batch), batch["label"].tolist(), batch.mask("text").tolist()
+        (2, [1, 0], [[True, True], [True, False]])
+    """
+
+    columns: Mapping[str, Tensor]
+    """*Shape:* ``[B, L]``, or ``[B]`` where each row has one number, or ``[B, L, W]`` where each
+    place of a row has several; int64 or float32."""
+    lengths: Mapping[str, Tensor]
+    """*Shape:* ``[B]``, int64; places of each row that are no padding, where it has any."""
+    rows: NDArray[np.int64] | None = None
+    """*Shape:* ``[B]``; the index of each row in its data set, on the host."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __getitem__(self, role: str) -> Tensor:
+        """A column.
+
+        Raises:
+            DataError: The batch has no such column: it was made for prediction, or for another
+                task.
+        """
+        try:
+            return self.columns[role]
+        except KeyError:
+            has = ", ".join(self.columns) or "none"
+            raise DataError(f"This batch has no column '{role}'; it has {has}.") from None
+
+    def __contains__(self, role: str) -> bool:
+        return role in self.columns
+
+    def mask(self, role: str) -> Tensor:
+        """True at what is no padding. *Shape:* ``[B, L]``."""
+        column = self[role]
+        return torch.arange(column.shape[1], device=column.device) < self.lengths[role][:, None]
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "ColumnBatch":
+        """The batch with its tensors on ``device``; ``rows`` stays on the host."""
+        columns, lengths = (
+            {name: value.to(device, non_blocking=non_blocking) for name, value in part.items()}
+            for part in (self.columns, self.lengths)
+        )
+        return replace(self, columns=columns, lengths=lengths)
+
+
+def collate_columns(
+    encoded: Mapping[str, Ragged], kinds: Mapping[str, Column], indices: ArrayLike
+) -> ColumnBatch:
+    """Cuts a batch out of encoded columns.
+
+    Args:
+        encoded: Columns by role.
+        kinds: What each is.
+        indices: The rows.
+
+    Example:
+        >>> from weft.text.columns.numbers import NumberColumn
+        >>> score = NumberColumn("score")
+        >>> batch = collate_columns({"score": score.encode(["1", "3"])}, {"score": score}, [1, 0])
+        >>> batch["score"].tolist(), batch.rows.tolist()
+        ([3.0, 1.0], [1, 0])
+    """
+    rows = np.asarray(indices, dtype=np.int64)
+    columns, lengths = {}, {}
+    for role, column in encoded.items():
+        kind = kinds[role]
+        if kind.single:
+            values = column.values[column.offsets[:-1][rows]]
+            columns[role] = torch.from_numpy(np.asarray(values).astype(kind.dtype))
+            continue
+        if issubclass(kind.dtype, np.floating):
+            box = _rectangle(column, rows).astype(kind.dtype)
+            box = (
+                box
+                if kind.width == 1
+                else box.reshape(len(rows), box.shape[1] // kind.width, kind.width)
+            )
+            columns[role] = torch.from_numpy(box)
+        else:
+            columns[role] = torch.from_numpy(_several(column.padded(rows, kind.pad), kind))
+        lengths[role] = torch.from_numpy(column.bounds(rows)[1] // kind.width)
+    return ColumnBatch(columns=columns, lengths=lengths, rows=rows)
+
+
+def _several(values: NDArray[np.int64], kind: Column) -> NDArray[np.int64]:
+    """Rows with several numbers at each place, without those that are padding at all places."""
+    if kind.width == 1:
+        return values
+    box = values.reshape(len(values), -1, kind.width)
+    used = np.flatnonzero((box != kind.pad).any(axis=(0, 1)))
+    return np.ascontiguousarray(box[..., : 1 + used[-1] if len(used) else 1])
+
+
+def _rectangle(column: Ragged, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Rows of floats, filled with zero."""
+    starts, lengths = column.bounds(rows)
+    places = np.arange(int(lengths.max(initial=0)))
+    if not len(column.values):
+        return np.zeros((len(rows), 0))
+    out: NDArray[np.floating] = column.values.take(starts[:, None] + places, mode="clip")
+    return np.where(places < lengths[:, None], out, 0.0)

@@ -1,0 +1,172 @@
+"""Rows in, answers out: what every predictor does, whatever computes the answers."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from typing_extensions import override
+
+from weft.errors import DataError
+
+__all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor"]
+
+Row = Mapping[str, Any]
+
+CHUNK_CHARACTERS = 1_000_000
+"""A stream answers fewer rows together where they are this long: memory stays bounded."""
+
+ITSELF = re.compile(r"Row 0(?:, | )")
+"""How the error of a row begins that was looked at by itself: it is no row 0 of the stream."""
+
+
+class RowPredictor(ABC):
+    """Answers strings, lists of words, or rows of columns.
+
+    One thread at a time may ask: a model keeps what it is at while it answers.
+
+    Args:
+        columns: What each row must have; a string fills the only one, and so does a list.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns: tuple[str, ...] = tuple(columns)
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: answers rows of {', '.join(self.columns)}>"
+
+    @abstractmethod
+    def answers(self, rows: Sequence[Row]) -> list[Any]:
+        """An answer to each row, in order."""
+
+    @abstractmethod
+    def check(self, row: Row) -> None:
+        """Refuses a row that cannot be answered, with a DataError that says why."""
+
+    @abstractmethod
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        """An answer as plain data."""
+
+    @overload
+    def __call__(self, row: str | Row) -> Any: ...
+
+    @overload
+    def __call__(self, row: Sequence[str | Row | Sequence[str]]) -> list[Any]: ...
+
+    def __call__(self, row: str | Row | Sequence[str | Row | Sequence[str]]) -> Any:
+        """Answers one row (a string, or a mapping of columns), or a list of rows in order.
+
+        A list of strings is as many texts. In a list a row may be a list, too: a text that is
+        given as its words, or as its sentences. One such text is ``[["How", "are", "you"]]``.
+        Every column takes a string; those whose words are labelled or counted take a list of
+        words, and a source of which a text is made takes a list of sentences. A number is no text
+        here, as it is in a file: ``str`` makes it one.
+
+        Raises:
+            DataError: A row cannot be answered; says which, and why.
+        """
+        if isinstance(row, str | Mapping):
+            return self.answers([self.row(row)])[0]
+        given: object = row
+        if isinstance(given, bytes) or not isinstance(given, Iterable):
+            raise DataError(
+                f"Wanted a string, a mapping of columns, or a list of these; "
+                f"found {type(row).__name__}."
+            )
+        return self.answers([self.row(one) for one in row])
+
+    def row(self, given: str | Row | Sequence[str]) -> Row:
+        """A row of the columns the model reads: a string or a list fills the only one.
+
+        Raises:
+            DataError: It lacks one, or has NUL in one, which is a bad row of training data, too.
+        """
+        row = self._row(given)
+        for name in self.columns:
+            _refuse_nul(row[name], name)
+        return row
+
+    def _row(self, given: str | Row | Sequence[str]) -> Row:
+        wanted = ", ".join(self.columns)
+        if isinstance(given, str | list | tuple):
+            if len(self.columns) != 1:
+                what = "string" if isinstance(given, str) else "list"
+                raise DataError(f"This model reads the columns {wanted}; a {what} fills only one.")
+            return {self.columns[0]: given}
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"A row is a string or a mapping of columns ({wanted}); "
+                f"found {type(given).__name__}."
+            )
+        missing = [name for name in self.columns if name not in given]
+        if missing:
+            raise DataError(
+                f"A row needs the columns {wanted}; '{missing[0]}' is missing. "
+                f"Found: {', '.join(map(str, given)) or 'none'}."
+            )
+        return given
+
+    def stream(
+        self, rows: Iterable[str | Row | Sequence[str]], *, size: int = 256
+    ) -> Iterator[dict[str, Any]]:
+        """Answers any number of rows in bounded memory, in order; a bad row becomes an error row.
+
+        Args:
+            rows: Strings, mappings or lists of words, as they come.
+            size: Rows answered together, at most; they are sorted by length inside.
+
+        Yields:
+            Per row its inputs with ``prediction`` and ``score``, or with ``error``.
+        """
+        chunk: list[str | Row | Sequence[str]] = []
+        characters = 0
+        for row in rows:
+            chunk.append(row)
+            characters += _characters(row)
+            if len(chunk) >= size or characters >= CHUNK_CHARACTERS:
+                yield from self._answered(chunk)
+                chunk, characters = [], 0
+        if chunk:
+            yield from self._answered(chunk)
+
+    def _answered(self, chunk: Sequence[str | Row | Sequence[str]]) -> Iterator[dict[str, Any]]:
+        good: list[Row] = []
+        results: list[tuple[dict[str, Any], str | None]] = []
+        for given in chunk:
+            try:
+                row = self.row(given)
+                self.check(row)
+            except DataError as error:
+                shown = dict(given) if isinstance(given, Mapping) else {self.columns[0]: given}
+                results.append((shown, ITSELF.sub("", str(error), count=1)))
+            else:
+                results.append((dict(row), None))
+                good.append(row)
+        answers = iter(self.answers(good))
+        for shown, problem in results:
+            if problem is None:
+                yield {**shown, **self.answer_row(next(answers))}
+            else:
+                yield {**shown, "error": problem}
+
+
+def _refuse_nul(value: object, column: str) -> None:
+    if isinstance(value, str) and "\0" in value:
+        at = value.index("\0")
+        raise DataError(
+            f"Column '{column}': NUL at character {at}, which no text has. Leave it out."
+        )
+    for part in value if isinstance(value, list | tuple) else ():
+        _refuse_nul(part, column)
+
+
+def _characters(value: object) -> int:
+    """How long the text of a row is, in lists and columns, too.
+
+    >>> _characters({"words": ["Ann", "fell"], "text": "Rome"})
+    11
+    """
+    if isinstance(value, Mapping | list | tuple):
+        return sum(map(_characters, value.values() if isinstance(value, Mapping) else value))
+    return len(value) if isinstance(value, str | bytes) else 0

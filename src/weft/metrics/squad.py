@@ -1,0 +1,96 @@
+"""Extractive question answering: exact match and word F1 as SQuAD 2.0's own script counts them."""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+from typing_extensions import override
+
+from weft.metrics.checks import aligned
+from weft.metrics.metric import Direction, MetricError
+from weft.metrics.streaming import Averaged
+
+__all__ = ["SquadScores", "normalized_answer"]
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NAMES = ("exact_match", "f1")
+
+
+def normalized_answer(text: str) -> str:
+    """The text in lower case, without ASCII punctuation, English articles and extra white space.
+
+    Example:
+        >>> normalized_answer("  The  U.S. Dollar, a currency")
+        'us dollar currency'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+@final
+class SquadScores(Averaged):
+    """Predicted answers against one or more right ones, or against none: it has no answer.
+
+    Values, from 0 to 1: ``exact_match``, the share of answers that equal a right one once both are
+    normalized; ``f1``, the mean over rows of the best F1 of an answer's words with those of a right
+    one. Then the same over the rows that have an answer (``has_answer/exact_match``,
+    ``has_answer/f1``) and those that have none (``no_answer/…``); NaN where there is no such row.
+    The empty text says that there is no answer, which is right in full or not at all (Rajpurkar et
+    al. 2018). A reference of which normalizing leaves nothing is left out, as in their script.
+
+    Example:
+        >>> metric = SquadScores()
+        >>> metric.update(
+        ...     ["the Normans", "in 1066", "Paris"], [["Normans"], ["1066", "October 1066"], []]
+        ... )
+        >>> {name: round(value, 3) for name, value in metric.compute().items()}["f1"]
+        0.556
+        >>> metric.compute()["has_answer/exact_match"], metric.compute()["no_answer/f1"]
+        (0.5, 0.0)
+    """
+
+    def __init__(self) -> None:
+        groups = ("", "has_answer/", "no_answer/")
+        names: dict[str, Direction] = {f"{g}{name}": "higher" for g in groups for name in _NAMES}
+        super().__init__(names)
+
+    @override
+    def update(self, predicted: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        """Adds questions.
+
+        Args:
+            predicted: The answer given to each; empty: none.
+            references: The right answers of each; an empty list: it has none.
+
+        Raises:
+            MetricError: The lengths differ, or a question's references are a bare string; nothing
+                was added then.
+        """
+        rows = list(aligned(self, predicted, references))
+        for row, (_, right) in enumerate(rows):
+            if isinstance(right, str):
+                raise MetricError(
+                    f"SquadScores needs a list of right answers (empty: none) for each "
+                    f"question, but question {row + 1} of {len(rows)} has the string {right!r}."
+                )
+        for given, right in rows:
+            self._add_row(normalized_answer(given), [normalized_answer(text) for text in right])
+
+    def _add_row(self, given: str, right: Sequence[str]) -> None:
+        answers = [text for text in right if text] or [""]
+        values = (int(given in answers), max(_word_f1(given, answer) for answer in answers))
+        group = "has_answer" if right else "no_answer"
+        for name, value in zip(_NAMES, values, strict=True):
+            self.add(name, value)
+            self.add(f"{group}/{name}", value)
+
+
+def _word_f1(given: str, right: str) -> float:
+    ours, theirs = given.split(), right.split()
+    if not ours or not theirs:
+        return float(ours == theirs)
+    common = (Counter(ours) & Counter(theirs)).total()
+    return float(Fraction(2 * common, len(ours) + len(theirs)))

@@ -1,0 +1,1 @@
+"""Readers: models that find the answer to a question in a text."""

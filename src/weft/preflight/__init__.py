@@ -1,0 +1,1 @@
+"""Checks before a run: its data, memory and disk, one step tried; nothing is trained."""

@@ -1,0 +1,305 @@
+"""What a look at the data shows at once: first row, odd labels, shared rows, lengths.
+
+Columns in the wrong order train as well as the right ones: a text can be a label, and a label a
+text. A person sees it in one row.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from weft.config.planning.plan import Plan
+from weft.config.planning.session import Session
+from weft.data.bad_rows import AccountedRows
+from weft.data.batches import EpochBatches
+from weft.data.huggingface import HuggingFacePairs
+from weft.data.rows import Rows
+from weft.data.text_pairs import TextPairs
+from weft.preflight.load_data import DATA
+from weft.tasks.batches.row_batches import RowBatches, RowSource, is_row
+from weft.text.features.labels import Labels, split_labels
+from weft.text.processors.text_processor import TextProcessor
+from weft.training.loop import Trainer
+
+__all__ = [
+    "data_summary",
+    "first_row",
+    "nothing_selected",
+    "odd_labels",
+    "shared_rows",
+    "shortened",
+    "summary_of_batches",
+]
+
+SHOWN_CHARACTERS = 60
+"""Of a value; a whole row then fits on a line or two."""
+LOOKED_AT = 200_000
+"""Rows that are looked at where each must be read or made anew: a million take five seconds."""
+LEAST_ROWS = 50
+"""Of fewer rows, half may well have labels of their own."""
+
+
+def first_row(text: TextProcessor, data: object) -> str:
+    """The first row of the training data as it was read: what is given, and what is wanted.
+
+    Args:
+        text: The task's text processor, which knows the columns.
+        data: ``train_data``.
+
+    Returns:
+        A line; empty where there are no rows at hand, as with ready batches.
+    """
+    rows = _rows(text, data)
+    if not rows:
+        return ""
+    row = rows[0]
+    given, wanted = (
+        ", ".join(f"{name} {shortened(row[name])}" for name in names if name in row)
+        for names in (text.input_columns, text.target_columns)
+    )
+    return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
+
+
+def odd_labels(
+    text: TextProcessor, data: object, settings: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Warnings of labels, taken from ``train_data``, that are likely none.
+
+    Args:
+        text: The task's text processor, which holds the labels.
+        data: ``train_data``.
+        settings: Those of the plan; declared labels are as they were meant.
+    """
+    rows, found = _rows(text, data), list[str]()
+    first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
+    where = f" (Counted in its first {first}.)" if first else ""
+    for name, labels in text.ingredients.items():
+        if not isinstance(labels, Labels) or settings.get(name, {}).get("names") or not rows:
+            continue
+        if len(rows) >= LEAST_ROWS and 2 * len(labels) > len(rows):
+            found.append(_many_labels(name, labels, len(rows)))
+            continue
+        alike = _alike(labels)
+        if not alike and not labels.has(rows[0][labels.column]):
+            continue  # of several labels a row the first is no word over a column
+        counts = _counts(labels, rows)
+        found += [_one_label(name, labels, group, counts) + where for group in alike]
+        once = [label for label in labels if counts[label] == 1]
+        if len(rows) >= LEAST_ROWS and once == [rows[0][labels.column]]:
+            found.append(
+                f"{name}: {once[0]!r}, which train_data begins with, is the label of no other row. "
+                f"If its first row is a header: train_data.header=true{where}"
+            )
+    return found
+
+
+def _many_labels(name: str, labels: Labels, count: int) -> str:
+    return (
+        f"{name}: {count:,} rows of train_data have {len(labels):,} different labels in their "
+        f"column '{labels.column}', such as {shortened(labels[0])}. If another column has the "
+        f"labels, correct the order in train_data.columns, or name it by {name}.column; if these "
+        f"are the labels, {name}.names may declare them, and this is not said."
+    )
+
+
+def _alike(labels: Labels) -> list[list[str]]:
+    """Labels that differ by case or spaces alone."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault("".join(label.casefold().split()), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """How many rows each label has; of several in a row each counts."""
+    column = labels.column
+    looked = islice(rows, LOOKED_AT)
+    values = rows.column(column) if isinstance(rows, Rows) else [row[column] for row in looked]
+    keys = (tuple(value) if isinstance(value, list) else value for value in values)
+    found = Counter[str]()
+    for value, count in Counter[Any](values if isinstance(rows, Rows) else keys).items():
+        several = isinstance(value, str | tuple) and not labels.has(value)
+        every = split_labels(value, labels.separator, column=column, row=0) if several else [value]
+        for name in every:
+            found[name] += count
+    return found
+
+
+def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:
+    rows = {label: f" ({counts[label]:,})" if counts[label] else "" for label in group}
+    listed = ", ".join(f"{shortened(label)}{count}" for label, count in rows.items())
+    return (
+        f"{name}: labels of the column '{labels.column}' that differ by case or spaces alone are "
+        f"different labels: {listed}. If they are one, write it in one way in all data; if not, "
+        f"{name}.names may declare them, and this is not said."
+    )
+
+
+def nothing_selected(plan: Plan) -> str:
+    """What becomes of the selection where there is no ``valid_data``; else empty.
+
+    Args:
+        plan: The plan; a trainer of the recipe's own may have no selection.
+    """
+    selection = plan.settings.get("trainer", {}).get("selection")
+    if "valid_data" in plan.order or not isinstance(selection, Mapping):
+        return ""
+    metric = selection.get("metric")
+    return (
+        "There is no valid_data, so nothing is selected: the best weights are the last ones, and "
+        f"trainer.selection.metric={metric} is of no effect."
+    )
+
+
+def _rows(text: TextProcessor, data: object) -> Sequence[Mapping[str, Any]]:
+    """The rows that can be looked at without a pass over the data."""
+    rows = data.rows() if isinstance(data, RowSource) else data
+    if not isinstance(rows, Sequence) or not len(rows) or not is_row(rows[0], text.columns):
+        return ()
+    return rows
+
+
+def shortened(value: Any) -> str:
+    """A value on a line, cut where it is long.
+
+    Example:
+        >>> shortened("a very long text " * 9)
+        "'a very long text a very long text a very long text a very...'"
+    """
+    text = value if isinstance(value, str) else str(value)
+    cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
+    return repr(cut) if isinstance(value, str) else cut
+
+
+ASKED = 1000
+"""Rows of the evaluated data that are looked for: a share of them is known to 3 % then."""
+BULK = 0.2
+"""Share of rows from which on it is said; short texts are often the same by chance."""
+HOLDOUT = (
+    ", or leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own"
+)
+"""What else helps validation data, where the training data has such a setting."""
+
+
+def shared_rows(session: Session) -> list[str]:
+    """A warning for each evaluated data of which many rows are rows of ``train_data``.
+
+    Args:
+        session: Has the data, read.
+    """
+    rows = {name: _shared_rows_rows(session.get(name)) for name in DATA if session.has(name)}
+    train = rows.pop(DATA[0], ())
+    found = {name: said for name, other in rows.items() if (said := _shared(train, other, name))}
+    may_leave = train and hasattr(getattr(session.get(DATA[0]), "config", None), "holdout")
+    return [
+        f"{said}{HOLDOUT if may_leave and name == 'valid_data' else ''}."
+        for name, said in found.items()
+    ]
+
+
+def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
+    """What is to be said of evaluated rows; empty where few of them are trained on.
+
+    Blank lines of a text are rows, but tell nothing.
+
+    >>> rows = [{"text": str(n)} for n in range(10)]
+    >>> _shared(rows, rows[5:] + [{"text": "new"}] * 5, "valid_data")[:45]
+    '5 of 10 rows of valid_data are in train_data:'
+    >>> _shared(rows, rows[:1] + [{"text": "new"}] * 9, "valid_data")
+    ''
+    """
+    if not (len(train) and len(other)):
+        return ""  # of ready batches there are no rows
+    count = min(ASKED, len(other))
+    rows = [other[n * len(other) // count] for n in range(count)]
+    asked = [row for row in map(_said, rows) if any(value for _, value in row)]
+    count, wanted = len(asked), {*asked}
+    there = wanted.intersection(map(_said, _shared_rows_alike(train, rows)))
+    found = sum(row in there for row in asked)
+    if not found or found < BULK * count:
+        return ""
+    of_all = "" if count == len(other) else f" (looked for: {count:,} of {len(other):,})"
+    every = isinstance(train, Rows) or len(train) <= LOOKED_AT
+    first = "" if every else f"the first {LOOKED_AT:,} rows of "
+    return (
+        f"{found:,} of {count:,} rows of {name} are in {first}train_data{of_all}: its values say "
+        "more of what is known by heart than of other texts. Take other rows"
+    )
+
+
+def _shared_rows_alike(
+    train: Sequence[Any], rows: Sequence[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """The rows of training data with a value of these in the column where they differ most."""
+    values = {name: {str(row.get(name)) for row in rows} for name in rows[0]}
+    name = max(values, key=lambda name: len(values[name]))
+    wanted = values[name]
+    if isinstance(train, Rows) and name in train.names:  # not a dict for each row
+        column = enumerate(train.column(name))
+        return (train[n] for n, value in column if value in wanted)
+    return (row for row in islice(train, LOOKED_AT) if str(row.get(name)) in wanted)
+
+
+def _said(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in row.items()))
+
+
+def _shared_rows_rows(data: object) -> Sequence[Any]:
+    """The rows of data that has them at hand."""
+    rows = data.rows() if isinstance(data, RowSource) else data
+    return rows if isinstance(rows, Sequence) and len(rows) and is_row(rows[0]) else ()
+
+
+def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]:
+    """Facts of each data set by its name; what it cannot tell of itself is left out.
+
+    Args:
+        session: What was built, for the rows that were read.
+        trainer: What was built last, for the batches; one of the recipe's own has none to show.
+    """
+    made: dict[str, object] = {}
+    if isinstance(trainer, Trainer):
+        made = dict(zip(DATA, (trainer.data.data, trainer.valid, trainer.test), strict=True))
+    found = {}
+    for name in (name for name in DATA if session.has(name)):
+        facts = summary_of_batches(made.get(name))
+        data = session.get(name)
+        if isinstance(data, AccountedRows):
+            facts |= {"rows": data.count.good, "bad_rows": data.count.bad}
+        if isinstance(data, TextPairs | HuggingFacePairs) and data.holdout is not None:
+            facts["holdout"] = data.holdout.rule
+        if facts:
+            found[name] = facts
+    return found
+
+
+def summary_of_batches(batches: object) -> dict[str, Any]:
+    """Rows, batches, padding and lengths in tokens of one epoch.
+
+    Example:
+        >>> summary_of_batches([])
+        {}
+    """
+    epoch = batches.batches if isinstance(batches, RowBatches) else None
+    if not isinstance(epoch, EpochBatches):
+        return {}
+    found = epoch.statistics
+    lengths = {
+        column: {
+            "least": int(values.min()),
+            "median": int(np.median(values)),
+            "most_95": int(np.percentile(values, 95)),
+            "most": int(values.max()),
+        }
+        for column, values in epoch.lengths.items()
+    }
+    return {
+        "rows": found.rows,
+        "batches": found.batches,
+        "tokens": found.tokens,
+        "padding": round(found.padding, 6),
+        "lengths": lengths,
+    }

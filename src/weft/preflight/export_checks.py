@@ -1,0 +1,150 @@
+"""Real rows to compare an export on: of a session, of a run folder, or of a file."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.config.planning.session import Session
+from weft.config.values.raw_values import is_null
+from weft.errors import DataError, UserError, worded
+from weft.exported.formats import refuse_missing
+from weft.inference.export.expressible import refuse_inexpressible
+from weft.inference.export.folder import ROWS
+from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
+from weft.preflight.load_data import columns_of, load_data
+from weft.runtime.devices import Env
+from weft.tasks.batches.row_batches import is_row, peek_first, rows_of
+from weft.tasks.task import Row, Task
+
+__all__ = ["read_rows", "refuse_exports", "rows_of_run", "rows_of_session"]
+
+LARGEST_ROWS = 64 << 20
+"""Bytes of a file of rows to compare on; some hundred rows are enough."""
+
+_NAMES = ("valid_data", "test_data", "train_data")
+"""Where rows are looked for; any real rows show whether two programs compute the same."""
+
+
+def rows_of_session(session: Session) -> tuple[str, Sequence[Row]] | None:
+    """Rows of the data of a training, and its name; None where it has none with text to answer."""
+    task = session.get("task")
+    for name in _NAMES:
+        data = session.get(name) if session.has(name) else None
+        if data is not None and (rows := _rows_in(name, data, task)):
+            return name, rows
+    return None
+
+
+def rows_of_run(folder: Path, task: Task) -> tuple[str, Sequence[Row]]:
+    """Rows of a run's data where they can still be read, else those it kept; and where they are.
+
+    Raises:
+        UserError: There are neither.
+    """
+    for name in _NAMES:
+        if rows := _saved_rows(name, folder, task):
+            return name, rows
+    wanted = set(task.text.input_columns)
+    for path in sorted((folder / "predictions").glob("*.jsonl"), reverse=True):
+        if kept := [row for row in read_rows(path) if wanted <= set(row)]:
+            return f"predictions/{path.name}", kept
+    raise UserError(
+        f"The data of {folder} cannot be read here, and it kept no predictions, so the export "
+        "cannot be compared with the run. Name a text file of rows with "
+        f"{worded('--rows FILE', 'rows=FILE')}."
+    )
+
+
+def _saved_rows(name: str, folder: Path, task: Task) -> Sequence[Row]:
+    """Rows of a run's data of that name; none where they are not at hand."""
+    node = saved_nodes(folder, "settings").entries.get(name)
+    if node is None or is_null(node):
+        return []
+    provided = {"env": Env.detect("cpu"), **task.text.ingredients}
+    try:
+        plan = saved_plan(folder, "settings", [name], provided=tuple(provided))
+        data = plan.start(provided).get(name)
+        load_data(name, data, columns_of(task))
+        return _rows_in(name, data, task)
+    except (NeedsCodeError, UserError, OSError):  # made by code, moved, deleted, or changed
+        return []
+
+
+def _rows_in(name: str, data: Iterable[Any], task: Task) -> Sequence[Row]:
+    """The rows of data; of ready batches the first rows, where their text can be read back."""
+    wanted = set(task.text.input_columns)
+    first, data = peek_first(data)
+    if is_row(first, wanted):
+        return rows_of(data, train=False)[0]
+    batches, found = task.batches(data, train=name == "train_data", seed=0), list[Row]()
+    for batch in batches:
+        found += [row for row in batches.examples(batch) if wanted <= set(row)]
+        if len(found) >= ROWS or not found:  # none: the batches are of a type of the recipe's own
+            break
+    return found
+
+
+def read_rows(path: Path) -> Iterator[Any]:
+    """The rows of a text file: lines that end in a newline, of ``.jsonl`` JSON objects.
+
+    Only a newline ends a line, whatever else Unicode calls a line's end: JSON text has those as
+    they are, and so has the text of a row.
+
+    Raises:
+        UserError: The file cannot be read, or is larger than ``LARGEST_ROWS``.
+        DataError: A line of JSON is no object.
+    """
+    try:
+        if (size := path.stat().st_size) > LARGEST_ROWS:
+            raise UserError(
+                f"{path} has {size:,} bytes; some hundred rows are enough to compare on, and "
+                f"{LARGEST_ROWS:,} bytes the most that is read."
+            )
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise UserError(f"{path} cannot be read: {why}.") from None
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate((line.removesuffix("\r") for line in lines), start=1):
+        if path.suffix != ".jsonl":
+            yield line
+        elif line:
+            yield _json_row(line, f"{path}:{number}")
+
+
+def _json_row(line: str, place: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        raise DataError(f"{place}: wanted a JSON object, found {line[:60]!r}.")
+    return row
+
+
+def refuse_exports(names: Iterable[str], session: Session | None = None) -> None:
+    """Refuses formats that could not be written when a training is over.
+
+    Args:
+        names: ``trainer.export``.
+        session: What was built of the recipe; None: only the packages are looked for.
+
+    Raises:
+        UserError: A format is unknown, lacks its package, or has no word for the model; or there
+            are no rows to compare on.
+    """
+    for name in names:
+        refuse_missing(name)
+        if session is None or not session.has("task"):
+            continue
+        task = session.get("task")
+        refuse_inexpressible(task, name)
+        if rows_of_session(session) is None:
+            columns = " and ".join(map(repr, task.text.input_columns))
+            raise UserError(
+                f"trainer.export={name}: an export is compared with the run on rows of valid_data, "
+                f"test_data or train_data, but none of them has the text of {columns}. Leave "
+                "trainer.export out, and export the run when it has ended, with a text file of "
+                f"rows: weft export RUN --format {name} --rows FILE"
+            )

@@ -1,0 +1,227 @@
+"""One ingredient of a recipe, built and looked at: ``weft test RECIPE -f NAME``."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from weft.config.planning.overrides import Overrides
+from weft.config.recipe import Recipe
+from weft.data.seq2seq_batch import Seq2SeqBatch
+from weft.errors import WeftError
+from weft.preflight.load_data import DATA, load_data
+from weft.preflight.max_tokens import take_max_tokens
+from weft.recipes.planning import plan_recipe, seed_of
+from weft.runtime.devices import Env
+from weft.runtime.run_context import Experiment
+from weft.runtime.seeds import seed_all
+from weft.tasks.batches.row_batches import peek
+from weft.tasks.task import Task
+from weft.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["describe_batch", "try_ingredient"]
+
+SHOWN_IDS = 30
+"""Ids of a sequence that fit on a line or two; 99 of 100 sentences have fewer."""
+
+
+def describe_batch(batch: Any, tokenizer: Tokenizer | None = None) -> list[str]:
+    r"""The lines that show a batch: its type, the shape of each tensor, its first example.
+
+    Args:
+        batch: Of any type: the tensors of a dataclass, mapping, tuple or list are found. Of a
+            ``Seq2SeqBatch`` the first example is shown too; without tensors there is no line.
+        tokenizer: Turns ids back into the text that the model sees; None shows ids only.
+
+    Example:
+        >>> ids = torch.tensor([[5, 3, 0], [6, 7, 3]])
+        >>> print("\n".join(describe_batch(Seq2SeqBatch.from_padded(ids, pad_idx=0))))
+        the first batch is a Seq2SeqBatch:
+          source [2, 3] int64
+          source_lengths [2] int64
+        its first example:
+          source, 2 ids: 5 3
+    """
+    tensors = [
+        f"  {name} {list(value.shape)} {str(value.dtype).removeprefix('torch.')}"
+        for name, value in _parts(batch)
+        if isinstance(value, torch.Tensor)
+    ]
+    lines = [f"the first batch is a {type(batch).__name__}:", *tensors] if tensors else []
+    if isinstance(batch, Seq2SeqBatch) and len(batch):
+        lines += ["its first example:", *_example(batch, tokenizer)]
+    return lines
+
+
+def _parts(batch: Any) -> Iterable[tuple[str, Any]]:
+    """The named parts of a batch; those of a tuple or list have their number for a name."""
+    if is_dataclass(batch):
+        return [(field.name, getattr(batch, field.name)) for field in fields(batch)]
+    if isinstance(batch, Mapping):
+        return [(str(name), value) for name, value in batch.items()]
+    if isinstance(batch, tuple | list):
+        return [(str(number), value) for number, value in enumerate(batch)]
+    return [("itself", batch)]
+
+
+def _example(batch: Seq2SeqBatch, tokenizer: Tokenizer | None) -> list[str]:
+    sides = [("source", batch.source[0, : int(batch.source_lengths[0])].tolist())]
+    if batch.target is not None and batch.target_lengths is not None:
+        # A target has one id more than it has labels: the one it begins with.
+        sides.append(("target", batch.target[0, : int(batch.target_lengths[0]) + 1].tolist()))
+    return [f"  {name}, {len(ids)} ids: {_ids(ids)}{_text(ids, tokenizer)}" for name, ids in sides]
+
+
+def _ids(ids: Sequence[int]) -> str:
+    more = " ..." if len(ids) > SHOWN_IDS else ""
+    return " ".join(map(str, ids[:SHOWN_IDS])) + more
+
+
+def _text(ids: Sequence[int], tokenizer: Tokenizer | None) -> str:
+    if tokenizer is None:
+        return ""
+    size = tokenizer.vocab_info.size
+    strange = [number for number in ids if not 0 <= number < size]
+    if strange:
+        return f" (the tokenizer has {size:,} ids, so {strange[0]} is none of them)"
+    decode: Callable[[Sequence[int]], str] = tokenizer.create_decoder()
+    return f" = {decode(ids)!r}"
+
+
+Say = Callable[[str], None]
+
+SECONDS = 20.0
+"""Data is read for at most so long: enough to time it, short enough to wait for."""
+SHOWN_CELLS = 2048
+"""Cells of the batches that are shown where their number is still to be found."""
+
+
+def try_ingredient(
+    recipe: str | Path | Recipe,
+    name: str,
+    words: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    device: str = "auto",
+    say: Say = print,
+) -> Any:
+    """Builds one ingredient and what it needs; data is also iterated, and measured.
+
+    Args:
+        recipe: A script, an experiment, a YAML file or a Recipe; it need not be complete.
+        name: The ingredient.
+        words: Settings as on the command line.
+        configs: YAML files of settings.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+        say: Called with the lines of the report.
+
+    Returns:
+        What the ingredient made.
+    """
+    plan = partial(plan_recipe, recipe, words, configs=configs, allow_code=allow_code)
+    planned = plan(targets=[name])
+    for note in planned.plan.notes:
+        say(note)
+    with tempfile.TemporaryDirectory(prefix="weft-test-") as folder:
+        xp = Experiment(folder=Path(folder), recipe=planned.name)
+        provided = {"env": Env.detect(device), "xp": xp, "entry_point": "test"}
+        session = planned.plan.start(provided)
+        seed_all(seed_of(planned.plan), 0)
+        made = session.get(name)
+        if name in DATA:
+            load_data(name, made)
+            whole = plan(targets=[name, "task"], draft=True)
+            complete = not whole.plan.problems
+            session = whole.plan.start({**provided, name: made}) if complete else session
+            task = session.get("task") if complete else None
+            tokenizer = session.get("tokenizer") if session.has("tokenizer") else None
+            known = tokenizer if isinstance(tokenizer, Tokenizer) else None
+            _measure(name, made, task, tokenizer=known, say=say)
+    say(f"Success! {name}() = {_shown(made)}")
+    return made
+
+
+def _shown(made: object) -> str:
+    text = repr(made)
+    return text if len(text) <= 2000 else f"{text[:2000]}…"
+
+
+def _measure(
+    name: str, data: Iterable[Any], task: Task | None, *, tokenizer: Tokenizer | None, say: Say
+) -> None:
+    first = peek(data)
+    if first is None:
+        raise WeftError(f"{name} is empty.")
+    if isinstance(first, Mapping):
+        say(f"{name}: {_rows_read(data)}; the first: {dict(first)}")
+        if task is None:
+            say("The recipe has no complete task yet; batches are shown once it has.")
+            return
+        if getattr(getattr(data, "batching", None), "is_auto", False):
+            take_max_tokens({name: data}, SHOWN_CELLS)
+            say(f"max_tokens=auto: shown with {SHOWN_CELLS:,}; weft check says what it finds.")
+        data = task.batches_of(name, data, train=name == "train_data", seed=1)
+    _iterate(name, data, tokenizer, say)
+
+
+def _rows_read(data: Iterable[Any]) -> str:
+    """How many rows there are; those that have no length are read for a while, one by one."""
+    if isinstance(data, Sized):
+        return f"{len(data):,} rows"
+    start, count = time.perf_counter(), 0
+    for _ in data:
+        count += 1
+        if time.perf_counter() - start > SECONDS:
+            return f"{count:,} rows in the first {SECONDS:g} s, and more"
+    return f"{count:,} rows"
+
+
+class _Counts:
+    """What is counted of the batches of an epoch."""
+
+    def __init__(self) -> None:
+        self.batches = self.examples = self.tokens = self.source = self.target = 0
+        self.cells = 0.0
+        self.first: Any = None
+
+    def add(self, batch: Any) -> None:
+        """Counts a batch; tokens only where its type says how many are padding."""
+        self.first = batch if not self.batches else self.first
+        self.batches += 1
+        self.examples += len(batch) if hasattr(batch, "__len__") else 1
+        if isinstance(batch, Seq2SeqBatch):
+            self.tokens += batch.num_tokens
+            self.cells += batch.num_tokens / (1 - batch.padding) if batch.num_tokens else 0
+            self.source = max(self.source, batch.source.shape[1])
+            self.target = max(self.target, 0 if batch.target is None else batch.target.shape[1])
+
+
+def _iterate(name: str, batches: Iterable[Any], tokenizer: Tokenizer | None, say: Say) -> None:
+    """Reads up to one epoch; says how much, how fast and how padded, and shows its first batch."""
+    start = time.perf_counter()
+    counts, ended = _Counts(), True
+    for batch in batches:
+        counts.add(batch)
+        if time.perf_counter() - start > SECONDS:
+            ended = False
+            break
+    seconds = time.perf_counter() - start
+    what = "one epoch" if ended else f"the first {seconds:.0f} s of an epoch"
+    count, examples, tokens = counts.batches, counts.examples, counts.tokens
+    say(f"{name}, {what}: {count:,} batches, {examples:,} examples in {seconds:.2f} s")
+    if tokens:
+        say(f"{tokens / seconds:,.0f} tokens/s, padding {100 * (1 - tokens / counts.cells):.1f} %")
+        longest = f"{counts.source} ids" + (f", target {counts.target}" if counts.target else "")
+        say(
+            f"a batch has {examples / count:,.1f} examples and {tokens / count:,.0f} tokens on "
+            f"average; the longest source has {longest}"
+        )
+    for line in describe_batch(counts.first, tokenizer):
+        say(line)

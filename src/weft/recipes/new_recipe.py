@@ -1,0 +1,102 @@
+"""``weft new``: a folder with a recipe that runs, its test and its data, to begin with."""
+
+import keyword
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from weft.errors import UserError
+from weft.recipes.corpus.parts import load_corpus
+from weft.recipes.example_reviews import generate_reviews
+from weft.runtime.files import new_folder, write_file
+
+__all__ = ["TEMPLATES", "new_recipe"]
+
+TEMPLATES = ("classification", "task", "translation")
+"""What ``--template`` takes: the folders beside this module in ``templates``."""
+
+PAIRS = {"train": 5000, "valid": 200, "test": 200}
+"""Lines of the data that are written: some minutes of training, to see that everything works."""
+REVIEWS = {"train": 1000, "valid": 200, "test": 200}
+"""The same of reviews, for the others: seconds of training."""
+
+
+def new_recipe(name: str, *, template: str = "translation", where: Path | None = None) -> Path:
+    """Writes a folder ``name`` with ``name.py``, ``test_name.py``, ``README.md`` and ``data``.
+
+    Args:
+        name: What the recipe is called; a name of Python's, since the test may import it.
+        template: Which one.
+        where: The folder in which it is made; the working folder if none is given.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        UserError: The name cannot be, the template does not exist, or the folder does.
+        StorageError: It cannot be written; nothing of it is left.
+    """
+    _check_name(name)
+    if template not in TEMPLATES:
+        near = get_close_matches(template, TEMPLATES, n=1)
+        guess = f"Did you mean '{near[0]}'? " if near else ""
+        raise UserError(
+            f"No template is called '{template}'. {guess}Known: {', '.join(TEMPLATES)}."
+        )
+    folder = (where or Path()) / name
+    if folder.exists() or folder.is_symlink():
+        raise UserError(
+            f"{folder} exists already, and nothing is overwritten. Choose another name, or move it."
+        )
+    contents = {**_from_template(template, name), **_data(template)}
+    with new_folder(folder) as made:
+        for path, text in contents.items():
+            (made / path).parent.mkdir(exist_ok=True)
+            write_file(made / path, text)
+    return folder
+
+
+def _check_name(name: str) -> None:
+    """Refuses what cannot be imported, or hides what is imported."""
+    wanted = "wanted a word of letters, digits and _ that begins with a letter"
+    if not (name.isascii() and name.isidentifier() and name[0].isalpha()):
+        raise UserError(f"'{name}' cannot name a recipe: {wanted}.")
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names:
+        raise UserError(f"'{name}' cannot name a recipe: it is a word of Python's. Choose another.")
+    if name in ("recipe", "conftest") or name.startswith("test_"):
+        raise UserError(f"'{name}' cannot name a recipe: files of that name mean something else.")
+    if name == "weft" or _is_installed(name):
+        raise UserError(f"'{name}' cannot name a recipe: an installed package has that name.")
+
+
+def _is_installed(name: str) -> bool:
+    """Whether ``import name`` would find something that is not in the working folder."""
+    found = find_spec(name)
+    return found is not None and "site-packages" in str(found.origin or "")
+
+
+def _from_template(template: str, name: str) -> Mapping[str, str]:
+    """The files of a template, with the recipe's name in place of ``NAME``."""
+    found = {}
+    for entry in (files("weft.recipes") / "templates" / template).iterdir():
+        target = entry.name.removesuffix(".txt").replace("NAME", name)
+        text = entry.read_text(encoding="utf-8").replace("NAME", name)
+        found[".gitignore" if target == "gitignore" else target] = text
+    return found
+
+
+def _data(template: str) -> Mapping[str, str]:
+    """Generated rows; none is in two files."""
+    parts: Mapping[str, Sequence[tuple[str, str]]]
+    if template == "translation":
+        corpus = load_corpus()
+        parts = {part: getattr(corpus, part)[:count] for part, count in PAIRS.items()}
+    else:
+        parts = generate_reviews(REVIEWS)
+    return {
+        f"data/{part}.tsv": "".join(f"{first}\t{second}\n" for first, second in rows)
+        for part, rows in parts.items()
+    }

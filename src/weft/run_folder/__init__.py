@@ -1,0 +1,1 @@
+"""Run folders: written, read, compared and deleted; nothing in them is executed."""

@@ -1,0 +1,181 @@
+"""What a run folder says of its run, read without running or importing anything of it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.config.values.raw_values import untyped
+from weft.config.values.yaml_files import read_yaml
+from weft.errors import UserError
+from weft.run_folder.folder import RunFolder, is_run_folder
+from weft.runtime.files import sha256
+
+__all__ = ["Record", "flat", "read_lines", "saved_settings", "state_of"]
+
+MOST_LINES = 1 << 20
+"""Evaluations and reports of a run; one every 100 steps of a hundred million steps."""
+LONGEST_LINE = 1 << 20
+"""Bytes of a line of JSON that is read; a longer one is left out, as no run writes such."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run, as its folder tells it. Whatever is missing or damaged in it is empty."""
+
+    path: Path
+    """The run folder."""
+    info: Mapping[str, Any]
+    """``run.json``."""
+    settings: Mapping[str, Any]
+    """The resolved settings, nested."""
+    code: Mapping[str, str]
+    """The sha256 of the recipe's script and of each local module, by its path in the folder."""
+    values: tuple[Mapping[str, Any], ...]
+    """The lines of ``metrics.jsonl``."""
+
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        """Reads a run folder.
+
+        Raises:
+            UserError: It is no run folder, or what it says cannot be read.
+        """
+        if not is_run_folder(path):
+            raise UserError(
+                f"{path} is not a run folder (no run.json and config.yaml in it). "
+                "'weft runs list' shows the runs there are."
+            )
+        sources = sorted(p for p in path.rglob("*.py") if p.is_file() and not p.is_symlink())
+        return cls(
+            path=path,
+            info=RunFolder(path).info,
+            settings=_settings(path),
+            code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
+            values=_values(path / "metrics.jsonl"),
+        )
+
+    @property
+    def flat_settings(self) -> dict[str, Any]:
+        """The settings by their dotted names."""
+        return flat(self.settings)
+
+    @property
+    def start(self) -> Mapping[str, Any]:
+        """How the run was started last: command, versions, git, machine."""
+        starts = self.info.get("starts") or []
+        return starts[-1] if starts and isinstance(starts[-1], Mapping) else {}
+
+    @property
+    def state(self) -> str:
+        """How it ended, if it did."""
+        return state_of(self.info)
+
+    def last_values(self) -> dict[str, float]:
+        """The last number of each value, as ``split.name``; ``best.name`` is the selected one."""
+        found: dict[str, float] = {}
+        for line in self.values:
+            split = str(line.get("split", ""))
+            for name, value in numbers(line).items():
+                found[f"{split}.{name}"] = value
+        best = self.info.get("result", {}).get("best")
+        if isinstance(best, Mapping):
+            found |= {f"best.{name}": value for name, value in numbers(best, ()).items()}
+        return found
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The resolved settings of a run, nested."""
+    settings = read_yaml(path / "config.yaml").entries.get("settings")
+    plain = untyped(settings) if settings is not None else {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def saved_settings(path: Path) -> dict[str, Any]:
+    """The resolved settings of a run by their dotted names.
+
+    Raises:
+        UserError: Its ``config.yaml`` cannot be read.
+    """
+    return flat(_settings(path))
+
+
+def state_of(info: Mapping[str, Any]) -> str:
+    """``finished``, ``failed``, ``stopped`` or ``not finished``, by what ``run.json`` says.
+
+    Example:
+        >>> state_of({"finished": False, "failed": "there is no file vectors.txt"})
+        'failed'
+    """
+    if info.get("finished"):
+        return "finished"
+    return next((word for word in ("failed", "stopped") if info.get(word)), "not finished")
+
+
+PLACE = ("split", "step", "epoch", "examples", "time")
+
+
+def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[str, float]:
+    """The numbers of a line, NaN and infinities read back from their words.
+
+    Example:
+        >>> numbers({"split": "valid", "step": 2, "loss": "NaN", "bleu": 3.5, "note": "x"})
+        {'loss': nan, 'bleu': 3.5}
+    """
+    found = {}
+    for name, value in line.items():
+        if value in ("NaN", "Infinity", "-Infinity"):
+            found[name] = float(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = _as_float(value)
+    return {name: value for name, value in found.items() if name not in without}
+
+
+def _values(path: Path) -> tuple[dict[str, Any], ...]:
+    found = tuple(read_lines(path, MOST_LINES + 1))
+    if len(found) > MOST_LINES:
+        raise UserError(f"{path} has more than {MOST_LINES:,} lines, which no run writes.")
+    return found
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # JSON's integers have no limit
+        return float("inf") if value > 0 else float("-inf")
+
+
+def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines; lines that are none are left out.
+
+    Args:
+        path: The file; one that is missing has no lines.
+        most: How many are wanted; None is all.
+    """
+    if not path.is_file():
+        return
+    given = 0
+    with path.open("rb") as file:
+        while (most is None or given < most) and (line := file.readline(LONGEST_LINE)):
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                given += 1
+                yield found
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted names.
+
+    Example:
+        >>> flat({"trainer": {"selection": {"metric": "bleu"}, "seed": 1}})
+        {'trainer.selection.metric': 'bleu', 'trainer.seed': 1}
+    """
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        inner = isinstance(value, Mapping) and value
+        found |= flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+    return found

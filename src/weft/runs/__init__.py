@@ -1,0 +1,1 @@
+"""Runs: trained, gone on with, loaded, evaluated, exported and reported on."""

@@ -1,0 +1,65 @@
+"""The values of a run as drawings over its steps, in a report and in a notebook."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from weft.metrics.reporters.html_curves import Curve, figure
+from weft.metrics.reporters.html_page import Markup
+from weft.run_folder.record import numbers
+
+__all__ = ["curves"]
+
+MOST_CURVES = 24
+"""Drawings; a run has some ten values."""
+
+
+def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Markup:
+    """A drawing per value; the splits that have it are lines of the same one.
+
+    Args:
+        lines: Those of ``metrics.jsonl``.
+        names: The values to draw; empty: all, and the speed.
+
+    Example:
+        >>> lines = [{"split": "valid", "step": n, "loss": 1 / n, "f1": 0.5} for n in (1, 2)]
+        >>> curves(lines).html.count("<svg"), curves(lines, ["loss"]).html.count("<svg")
+        (2, 1)
+    """
+    drawn: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    speed: dict[str, list[tuple[float, float]]] = {}
+    for line in lines:
+        step, split = numbers(line, ()).get("step"), line.get("split")
+        if step is None or not isinstance(split, str):
+            continue
+        for name, value in numbers(line).items():
+            if split == "test":  # one point, and of the best weights: it is on no curve
+                continue
+            if name in names or ("/" not in name and not names):
+                drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
+        time = line.get("time")
+        for name, value in numbers(time, ()).items() if isinstance(time, Mapping) else ():
+            if name.endswith("_per_second") and split == "train" and not names:
+                speed.setdefault(name, []).append((step, value))
+    last = max(
+        (step for splits in drawn.values() for p in splits.values() for step, _ in p), default=1
+    )
+    figures = [
+        figure(
+            name,
+            [Curve(split, p, dots=split != "train") for split, p in splits.items()],
+            last_step=last,
+        )
+        for name, splits in sorted(drawn.items(), key=_first_to_see)
+    ]
+    figures += [
+        figure(name.replace("_", " "), [Curve("train", points)], last_step=last)
+        for name, points in speed.items()
+    ]
+    shown = "".join(drawing.html for drawing in figures[:MOST_CURVES])
+    return Markup(f"<div class=curves>{shown}</div>" if shown else "")
+
+
+def _first_to_see(drawn: tuple[str, Mapping[str, Any]]) -> tuple[bool, bool]:
+    """The loss, then what evaluations measure, then what only training has."""
+    name, splits = drawn
+    return name != "loss", splits.keys() <= {"train"}

@@ -1,0 +1,205 @@
+"""Fingerprints of all that a run reads, and whether a run that exists has read the same."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import logging
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.layout import deciding_files
+from weft.config.parameters import settings_of
+from weft.config.planning.key import deciding_names
+from weft.config.planning.plan import Plan
+from weft.config.planning.session import Session
+from weft.data.data_files import first_file
+from weft.errors import UserError, worded
+from weft.preflight.load_data import DATA, fingerprint_of
+from weft.recipes.planning import Planned
+from weft.run_folder.folder import RunFolder
+from weft.runs.resume_checks import is_finished, same_again
+from weft.runtime.files import sha256
+
+__all__ = ["changed_data", "compare_data", "fingerprints", "moved_settings", "run_of_data"]
+
+LOG = logging.getLogger("weft")
+
+
+def fingerprints(session: Session, plan: Plan) -> dict[str, str]:
+    """What a run reads, as it is now: of data by its name, of other files by their setting.
+
+    Args:
+        session: Has the data, read.
+        plan: Its settings name files of word vectors, phrases, tokenizers, ...
+    """
+    made = {name: session.get(name) for name in DATA if session.has(name)}
+    data = {n: f for n, of in made.items() if (f := fingerprint_of(of) or _of_list(of))}
+    paths = _paths(plan)
+    files = {name: d for name, path in paths.items() if (d := _digest(path))}
+    return data | {n: d for n, d in files.items() if n.partition(".")[0] not in data}
+
+
+def changed_data(folder: RunFolder, now: Mapping[str, str]) -> list[str]:
+    """The names of what is another than the run has read; what it did not record is the same."""
+    before = folder.info.get("data", {})
+    return [name for name in now if before.get(name, now[name]) != now[name]]
+
+
+def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
+    """Refuses to go on with other data than the run began with.
+
+    Other files, as of word vectors, are in the checkpoint by then, or compared with what is.
+
+    Raises:
+        UserError: It is other data.
+    """
+    changed = [name for name in changed_data(folder, now) if _data_of(name)]
+    if changed:
+        raise UserError(
+            f"{' and '.join(changed)} changed since {folder.path} was started: "
+            "the files have other content. Restore them, or train anew with "
+            f"{worded('--again', 'again=True')}."
+        )
+
+
+def moved_settings(folder: RunFolder, plan: Plan) -> set[str]:
+    """The settings that may name another place: the run knows what it has read there.
+
+    Of data that is compared when it is read; of other files here.
+
+    Args:
+        folder: The run that is gone on with.
+        plan: Names the files where they are now.
+    """
+    known = folder.info.get("data", {})
+    return {
+        _whole(name)
+        for name, path in _paths(plan).items()
+        if (known[name] == _digest(path) if name in known else _data_of(name) in known)
+    }
+
+
+def run_of_data(
+    folder: RunFolder,
+    planned: Planned,
+    *,
+    named: bool,
+    changes: Collection[str],
+    read: Callable[[], Mapping[str, str]],
+) -> RunFolder:
+    """The run of the data as it is now: the folder's, one beside it, or the next free one.
+
+    Args:
+        folder: The run of the recipe's key, or the one that was named.
+        planned: The recipe.
+        named: Whether no other folder may be taken.
+        changes: The settings that are others than the run's.
+        read: Gives the fingerprints of the data as it is now; called where a run is finished.
+
+    Raises:
+        UserError: The run that was named is finished, and its data is not what it was.
+    """
+    runs = [folder] if named else folder.numbered()
+    known = [*itertools.takewhile(lambda run: run.info, runs)]
+    paths = [(_whole(name), path) for name, path in _paths(planned.plan).items()]
+    gone = [(n, path) for n, path in paths if n not in changes and _is_gone(n, path)]
+    if not known or (len(known) == 1 and not is_finished(folder, planned)):
+        for name, path in gone[:1] if known else ():
+            typed = f"weft train {folder.path} {name}=ITS_NEW_PLACE"
+            LOG.warning("%s (%s) is gone. If it was moved, this goes on: %s", name, path, typed)
+        return folder
+    for name, path in gone[:1]:
+        old = known[-1].path
+        LOG.warning("Not compared with what %s has read: there is no %s (%s).", old, name, path)
+    now = known[-1].info.get("data", {}) if gone else read()
+    for run in known:
+        if not changed_data(run, now):
+            return run
+    last = known[-1]
+    if not is_finished(last, planned):
+        return last  # it refuses to go on, and says what to do
+    changed = " and ".join(changed_data(last, now))
+    said = f"{changed} changed since {last.path} was finished: the files have other content"
+    if named:
+        raise UserError(
+            f"{said}. With these it is another run: {same_again()} trains it beside the old one. "
+            "The result of the old one: "
+            + worded(f"weft train {last.path}", f"weft.train({str(last.path)!r})")
+        )
+    free = folder.free()
+    LOG.warning("%s. With these it is another run: %s", said, free.path)
+    return free
+
+
+def _is_gone(name: str, path: Path) -> bool:
+    return _data_of(name) is not None and not first_file(path).exists()
+
+
+def _data_of(name: str) -> str | None:
+    """The data that a setting is one of; None: of something else."""
+    first = name.partition(".")[0]
+    return first if first in DATA else None
+
+
+def _whole(name: str) -> str:
+    """The setting that a path is in.
+
+    >>> _whole("train_data.path.0")
+    'train_data.path'
+    """
+    return re.sub(r"(\.\d+)+$", "", name)
+
+
+def _paths(plan: Plan) -> dict[str, Path]:
+    """The files and folders that deciding settings name, by the settings' dotted names."""
+    found: dict[str, Path] = {}
+    for name in deciding_names(plan):  # what an observer names may be what it writes
+        node = plan.nodes[name]
+        deciding = {p.name for p in node.wiring.settings if p.in_key}
+        for setting, value in node.settings.items():
+            if setting in deciding:
+                found |= dict(_in(value, f"{name}.{setting}"))
+    initialize = plan.settings.get("trainer", {}).get("initialize")
+    return found | ({"trainer.initialize": Path(initialize)} if initialize else {})
+
+
+def _in(value: Any, name: str) -> Iterator[tuple[str, Path]]:
+    """The paths in a value of a setting."""
+    if isinstance(value, Path):
+        yield name, value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for entry in settings_of(value):
+            if entry.in_key:
+                yield from _in(getattr(value, entry.name, None), f"{name}.{entry.name}")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _in(item, f"{name}.{key}")
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for number, item in enumerate(value):
+            yield from _in(item, f"{name}.{number}")
+
+
+def _digest(path: Path) -> str | None:
+    """The sha256 of a file, or of what says which checkpoint a folder gives; None of all else."""
+    places = (path, *deciding_files(path))
+    return next((sha256(place) for place in places if place.is_file()), None)
+
+
+def _of_list(data: object) -> str | None:
+    """The sha256 of rows in a list; None of what is none, and of ready batches.
+
+    >>> len(_of_list([{"label": "ham", "text": "Ok."}]))
+    64
+    """
+    if not isinstance(data, list | tuple):
+        return None
+    digest = hashlib.sha256()
+    try:
+        for row in data:
+            digest.update(json.dumps(row, sort_keys=True).encode())
+    except (TypeError, ValueError):  # tensors, or values of a type of the recipe's own
+        return None
+    return digest.hexdigest()

@@ -1,0 +1,150 @@
+"""Exporting a run: by command, or as the last thing a training does."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.config.planning.session import Session
+from weft.errors import UserError
+from weft.exported.formats import refuse_missing
+from weft.exported.manifest import ExportError, read
+from weft.inference.export.compare import Comparison
+from weft.inference.export.folder import refuse_existing, write_export
+from weft.inference.load import Predictor
+from weft.preflight.export_checks import read_rows, rows_of_run, rows_of_session
+from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from weft.runs.load_run import load
+from weft.runs.prediction_input import recorded_layout
+from weft.runtime.disk import refuse_outward_links
+from weft.runtime.files import clean_leftovers
+
+__all__ = ["Exported", "export", "export_trained", "tell_older_exports"]
+
+LOG = logging.getLogger("weft")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An export that was written."""
+
+    folder: Path
+    """Where it is; :func:`weft.exported.loading.load` takes it."""
+    comparison: Comparison
+    """How it differs from the model."""
+
+
+def export(
+    run: str | Path,
+    name: str,
+    *,
+    out: str | Path | None = None,
+    rows: str | Path | None = None,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+) -> Exported:
+    """Exports a trained run, and compares the export with it.
+
+    Args:
+        run: The run folder.
+        name: The format: ``ctranslate2``.
+        out: The folder to write; by default ``export/<format>`` in the run folder.
+        rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
+            the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be
+            read, else those that the run kept in ``predictions/``.
+        checkpoint: As for :func:`weft.runs.load_run.load`.
+        device: Where the run computes in the comparison.
+        allow_code: As for :func:`weft.runs.load_run.load`.
+
+    Raises:
+        UserError: The format, the model or the rows do not allow it.
+        ExportError: The export differs from the run by more than is allowed.
+
+    Example:
+        >>> made = export("runs/translation-demo/1f0c5a2b7d9e", "ctranslate2")  # doctest: +SKIP
+        >>> made.comparison.same, made.comparison.rows  # doctest: +SKIP
+        (64, 64)
+    """
+    refuse_missing(name)
+    folder = Path(run)
+    target = folder / "export" / name if out is None else Path(out)
+    if out is None:
+        refuse_outward_links(folder, WRITTEN_FOLDERS)
+    clean_leftovers(target.parent, of=target.name)
+    refuse_existing(target)
+    given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded
+    predictor = load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    if given is None:
+        where, found = rows_of_run(folder, predictor.task)
+    else:
+        where, found = str(rows), [predictor.row(row) for row in given]
+    source = _source(folder, predictor)
+    made = write_export(predictor, name, target, rows=found, where=where, source=source)
+    return Exported(target, made)
+
+
+def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
+    """Says which exports in a run folder stay as they are when the run goes on.
+
+    Args:
+        folder: The run's.
+        but: Formats that this training exports anew.
+    """
+    for target in sorted((folder / "export").iterdir()):
+        if target.name in but:
+            continue
+        try:
+            made = read(target)
+        except ExportError:  # not an export, or one that cannot be used anyhow
+            continue
+        LOG.info(
+            "%s is an export of %s and stays that when the run goes on. To have one of what it "
+            "becomes, delete that folder, then: weft export %s --format %s",
+            target,
+            made.source.get("checkpoint"),
+            folder,
+            made.graph,
+        )
+
+
+def export_trained(folder: Path, names: Iterable[str], session: Session) -> dict[str, Any]:
+    """Exports the run that has just been trained, each format to ``export/<format>`` in it.
+
+    Returns:
+        What each comparison found, by format, as JSON values.
+
+    Raises:
+        ExportError: One cannot be made; names the run, and the command that exports it later.
+    """
+    found = {}
+    for name in names:
+        try:
+            made = _export_trained(folder, name, session)
+        except (ExportError, UserError) as error:
+            raise ExportError(
+                f"{error}\nThe training of {folder} itself is over, and its checkpoints are kept. "
+                "To compare an export of it on other rows: "
+                f"weft export {folder} --format {name} --rows FILE"
+            ) from error
+        LOG.info("Exported to %s. %s", made.folder, made.comparison.sentence)
+        found[name] = made.comparison.to_json()
+    return found
+
+
+def _export_trained(folder: Path, name: str, session: Session) -> Exported:
+    task = session.get("task")
+    predictor = load(folder, device=str(task.device), allow_code=True)
+    where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
+    target, source = folder / "export" / name, _source(folder, predictor)
+    made = write_export(
+        predictor, name, target, rows=rows, where=where, source=source, replace=True
+    )
+    return Exported(target, made)
+
+
+def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:
+    info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
+    named = {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
+    return {**named, "data": data} if data else named

@@ -1,0 +1,85 @@
+"""A run that has ended: where it is, what came of it, and how it went."""
+
+import html
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.errors import UserError
+from weft.metrics.reporters.html_page import Markup, page, section
+from weft.run_folder.record import numbers, read_lines
+from weft.runs.curves import curves
+from weft.runtime.files import write_atomic
+
+__all__ = ["Plot", "Run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended."""
+
+    folder: Path
+    """The run folder; ``weft.load`` takes it."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """Steps, the best value and its step, and the values on ``test_data``."""
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """What was measured, in its order: ``pandas.DataFrame(run.history)`` is a table of it.
+
+        Each has its ``split`` (train, valid, test), ``step``, ``epoch``, ``seconds`` since the
+        start, and the values by name. Empty where the reporter ``jsonl`` was left out.
+        """
+        lines = []
+        for line in read_lines(self.folder / "metrics.jsonl"):
+            time = line.get("time")
+            seconds = numbers(time, ()).get("elapsed") if isinstance(time, dict) else None
+            place = {"split": line.get("split"), "seconds": seconds}
+            counted = {name: value for name, value in line.items() if type(value) is int}
+            lines.append({**place, **numbers(line, ()), **counted})
+        return lines
+
+    def plot(self, *names: str) -> "Plot":
+        """Drawings of values over the steps: a notebook shows them, ``save`` writes a page.
+
+        Args:
+            names: Of values, as ``"loss"``; without one all are drawn.
+
+        Raises:
+            UserError: Nothing of these names was measured.
+        """
+        lines = list(read_lines(self.folder / "metrics.jsonl"))
+        drawn = curves(lines, names)
+        if not drawn.html:
+            known = {name for line in lines for name in numbers(line)}
+            listed = ", ".join(sorted(name for name in known if "/" not in name))
+            raise UserError(
+                f"{self.folder} has no values {', '.join(names)} to draw; its metrics.jsonl has: "
+                f"{listed or 'none'}."
+            )
+        return Plot(str(self.folder), drawn)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Drawings of a run's values."""
+
+    title: str
+    """Above them."""
+    drawings: Markup
+    """One for each value."""
+
+    @property
+    def html(self) -> str:
+        """A whole page, without scripts."""
+        return page(self.title, "", section("Curves", self.drawings))
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the page to a file, which a browser shows."""
+        write_atomic(Path(path), self.html)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a page of its own, so that no style reaches the notebook's."""
+        inner = html.escape(self.html, quote=True)
+        return f'<iframe srcdoc="{inner}" width="100%" height="600" frameborder="0"></iframe>'

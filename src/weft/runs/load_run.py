@@ -1,0 +1,251 @@
+"""After training, from a run alone: a predictor, or an evaluation."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.run_seal import refuse_changed
+from weft.config.planning.key import plan_parts
+from weft.config.planning.overrides import Overrides, words_of
+from weft.config.planning.plan import Plan, make_plan
+from weft.config.planning.session import Session
+from weft.config.recipe import Recipe
+from weft.config.sources.include import include_of_file
+from weft.config.sources.script import table_of_recipe
+from weft.config.values.raw_values import Entries, Scalar, is_null
+from weft.config.values.yaml_files import read_yaml
+from weft.data.text_pairs import TextPairs
+from weft.errors import UserError
+from weft.inference.checkpoints import Opened, use_checkpoint
+from weft.inference.load import (
+    NeedsCodeError,
+    Predictor,
+    load_run,
+    predictor_of,
+    saved_nodes,
+    saved_plan,
+    warn_of_edited,
+)
+from weft.preflight.load_data import columns_of, fingerprint_of, load_data
+from weft.preflight.max_tokens import is_auto, take_max_tokens
+from weft.recipes.planning import plan_recipe
+from weft.run_folder.folder import SCRIPT, RunFolder
+from weft.runtime.devices import Env
+from weft.runtime.run_context import Experiment
+from weft.tasks.evaluation import Evaluation
+from weft.tasks.evaluation import evaluate as evaluate_task
+
+__all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
+
+EVALUATED = ("valid_data", "test_data")
+EVALUATED_CELLS = 2048
+"""Batches of data whose ``max_tokens`` is ``auto`` only here, in the words of the command."""
+
+
+def load(
+    run: str | Path,
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+) -> Predictor:
+    """Loads a trained run: text in, typed answer out.
+
+    Neither the training files nor the recipe's functions are needed where task and module are
+    components of the library. What is the recipe's own needs ``allow_code``, or that the caller has
+    imported the module that registers it.
+
+    Args:
+        run: The run folder.
+        checkpoint: ``best`` (the default; the last one where nothing was selected), ``last``, or a
+            name such as ``step-00001000``.
+        device: ``auto``, or a device as torch names it.
+        allow_code: Whether the recipe in the run folder may be executed.
+
+    Raises:
+        UserError: The folder is no run, or has no such checkpoint.
+        CheckpointError: Every checkpoint that could be used is damaged, or fits no model here.
+        CodeNotAllowedError: The recipe's own code is needed and not allowed.
+
+    Example:
+        >>> predictor = load("runs/translation-demo/1f0c5a2b7d9e")  # doctest: +SKIP
+        >>> print(predictor("The cat sleeps."))  # doctest: +SKIP
+        Le chat dort.
+    """
+    folder = Path(run)
+    info = RunFolder(folder).info
+    try:
+        return load_run(folder, checkpoint=checkpoint, device=device)
+    except NeedsCodeError:
+        if not allow_code:
+            raise
+    refuse_changed(folder, code=True)
+    if not _names_recipe(folder):
+        include_of_file(read_yaml(folder / "config.yaml"), saved=True, allow_code=True)
+        return load_run(folder, checkpoint=checkpoint, device=device, allow_code=True)
+
+    def by_code(opened: Opened) -> Predictor:
+        provided = opened.text.ingredients
+        session = _session(folder, info, ["task"], device=device, provided=provided)
+        task = session.get("task")
+        task.module.to(session.get("env").device)
+        return predictor_of(task, opened)
+
+    return use_checkpoint(folder, checkpoint, by_code)
+
+
+def evaluate(
+    run: str | Path,
+    words: Overrides = (),
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+) -> dict[str, Evaluation]:
+    """Evaluates a run's best checkpoint on its ``valid_data``, and ``test_data`` where it has one.
+
+    Args:
+        run: The run folder.
+        words: Other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary.
+        checkpoint: As for :func:`load`.
+        device: As for :func:`load`.
+        allow_code: As for :func:`load`.
+
+    Returns:
+        An evaluation by the name of its data.
+    """
+    words = words_of(words)
+    predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    task, folder = predictor.task, Path(run)
+    provided = {"env": Env.detect(device), **task.text.ingredients}
+    recorded = RunFolder(folder).info.get("data", {})
+    found = {}
+    for name, model in _evaluated(folder, words).items():
+        mine = [word for word in words if word.startswith(f"{name}.")]
+
+        def read(words: Sequence[str], name: str = name, model: str = model) -> Any:
+            session = _data_session(
+                folder, name, model, words, provided=provided, device=device, allow_code=allow_code
+            )
+            return read_settled(name, session.get(name), folder, columns_of(task))
+
+        data = read(mine)
+        # Another file is read whole; of the run's own, that was moved, what was held out.
+        whole = _whole_file(folder, name, model, mine)
+        if whole and fingerprint_of(data) != recorded.get(model):
+            data = read([*whole, *mine])
+        found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+    return found
+
+
+def _data_session(
+    folder: Path,
+    name: str,
+    model: str,
+    words: Sequence[str],
+    *,
+    provided: Mapping[str, Any],
+    device: str,
+    allow_code: bool,
+) -> Session:
+    """What has data to evaluate a run on: by its settings, by words alone, or by its recipe."""
+    try:
+        plan = saved_plan(
+            folder,
+            "settings",
+            [name],
+            provided=tuple(provided),
+            words=words,
+            instead={name: model},
+            allow_code=allow_code and not _names_recipe(folder),
+        )
+        session = plan.start(provided)
+        if not any(word.startswith(f"{name}.type=") for word in words):
+            warn_of_edited(folder, plan_parts(plan))
+        return session
+    except NeedsCodeError:
+        if name != model:  # the run has no such data to follow: the words name a file of pairs
+            pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
+            return file_plan(name, pairs, words, tuple(provided)).start(provided)
+        if allow_code and _names_recipe(folder):
+            info = RunFolder(folder).info
+            return _session(folder, info, [name], device=device, provided=provided, words=words)
+        raise
+
+
+def read_settled(name: str, data: Any, folder: Path, used: Collection[str] | None) -> Any:
+    """Data to evaluate a run on: read, and with batches as large as the run's."""
+    load_data(name, data, used)
+    if is_auto(data):
+        take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
+    return data
+
+
+def file_plan(
+    name: str, config: TextPairs.Config, words: Sequence[str], provided: Sequence[str]
+) -> Plan:
+    """A file where the run has no such data to follow: as the words say."""
+    return make_plan(
+        table_of_recipe(Recipe(**{name: config}), name="evaluation"),
+        defaults=table_of_recipe(Recipe(), name="nothing"),
+        words=words,
+        targets=[name],
+        always=provided,
+    )
+
+
+def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
+    """The data to evaluate on, each with the data whose settings it starts from.
+
+    That is what the words name, else all the run has.
+    """
+    settings = saved_nodes(folder, "settings").entries
+    known = [name for name in EVALUATED if name in settings and not is_null(settings[name])]
+    unknown = [word for word in words if word.partition(".")[0] not in EVALUATED]
+    if unknown:
+        raise UserError(
+            f"'{unknown[0]}' cannot be set here: an evaluation takes settings of valid_data and "
+            "test_data, as valid_data.path=dev.tsv. The model is what was trained."
+        )
+    named = [name for name in EVALUATED if any(word.startswith(f"{name}.") for word in words)]
+    if not (named or known):
+        raise UserError(
+            f"{folder} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
+        )
+    like = [*known, "train_data"][0]
+    return {name: name if name in known else like for name in named or known}
+
+
+def _names_recipe(folder: Path) -> bool:
+    """Whether a run keeps its recipe, or names it; one that was made of a Recipe does not."""
+    return "recipe" in read_yaml(folder / "config.yaml").entries
+
+
+def _whole_file(folder: Path, name: str, model: str, words: Sequence[str]) -> list[str]:
+    """What lets another file be read whole, where the run's own data is one side of a holdout."""
+    saved = saved_nodes(folder, "settings").entries.get(model)
+    sides = isinstance(saved, Entries) and "holdout" in saved.entries
+    other = any(word.startswith(f"{name}.path=") for word in words)
+    return [f"{name}.holdout=0"] if sides and other else []
+
+
+def _session(
+    folder: Path,
+    info: Mapping[str, Any],
+    targets: list[str],
+    *,
+    device: str,
+    provided: Mapping[str, Any],
+    words: Sequence[str] = (),
+) -> Session:
+    """Plans the recipe that the run keeps, with its text processor in place of what made it."""
+    named = read_yaml(folder / "config.yaml").entries.get("recipe")
+    if isinstance(named, Scalar) and named.text.endswith(".py") and named.text != SCRIPT:
+        raise UserError(
+            f"{named.place}: '{named.text}' is not the recipe that a run keeps; wanted {SCRIPT}."
+        )
+    planned = plan_recipe(folder, words, targets=targets, allow_code=True)
+    warn_of_edited(folder, plan_parts(planned.plan))
+    xp = Experiment(folder=folder, recipe=planned.name, key=str(info.get("key", "")))
+    always = {"env": Env.detect(device), "xp": xp, "entry_point": "predict"}
+    return planned.plan.start({**always, **provided})

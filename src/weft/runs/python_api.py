@@ -1,0 +1,262 @@
+"""Experiments from Python: by their names or as Recipes, over the same graph as the commands."""
+
+import logging
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from torch import Tensor
+
+from weft.checkpoint.parts import check_fit
+from weft.config.planning.overrides import Overrides
+from weft.config.planning.session import Session
+from weft.config.recipe import Recipe
+from weft.errors import UserError
+from weft.inference.checkpoints import use_checkpoint
+from weft.inference.load import NeedsCodeError, Predictor, load_run, predictor_of
+from weft.preflight.load_data import columns_of, read_all
+from weft.recipes.planning import Planned, plan_recipe, run_named, seed_of
+from weft.run_folder.folder import RunFolder
+from weft.runs.load_run import EVALUATED, evaluate, read_settled
+from weft.runs.run_lock import choose_folder, refuse_other
+from weft.runs.train import Run, train
+from weft.runtime.devices import Env
+from weft.runtime.run_context import Experiment
+from weft.runtime.seeds import fold, seed_everything
+from weft.tasks.evaluation import Evaluation
+from weft.tasks.evaluation import evaluate as evaluate_task
+from weft.tasks.task import Task
+from weft.training.warm_start.initial_weights import Initial
+
+__all__ = ["ExperimentRun", "Mode", "create_task", "run_experiment", "train_model"]
+
+LOG = logging.getLogger("weft")
+
+Mode = Literal["train", "evaluate", "train_and_evaluate"]
+
+
+@dataclass(frozen=True)
+class ExperimentRun(Run):
+    """A run, with what was measured of its best weights."""
+
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    """By the name of the data, ``valid_data`` and ``test_data``; none of the mode ``train``."""
+
+
+def run_experiment(
+    recipe: str | Path | Recipe,
+    mode: Mode = "train_and_evaluate",
+    run_dir: str | Path | None = None,
+    overrides: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    device: str = "auto",
+) -> ExperimentRun:
+    """Trains an experiment, measures what was trained, or does both.
+
+    It is ``weft train`` and ``weft evaluate`` in one call: training goes on where it was
+    interrupted, a finished run is not trained again, and an evaluation is of the best weights.
+
+    Args:
+        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
+        mode: ``train``, ``evaluate`` or ``train_and_evaluate``.
+        run_dir: The run folder; by default ``runs/<recipe>/<key>``.
+        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
+            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
+        configs: YAML files of settings, later ones win.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+
+    Raises:
+        UserError: There is no such mode; or nothing to evaluate: no run, or no data for it.
+        PlanError: Something is wrong with the recipe; it lists everything, and nothing was run.
+
+    Example:
+        >>> run = run_experiment("classification/docnn", "evaluate", "runs/a")  # doctest: +SKIP
+        >>> run.evaluations["valid_data"].values["accuracy"]  # doctest: +SKIP
+        0.984
+    """
+    if mode not in get_args(Mode):
+        known = ", ".join(get_args(Mode))
+        raise UserError(f"mode is {mode!r}; wanted one of {known}.")
+    asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    run = run_named(recipe)
+    if mode != "evaluate":
+        trained = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+        if mode == "train":
+            return ExperimentRun(trained.folder, trained.result)
+        run_dir = trained.folder
+    if run is not None:
+        refuse_other(run, run_dir)
+        words = _evaluation_words(run, overrides, configs) if mode == "evaluate" else ()
+        found = evaluate(run, words, device=device, allow_code=allow_code)
+        return ExperimentRun(run, RunFolder(run).result, found)
+    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
+    folder = choose_folder(planned, run_dir=run_dir, again=False)
+    if not folder.info:
+        raise UserError(
+            f"Nothing was trained in {folder.path}, so nothing can be evaluated. Train it first: "
+            "mode 'train' or 'train_and_evaluate', with the same settings."
+        )
+    predictor = _trained(planned, folder.path, device=device)
+    return ExperimentRun(folder.path, folder.result, _evaluated(planned, predictor, folder.path))
+
+
+def train_model(
+    recipe: str | Path | Recipe,
+    overrides: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    run_dir: str | Path | None = None,
+    allow_code: bool = False,
+    device: str = "auto",
+) -> tuple[Predictor, dict[str, Any]]:
+    """Trains a recipe and gives the model with its best weights, and the value it is the best by.
+
+    Args:
+        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
+        overrides: Settings as on the command line, or a dictionary of them.
+        configs: YAML files of settings, later ones win.
+        run_dir: The run folder; by default ``runs/<recipe>/<key>``.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+
+    Returns:
+        The predictor, whose ``task.module`` is the trained module; and the best value by its name,
+        with its ``step``. Without ``valid_data`` nothing is selected: the dictionary is empty, and
+        the weights are the last ones.
+
+    Example:
+        >>> predictor, best = train_model("classification/docnn/local")  # doctest: +SKIP
+        >>> best  # doctest: +SKIP
+        {'step': 30, 'accuracy': 1.0}
+    """
+    asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
+    return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
+
+
+def create_task(
+    recipe: str | Path | Recipe,
+    overrides: Overrides = (),
+    *,
+    model_state: Mapping[str, Tensor] | str | Path | None = None,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    device: str = "auto",
+) -> Task:
+    """Makes the task of a recipe as training starts with it: data read, text fitted, module built.
+
+    Args:
+        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
+        overrides: Settings as on the command line, or a dictionary of them.
+        model_state: Weights to take: those of a ``state_dict``, which must be the module's; or of a
+            run, a checkpoint or a run's ``modules``, whatever of them matches.
+        configs: YAML files of settings, later ones win.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+
+    Returns:
+        The task; its ``module`` has the weights of the run's seed, and what the task reads at a
+        fresh start, such as ``embedding.vectors``, and over these ``model_state``;
+        ``trainer.initialize_from`` is not applied. Its ``text`` encodes and decodes. Nothing is
+        kept on the disk.
+
+    Raises:
+        PlanError: Something is wrong with the recipe.
+        UserError: ``model_state`` is not of this module; its tensors are listed.
+
+    Example:
+        >>> task = create_task("classification/docnn/local")  # doctest: +SKIP
+        >>> task.predict([{"text": "see you at home"}])  # doctest: +SKIP
+    """
+    planned = plan_recipe(
+        recipe, overrides, configs=configs, targets=["task"], allow_code=allow_code
+    )
+    seed = seed_of(planned.plan)
+    with tempfile.TemporaryDirectory(prefix="weft-task-") as folder:
+        session = _session(planned, Path(folder), "test", device=device)
+        seed_everything(fold(seed, "data"))
+        read_all(session, planned.plan.order, Path(folder))
+        seed_everything(fold(seed, "weights"))
+        task: Task = session.get("task")
+        task.module.to(session.get("env").device)
+        for line in task.initialize():
+            LOG.info(line)
+    if model_state is not None:
+        _take_weights(task, model_state)
+    return task
+
+
+def _take_weights(task: Task, state: Mapping[str, Tensor] | str | Path) -> None:
+    if isinstance(state, str | Path):
+        for line in Initial(str(state), {}, task=task).load():
+            LOG.info(line)
+    elif problems := check_fit(task.module, dict(state)):
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        raise UserError(f"model_state is not the state of this module:{lines}")
+    else:
+        task.module.load_state_dict(state)
+
+
+def _evaluation_words(run: Path, words: Overrides, configs: Sequence[str | Path]) -> Overrides:
+    """The words; files of settings cannot be, as a run has its own."""
+    if configs:
+        listed = ", ".join(map(str, configs))
+        raise UserError(
+            f"{run} is a run, which is evaluated with its own settings, so configs={listed} cannot "
+            "be. Name other data in overrides, as 'valid_data.path=dev.tsv'."
+        )
+    return words
+
+
+def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:
+    """The run's best weights: by data alone, or by code that the caller named with the recipe."""
+    try:
+        return load_run(folder, device=device)
+    except NeedsCodeError:
+        pass
+
+    def by_recipe(opened: Any) -> Predictor:
+        provided = opened.text.ingredients
+        session = _session(planned, folder, "predict", device=device, provided=provided)
+        task = session.get("task")
+        task.module.to(session.get("env").device)
+        return predictor_of(task, opened)
+
+    return use_checkpoint(folder, "best", by_recipe)
+
+
+def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str, Evaluation]:
+    """Measures on what the recipe evaluates on."""
+    task = predictor.task
+    provided = task.text.ingredients
+    session = _session(planned, folder, "evaluate", device=str(task.device), provided=provided)
+    found = {}
+    for name in EVALUATED:
+        if session.has(name) and (data := session.get(name)) is not None:
+            data = read_settled(name, data, folder, columns_of(task))
+            found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+    if not found:
+        raise UserError(
+            f"{planned.name} has neither valid_data nor test_data, so nothing can be evaluated. "
+            "Give it one of them."
+        )
+    return found
+
+
+def _session(
+    planned: Planned,
+    folder: Path,
+    entry_point: str,
+    *,
+    device: str,
+    provided: Mapping[str, Any] | None = None,
+) -> Session:
+    xp = Experiment(folder=folder, recipe=planned.name)
+    always = {"env": Env.detect(device), "xp": xp, "entry_point": entry_point}
+    return planned.plan.start({**always, **(provided or {})})

@@ -1,0 +1,315 @@
+"""``report.html``: one file that shows a run to a person, made from what its folder says."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.config import registries
+from weft.config.values.typed_values import plain
+from weft.errors import WeftError
+from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
+from weft.metrics.tables import by_label, format_duration, format_rate, format_value
+from weft.run_folder.diff import compare, mapping, plain_text
+from weft.run_folder.record import Record, flat, numbers, read_lines
+from weft.runs.curves import curves
+
+__all__ = ["RunReport", "default_settings", "report_html"]
+
+
+def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The default of each setting that has one, by its dotted name.
+
+    Only components that are registered are looked up: no code of a run is imported for it.
+
+    Args:
+        settings: The resolved settings of a run, nested.
+
+    Example:
+        >>> found = default_settings({"lr_scheduler": {"type": "linear", "warmup_steps": 400}})
+        >>> found["lr_scheduler.end"]
+        0.0
+    """
+    found: dict[str, Any] = {}
+    for name, node in settings.items():
+        if isinstance(node, Mapping):
+            found |= {f"{name}.{key}": value for key, value in _of(name, node).items()}
+    return found
+
+
+def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults below one ingredient."""
+    from weft.recipes import defaults  # it imports all that a recipe may name
+
+    standard = getattr(defaults, ingredient, None)
+    registry = registries.for_ingredient(ingredient)
+    found: dict[str, Any] = {}
+    if inspect.isfunction(standard):
+        given = inspect.signature(standard).parameters.values()
+        return {p.name: plain(p.default) for p in given if p.default is not p.empty}
+    kind: Any = type(standard)
+    try:
+        if registry is not None and "type" in node:
+            kind = getattr(registry.get(str(node["type"])), "Config", None)
+            name = registry.name_of(getattr(standard, "owner", None))
+            found = {} if name is None else {"type": name}
+    except (WeftError, ImportError):
+        return {}
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return found
+    return found | flat({f.name: plain(v) for f in dataclasses.fields(kind) for v in _default(f)})
+
+
+def _default(of: dataclasses.Field[Any]) -> list[Any]:
+    """The default in a list, which is empty where there is none."""
+    if of.default_factory is not dataclasses.MISSING:
+        return [of.default_factory()]
+    return [] if of.default is dataclasses.MISSING else [of.default]
+
+
+SAMPLES = 10
+"""Answers that are shown: some screens of a phone; all of them are in ``predictions/``."""
+MOST_ROWS = 500
+"""Rows of a table; a recipe has some dozen settings."""
+MOST_ITEMS = 4
+"""Items of a list that are shown, each on a line."""
+MOST_PARTS = 12
+"""Texts of one answer."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a report is made of."""
+
+    run: Record
+    """The run."""
+    against: Record | None = None
+    """Another run to compare it with."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What is known while it runs and not yet in ``run.json``: ``state``, ``result``."""
+
+
+def report_html(report: RunReport) -> str:
+    """The page, whole.
+
+    Args:
+        report: What it is made of.
+
+    Returns:
+        HTML that needs no other file, no network and no script.
+    """
+    run = report.run
+    result = report.facts.get("result") or run.info.get("result") or {}
+    result = result if isinstance(result, Mapping) else {}
+    state = str(report.facts.get("state", run.state))
+    reason = run.info.get("failed") or run.info.get("stopped") or ""
+    return page(
+        str(run.info.get("recipe", run.path.name)),
+        state,
+        section("Result", _result(run, result)),
+        section("Curves", curves(run.values)),
+        section("Labels", _labels(run, result)),
+        section("Answers", *_answers(run.path)),
+        section("Settings", *_settings(run)),
+        section("Data", *_data(run)),
+        *([] if report.against is None else [_against(report.against, run)]),
+        section("Environment", _environment(run)),
+        section("Time", _time(run)),
+        note=f"{run.path} · key {run.info.get('key', '')}{' · ' if reason else ''}{reason}",
+    )
+
+
+def _result(run: Record, result: Mapping[str, Any]) -> Markup:
+    last = run.last_values()
+    facts: dict[str, object] = {}
+    for line in run.values[-1:]:
+        facts["step"] = format_value("step", line.get("step", ""))
+        facts["epoch"] = format_value("epoch", line.get("epoch", ""))
+    best = result.get("best")
+    if isinstance(best, Mapping):
+        for name, value in numbers(best, ("step",)).items():
+            facts[f"best {name}"] = format_value(name, value)
+            facts["at step"] = format_value("step", best.get("step", ""))
+    test = result.get("test")
+    if isinstance(test, Mapping):
+        shown = list(numbers(test, ()).items())
+        facts |= {f"test {n}": format_value(n, value) for n, value in shown if "/" not in n}
+    elif "valid.loss" in last:
+        facts["valid loss"] = format_value("loss", last["valid.loss"])
+    return cards(facts)
+
+
+def _labels(run: Record, result: Mapping[str, Any]) -> Markup:
+    """A table of the labels: on the test data, else as the last weights did on the valid data."""
+    test = result.get("test")
+    lines = [line for line in run.values if line.get("split") == "valid"]
+    values = test if isinstance(test, Mapping) else lines[-1] if lines else {}
+    rows = by_label(numbers(values, ()))
+    if not rows:
+        return Markup("")
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    cells = [
+        [label, *(format_value(title, row[title]) if title in row else "" for title in titles)]
+        for label, row in list(rows.items())[:MOST_ROWS]
+    ]
+    return table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
+
+
+def _answers(folder: Path) -> list[Markup]:
+    """The first answers of the last evaluation of each split."""
+    latest = {}
+    for path in sorted((folder / "predictions").glob("*-step-*.jsonl")):
+        if path.is_file() and not path.is_symlink():
+            latest[path.name.partition("-step-")[0]] = path
+    found = []
+    for split, path in latest.items():
+        rows = [_answer(row) for row in read_lines(path, SAMPLES)]
+        step = path.stem.rpartition("-")[2].lstrip("0") or "0"
+        found.append(details(f"{split} at step {step}", *rows))
+    if found:  # the first is open: it is what a reader came for
+        found[0] = Markup(found[0].html.replace("<details>", "<details open>", 1))
+    return found
+
+
+def _answer(row: Mapping[str, Any]) -> Markup:
+    """Texts one below the other, numbers in a line above them."""
+    parts: list[tuple[str, object]] = []
+    for name, value in row.items():
+        if name == "references" and value == [row.get("target")]:
+            continue  # the same text once more
+        if isinstance(value, list) and _is_text_of_words(value):
+            parts.append((name, " ".join(value)))
+        elif isinstance(value, list):
+            parts += [(name.removesuffix("s"), item) for item in value[:MOST_ITEMS]]
+        elif isinstance(value, str):
+            parts.append((name, value or Markup("<i>empty</i>")))
+    given = numbers(row, ()).items()
+    head = " · ".join(f"{name} {format_value(name, _whole(value))}" for name, value in given)
+    lines = "".join(
+        f"<p{' class=answer' if name == 'prediction' else ''}><span>{text(name, most=40)}</span>"
+        f"<bdi>{text(value)}</bdi></p>"
+        for name, value in parts[:MOST_PARTS]
+    )
+    return Markup(f"<div class=sample><p class=head>{text(head, most=200)}</p>{lines}</div>")
+
+
+def _is_text_of_words(value: list[object]) -> bool:
+    """Whether a list has more items than are shown, and all are words: they are one text."""
+    return len(value) > MOST_ITEMS and all(isinstance(w, str) and w.split() == [w] for w in value)
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() else value
+
+
+def _settings(run: Record) -> list[Markup]:
+    """What differs from the defaults first; all of them folded away."""
+    defaults = default_settings(run.settings)
+    now = run.flat_settings
+    chosen = [n for n in now if n in defaults and now[n] != defaults[n]]
+    given = [n for n in now if n not in defaults and now[n] is not None]
+    rows = [[n, plain_text(now[n]), plain_text(defaults[n])] for n in chosen]
+    rows += [[n, plain_text(now[n]), "has none"] for n in given]
+    every = [[n, plain_text(value)] for n, value in list(now.items())[:MOST_ROWS]]
+    marked = [i for i, (name, _) in enumerate(every) if name in set(chosen)]
+    shown = [table(["setting", "here", "default"], rows[:MOST_ROWS])] if rows else []
+    folded = details(
+        f"All {len(now):,} settings", table(["setting", "value"], every, marked=marked)
+    )
+    return [*shown, folded] if now else []
+
+
+def _data(run: Record) -> list[Markup]:
+    """Rows, lengths and padding of each data set, as the run wrote them down."""
+    known, hashes = mapping(run.info, "data_summary"), mapping(run.info, "data")
+    rows = []
+    for name in {**known, **hashes}:
+        facts = mapping(known, name)
+        shown = [facts.get(key, "") for key in ("rows", "bad_rows", "batches")]
+        padding = numbers(facts, ()).get("padding")
+        share = "" if padding is None else format_value("padding", padding)
+        cells = [f"{value:,}" if isinstance(value, int) else value for value in shown]
+        rows.append([name, *cells, share, str(hashes.get(name, ""))[:12]])
+    if not rows:
+        return []
+    header = ["data", "rows", "bad rows", "batches", "padding", "content"]
+    return [table(header, rows, numeric=(1, 2, 3, 4)), *_lengths(known), *_bad_rows(run.path)]
+
+
+def _lengths(summary: Mapping[str, Any]) -> list[Markup]:
+    rows = []
+    for name, facts in summary.items():
+        lengths = facts.get("lengths") if isinstance(facts, Mapping) else None
+        for column, found in lengths.items() if isinstance(lengths, Mapping) else ():
+            values = found if isinstance(found, Mapping) else {}
+            cells = [values.get(key, "") for key in ("least", "median", "most_95", "most")]
+            rows.append([name, column, *cells])
+    header = ["tokens of a row", "column", "least", "median", "95 % below", "most"]
+    return [table(header, rows[:MOST_ROWS], numeric=(2, 3, 4, 5))] if rows else []
+
+
+def _bad_rows(folder: Path) -> list[Markup]:
+    bad = list(read_lines(folder / "bad_rows.jsonl", SAMPLES))
+    if not bad:
+        return []
+    rows = [
+        [f"{row.get('file')}:{row.get('line')}", row.get("reason"), row.get("text_excerpt")]
+        for row in bad
+    ]
+    return [
+        details(
+            "Bad rows (the first; all are in bad_rows.jsonl)",
+            table(["place", "reason", "text"], rows),
+        )
+    ]
+
+
+def _against(other: Record, run: Record) -> Markup:
+    lines = compare(other, run)
+    result = [
+        [line.name, line.first, line.second, line.change] for line in lines if line.kind == "result"
+    ]
+    rest = [[line.name, line.first, line.second] for line in lines if line.kind != "result"]
+    note = Markup(f"<p class=note>A is {text(other.path)}, B is this run.</p>")
+    parts = (
+        [table(["differs", "A", "B"], rest[:MOST_ROWS])]
+        if rest
+        else [Markup("<p>Settings, code, versions and data are the same.</p>")]
+    )
+    if result:
+        parts.append(table(["result", "A", "B", "B - A"], result[:MOST_ROWS], numeric=(1, 2, 3)))
+    return section("Against another run", note, *parts)
+
+
+def _environment(run: Record) -> Markup | str:
+    rows: list[Sequence[object]] = []
+    command = run.start.get("command")
+    if isinstance(command, list):
+        rows.append(["command", " ".join(map(str, command))])
+    for group in ("machine", "versions", "git"):
+        found = run.start.get(group)
+        for name, value in found.items() if isinstance(found, Mapping) else ():
+            rows.append([f"git {name}" if group == "git" else name, plain_text(value)])
+    starts = run.info.get("starts")
+    if isinstance(starts, list) and len(starts) > 1:
+        rows.append(["starts", f"{len(starts)} (the last is shown)"])
+    return table([], rows[:MOST_ROWS]) if rows else ""
+
+
+def _time(run: Record) -> Markup | str:
+    times = [line["time"] for line in run.values if isinstance(line.get("time"), Mapping)]
+    elapsed = [value for time in times if (value := numbers(time, ()).get("elapsed")) is not None]
+    if not elapsed:
+        return ""
+    facts: dict[str, object] = {"elapsed": format_duration(max(elapsed))}
+    rates: dict[str, list[float]] = {}
+    for time in times:
+        for name, value in numbers(time, ()).items():
+            if name.endswith("_per_second"):
+                rates.setdefault(name, []).append(value)
+    for name, values in rates.items():
+        number, _, unit = format_rate(name, sorted(values)[len(values) // 2]).partition(" ")
+        facts[f"{unit}, median"] = number
+    return cards(facts)

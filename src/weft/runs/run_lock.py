@@ -1,0 +1,90 @@
+"""The folder of a run, from its choice to the process that has it to itself."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from weft.config.planning.key import run_key
+from weft.errors import UserError, worded
+from weft.recipes.planning import Planned
+from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from weft.runtime.files import clean_leftovers
+from weft.runtime.lock import LOCK_FILE, Lock
+from weft.runtime.logging import LOG_FILE, log_to_folder
+
+__all__ = ["choose_folder", "clean", "entered", "refuse_other"]
+
+
+def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
+    """The folder of the run: the one continued, the one named, or the one of its key."""
+    key = run_key(planned.plan)
+    if planned.run is not None and not again:
+        refuse_other(planned.run, run_dir)
+        return RunFolder(planned.run)
+    if run_dir is None:
+        return RunFolder.place(planned.name, key, again=again)
+    folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
+    if folder.info and folder.info["key"] != key:
+        raise UserError(
+            f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
+            f"Choose another {worded('--run-dir', 'run_dir')}, or go on with that run: "
+            + worded(f"weft train {run_dir}", f"weft.train({str(run_dir)!r})")
+        )
+    return folder
+
+
+def refuse_other(run: Path, run_dir: str | Path | None) -> None:
+    """Refuses a second folder for a run that is named by its own."""
+    if run_dir is not None and Path(run_dir).resolve() != run.resolve():
+        raise UserError(
+            f"{run} is a run that is gone on with, so {worded('--run-dir ', 'run_dir=')}{run_dir} "
+            "cannot be. Leave one of them out, or train anew there with "
+            f"{worded('--again', 'again=True')}."
+        )
+
+
+@contextmanager
+def entered(folder: Path) -> Iterator[None]:
+    """Makes the folder, which no other process may be in, and keeps its log.
+
+    Folders that were made here go again where a start fails before anything of a run is written.
+
+    Raises:
+        UserError: It cannot be made.
+    """
+    fresh = [path for path in (folder, *folder.parents) if not path.exists()]
+    _make(folder)
+    with Lock(folder, WRITTEN_FOLDERS), log_to_folder(folder):
+        try:
+            yield
+        except BaseException:  # an interruption too
+            if fresh:
+                _unmake(fresh)
+            raise
+
+
+def clean(folder: Path) -> None:
+    """Removes what a process that was killed left half-written."""
+    for place in (folder, folder / "predictions", folder / "export"):
+        clean_leftovers(place)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the run folder {folder} cannot be made: {error.strerror}. "
+            f"Choose another one with {worded('--run-dir', 'run_dir')}."
+        ) from error
+
+
+def _unmake(folders: Sequence[Path]) -> None:
+    """Removes a folder that holds nothing of a run, then those around it that hold nothing else."""
+    ours, folder = {LOG_FILE, LOCK_FILE}, folders[0]
+    if folder.is_dir() and {path.name for path in folder.iterdir()} <= ours:
+        with suppress(OSError):  # such as that another process has just begun in it
+            for name in ours:
+                (folder / name).unlink(missing_ok=True)
+            for empty in folders:
+                empty.rmdir()

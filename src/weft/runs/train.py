@@ -1,0 +1,368 @@
+"""Training a recipe: from its name to a finished run folder."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.layout import has_checkpoints, module_file
+from weft.config import registries
+from weft.config.planning.key import local_modules, plan_parts, run_key
+from weft.config.planning.overrides import Overrides, words_of
+from weft.config.planning.plan import Plan
+from weft.config.planning.session import Session
+from weft.config.recipe import Recipe
+from weft.config.sources.own_code import own_parts
+from weft.errors import RunStoppedError, UserError, WeftError
+from weft.exported.formats import refuse_missing
+from weft.inference.load import text_parts
+from weft.preflight.data_preview import (
+    data_summary,
+    first_row,
+    nothing_selected,
+    odd_labels,
+    shared_rows,
+)
+from weft.preflight.load_data import read_all
+from weft.preflight.max_tokens import settle_max_tokens
+from weft.preflight.resource_estimate import (
+    ResourceEstimate,
+    estimate_resources,
+    recorded_estimate,
+    within_memory,
+)
+from weft.recipes.planning import Planned, exports_of, plan_recipe, run_named, seed_of
+from weft.run_folder.folder import (
+    SCRIPT,
+    RunFolder,
+    command_line,
+    git_state,
+    hardware,
+    refuse_collision,
+    versions,
+)
+from weft.run_folder.remembered_places import remember_place
+from weft.runs.data_checks import compare_data, fingerprints, moved_settings, run_of_data
+from weft.runs.finished_run import Run as Run
+from weft.runs.resume_checks import (
+    allowed_changes,
+    compare_built,
+    compare_text,
+    is_finished,
+    length_of,
+    record_changes,
+    same_again,
+    warn_of_versions,
+)
+from weft.runs.run_lock import choose_folder, clean, entered, refuse_other
+from weft.runtime.devices import Env
+from weft.runtime.run_context import Experiment
+from weft.runtime.seeds import fold, seed_everything
+from weft.training.loop import Trainer
+from weft.training.own_trainer import check_takes_task, check_trainer, fit
+
+__all__ = ["Run", "train"]
+
+LOG = logging.getLogger("weft")
+
+
+def train(
+    recipe: str | Path | Recipe,
+    overrides: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    run_dir: str | Path | None = None,
+    again: bool = False,
+    allow_code: bool = False,
+    device: str = "auto",
+) -> Run:
+    """Trains a recipe, or goes on training it: the same call resumes a run that was interrupted.
+
+    Args:
+        recipe: A script, an experiment's name, a YAML file, a Recipe, or a run to go on with.
+        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
+            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
+        configs: YAML files of settings, later ones win.
+        run_dir: The run folder; by default ``runs/<recipe>/<key>``.
+        again: Trains anew although the run exists, in the next free folder.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+
+    Returns:
+        The run.
+
+    Raises:
+        PlanError: Something is wrong with the recipe; it lists everything, and nothing was run.
+        RunStoppedError: A signal came; everything is saved.
+
+    Example:
+        >>> run = train("translation/demo", ["trainer.max_steps=400"])  # doctest: +SKIP
+        >>> run.result["best"]  # doctest: +SKIP
+        {'step': 400, 'bleu': 93.1}
+    """
+    run = run_named(recipe)
+    if run is not None and not again:
+        refuse_other(run, run_dir)
+        if not (overrides or configs) and RunFolder(run).finished:
+            return _ended(RunFolder(run))  # whoever made it, no code is needed to say so
+    plan = partial(plan_recipe, targets=["trainer"], allow_code=allow_code)
+    planned = plan(recipe, overrides, configs=configs)
+    _look_at(planned)
+    folder = choose_folder(planned, run_dir=run_dir, again=again)
+    goes_on = planned.run is not None and not again
+    moved = moved_settings(folder, planned.plan) if goes_on else ()
+    changes = allowed_changes(planned, plan(recipe), moved=moved) if goes_on else {}
+    start = partial(_started, planned, device=device, overrides=tuple(words_of(overrides)))
+    named = goes_on or run_dir is not None
+    read = partial(_read, start(folder), planned)
+    folder = run_of_data(folder, planned, named=named, changes=changes, read=read)
+    if is_finished(folder, planned):
+        return _done(folder, planned)
+    with entered(folder.path):
+        if is_finished(folder, planned):  # by the process that had the folder until now
+            return _done(folder, planned)
+        clean(folder.path)
+        return _fit(planned, folder, changes, start(folder))
+
+
+def _look_at(planned: Planned) -> None:
+    """Says the plan's notes, and refuses before anything is made what would fail at the end."""
+    for note in planned.plan.notes:
+        LOG.info(note)
+    check_takes_task(planned.plan.order)
+    if planned.script is not None:
+        refuse_collision(planned.script, local_modules(planned.table))
+    for name in exports_of(planned.plan):
+        refuse_missing(name)
+
+
+def _done(folder: RunFolder, planned: Planned) -> Run:
+    names = planned.plan.settings.get("trainer", {}).get("save_modules") or ()
+    missing = [n for n in names if not module_file(folder.path, n).is_file()]
+    if missing:
+        raise UserError(
+            f"{folder.path} is finished, so trainer.save_modules={','.join(missing)} would save "
+            "nothing: parts are saved when a run ends. Another run takes them from the whole one "
+            "by trainer.initialize and trainer.initialize_from; or train anew: "
+            f"{same_again()}."
+        )
+    for name in exports_of(planned.plan):
+        if not (folder.path / "export" / name).is_dir():
+            raise UserError(
+                f"{folder.path} is finished, so trainer.export={name} would export nothing. "
+                f"Export it now: weft export {folder.path} --format {name}"
+            )
+    return _ended(folder)
+
+
+def _ended(folder: RunFolder) -> Run:
+    LOG.info("This run is finished: %s", folder.path)
+    return Run(folder.path, folder.result)
+
+
+def _started(
+    planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]
+) -> Session:
+    """What builds the recipe's ingredients for a run in a folder; nothing is built yet."""
+    xp = Experiment(folder.path, planned.name, run_key(planned.plan), overrides)
+    return planned.plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
+
+
+def _read(session: Session, planned: Planned) -> dict[str, str]:
+    """Reads the data as a run does, and writes nothing; gives its fingerprints."""
+    seed_everything(fold(seed_of(planned.plan), "data"))
+    read_all(session, planned.plan.order, None)
+    return fingerprints(session, planned.plan)
+
+
+def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], session: Session) -> Run:
+    plan = planned.plan
+    with recorded(folder):
+        trainer, built, found = _made(session, plan, folder, changes)
+        summary = folder.info.get("data_summary") or data_summary(session, trainer)
+        need = _need(trainer, folder)
+        facts = {**found, "data_summary": summary, "need": need and need.record}
+        facts["selected_by"] = _selected_by(trainer)
+        exports = exports_of(plan)
+        if exports:  # else nothing of it is imported
+            from weft.preflight.export_checks import refuse_exports
+
+            refuse_exports(exports, session)
+        record_changes(folder, changes)  # not before all that can refuse to go on
+        own = [*plan_parts(plan, observers=False)]
+        own += text_parts(session.get("task").text) if session.has("task") else []
+        write(folder, planned, built, facts, own=own_parts(own))
+        remember_place(folder.path)
+        if (folder.path / "export").is_dir():
+            from weft.runs.export import tell_older_exports
+
+            tell_older_exports(folder.path, but=exports)
+        if need is not None:
+            need.tell(trainer)
+        LOG.info("Run folder: %s", folder.path)  # not before all that can be refused was looked at
+        result = fit(trainer, session.get("task"), folder.path)
+        if exports:
+            from weft.runs.export import export_trained
+
+            result["exports"] = export_trained(folder.path, exports, session)
+        folder.write_info(finished=True, result=result)
+    return Run(folder.path, result)
+
+
+def _made(
+    session: Session, plan: Plan, folder: RunFolder, changes: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The trainer with all it needs, each compared with what the folder's run had.
+
+    Returns:
+        The trainer; what was built otherwise than it was set; what the data were found to be.
+    """
+    seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
+    read_all(session, plan.order, folder.path)
+    data = fingerprints(session, plan)
+    compare_data(folder, data)
+    seed_everything(fold(seed_of(plan), "weights"))
+    with within_memory():
+        cells = _settle(session, plan, folder)
+        try:
+            trainer = session.get("trainer")
+        finally:
+            _tell_first_look(session, plan, folder)
+    check_trainer(trainer)
+    built = _sizes(session, plan)
+    compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
+    if session.has("task"):
+        compare_text(folder, session.get("task").text)
+    if folder.newest is not None:
+        data |= folder.info.get("data", {})  # what its weights began with, though it is gone since
+    return trainer, built, {"data": data, "max_tokens": cells}
+
+
+def _sizes(session: Session, plan: Plan) -> dict[str, Any]:
+    """What was built otherwise than it was set, without what the text processor holds.
+
+    That is saved with every checkpoint and compared byte by byte; as settings, the words of a
+    vocabulary would be more than a file of settings may have.
+    """
+    text = getattr(session.get("task"), "text", None) if session.has("task") else None
+    held = getattr(text, "ingredients", {})
+    return {
+        name: config
+        for name, config in session.built.items()
+        if config != plan.settings.get(name) and name not in held
+    }
+
+
+def _settle(session: Session, plan: Plan, folder: RunFolder) -> int | None:
+    """What ``max_tokens=auto`` stands for in this run: found once, at its first start."""
+    before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
+    found = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
+    if found is not None:
+        since = "" if before is None else ", as when this run began"
+        LOG.info("max_tokens=auto: batches of %s cells%s.", f"{found:,}", since)
+    return found
+
+
+def _need(trainer: object, folder: RunFolder) -> ResourceEstimate | None:
+    """What the run needs, measured at its first start; a trainer of the recipe's own cannot say."""
+    if not isinstance(trainer, Trainer):
+        return None
+    known = recorded_estimate(folder.info.get("need"), trainer.task.device)
+    return known or estimate_resources(trainer)
+
+
+def _selected_by(trainer: object) -> dict[str, str] | None:
+    """The value by which the best checkpoint is chosen, and which way is better."""
+    selection = trainer.selection if isinstance(trainer, Trainer) else None
+    if selection is None:
+        return None
+    better = "higher" if selection.sign > 0 else "lower"
+    return {"metric": selection.config.metric, "better": better}
+
+
+def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
+    """Says what a person sees at once to be wrong, and no program does.
+
+    What asks for each row is said at the first start only: of a file that is not held in memory a
+    million rows take seconds; of others a fifth of one.
+    """
+    if "task" not in session.built:  # it could not be, or is none of a component's
+        return
+    text, data = session.get("task").text, session.get("train_data")
+    if line := first_row(text, data):
+        LOG.info(line)
+    if line := nothing_selected(plan):
+        LOG.info(line)
+    if has_checkpoints(folder.path):
+        return
+    for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
+        LOG.warning(warning)
+
+
+def one_process(device: str) -> Env:
+    """Where the run computes; several processes are refused, as their batches are not split yet."""
+    env = Env.detect(device)
+    if env.world_size > 1:
+        raise UserError(
+            f"WORLD_SIZE is {env.world_size}, but weft trains in one process so far. "
+            "Start it without torchrun, or unset WORLD_SIZE and RANK."
+        )
+    return env
+
+
+@contextmanager
+def recorded(folder: RunFolder) -> Iterator[None]:
+    """Keeps in ``run.json`` how a run that did not finish ended.
+
+    A finished one stays so until it really goes on: a continuation may be refused before.
+    """
+    try:
+        yield
+    except RunStoppedError as stop:
+        if not folder.finished:
+            folder.write_info(finished=False, stopped=str(stop))
+        raise
+    except WeftError as error:
+        if folder.info and not folder.finished:
+            folder.write_info(finished=False, failed=str(error))
+        raise
+
+
+def write(
+    folder: RunFolder,
+    planned: Planned,
+    built: Mapping[str, Any],
+    data: Mapping[str, Any],
+    *,
+    own: Mapping[str, str],
+) -> None:
+    """Writes everything that says what this run is; every start of it is kept."""
+    plan, script = planned.plan, planned.script
+    warn_of_versions(folder)
+    code = folder.write_sources(script, local_modules(planned.table) if script else [])
+    named = planned.name if planned.name in registries.experiments.names() else None
+    recipe = SCRIPT if script is not None else named
+    run = folder.identity
+    made_of: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
+    made_of["parts"] = own
+    folder.write_config(recipe, plan.settings, built, run=run, **made_of)
+    home = script.resolve().parent if script else Path.cwd()
+    start = {
+        "command": command_line(),
+        "versions": versions(),
+        "git": git_state(home),
+        "hardware": hardware(),
+    }
+    folder.write_info(
+        recipe=planned.name,
+        key=run_key(plan),
+        id=run,
+        length=length_of(plan),
+        starts=[*(folder.info.get("starts") or []), start],
+        **data,
+        finished=False,
+        stopped=None,
+        failed=None,
+    )

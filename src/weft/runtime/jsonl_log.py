@@ -1,0 +1,146 @@
+"""A log of JSON lines (``metrics.jsonl``) that a resumed run cuts back to its checkpoint."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from weft.errors import RunError
+from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
+
+__all__ = ["JsonlLog"]
+
+_BLOCK = 1 << 16
+
+
+class JsonlLog:
+    """Appends one JSON object per line. The file is whole lines only, whatever happened before.
+
+    A half line that a crash left is cut off on opening. Every line is handed to the system at once;
+    call ``sync`` before ``size`` is saved in a checkpoint, so that the lines outlive a power cut as
+    well. JSON has no NaN or infinity: they are written as the strings ``"NaN"``, ``"Infinity"``,
+    ``"-Infinity"``.
+
+    Raises:
+        StorageError: the file cannot be opened or written; no half line stays behind.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, JsonlLog(Path(folder) / "log") as log:
+        ...     log.append({"step": 1, "loss": 0.5})
+        ...     kept = log.size
+        ...     log.append({"step": 2, "loss": float("nan")})
+        ...     print((Path(folder) / "log").read_text(), end="")
+        ...     log.truncate_to(kept)
+        ...     log.size
+        {"step": 1, "loss": 0.5}
+        {"step": 2, "loss": "NaN"}
+        25
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        is_new = not path.exists()
+        self._descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT)
+        try:
+            found = os.fstat(self._descriptor).st_size
+            self._size = self._end_of_last_line(found)
+            if self._size != found:
+                with storing(path):
+                    operations.truncate(self._descriptor, self._size)
+            if is_new:
+                sync_folder(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes of all whole lines so far."""
+        return self._size
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Adds one line. After an error the file is as before, and the log can still be used."""
+        text = json.dumps(_finite(line), ensure_ascii=False, allow_nan=False)
+        data = (text + "\n").encode(
+            "utf-8", "backslashreplace"
+        )  # a lone surrogate becomes a JSON escape
+        with storing(self.path, len(data)):
+            try:
+                self._size += write_all(self._descriptor, memoryview(data), self._size)
+            except OSError:
+                os.ftruncate(self._descriptor, self._size)
+                raise
+
+    def sync(self) -> None:
+        """Waits until all lines are on the disk."""
+        with storing(self.path):
+            operations.fsync(self._descriptor)
+
+    def truncate_to(self, byte_size: int) -> None:
+        """Forgets every line after the first ``byte_size`` bytes, a value that ``size`` had before.
+
+        Raises:
+            RunError: the file is shorter, or a line does not end there: it is not the file that was
+            measured.
+        """
+        if byte_size == self._size:
+            return
+        if byte_size > self._size:
+            raise RunError(
+                f"{self.path} should have at least {byte_size:,} bytes, but has {self._size:,}: "
+                f"lines that the checkpoint counted are missing."
+            )
+        if byte_size < 0 or (byte_size and os.pread(self._descriptor, 1, byte_size - 1) != b"\n"):
+            raise RunError(
+                f"{self.path} cannot be cut to {byte_size:,} bytes: no line ends there. "
+                f"It is not the file that the checkpoint knows."
+            )
+        with storing(self.path):
+            operations.truncate(self._descriptor, byte_size)
+            self._size = byte_size
+            operations.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> "JsonlLog":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _end_of_last_line(self, end: int) -> int:
+        while end > 0:
+            start = max(0, end - _BLOCK)
+            newline = os.pread(self._descriptor, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+        return 0
+
+
+def _finite(value: Any) -> Any:
+    """The same value with NaN and infinities as the strings that JSON readers agree on."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        return value
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,1 @@
+"""Batches of tasks: encoded from rows, or as a recipe's own code makes them."""

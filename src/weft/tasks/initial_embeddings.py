@@ -1,0 +1,44 @@
+"""Word vectors of a file, in the embeddings of whatever module a task trains."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from weft.errors import UserError
+from weft.models.layers.word_embeddings import WordEmbedding
+from weft.text.features.word_vectors import read_word_vectors
+from weft.text.processors.text_processor import TextProcessor
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
+
+__all__ = ["begin_with_vectors"]
+
+
+def begin_with_vectors(module: nn.Module, text: TextProcessor) -> list[str]:
+    """Reads the files of word vectors that the module's embeddings name.
+
+    Args:
+        module: Any; each :class:`WordEmbedding` of it with ``vectors`` is filled.
+        text: Whose tokenizer knows the words.
+
+    Returns:
+        A line for each file, with how many words it covers.
+
+    Raises:
+        UserError: A file is not there or of another size, or the tokens are no words.
+    """
+    layers = [layer for layer in module.modules() if isinstance(layer, WordEmbedding)]
+    return [_begin(layer, path, text) for layer in layers if (path := layer.config.vectors)]
+
+
+def _begin(layer: WordEmbedding, path: Path, text: TextProcessor) -> str:
+    tokenizer = text.ingredients.get("tokenizer")
+    if not isinstance(tokenizer, WordTokenizer):
+        raise UserError(
+            f"The vectors of {path} are of words, but the tokenizer has other tokens. Use "
+            "tokenizer.type=fitted_words, or leave out embedding.vectors."
+        )
+    words, lowercase = tokenizer.numbers, tokenizer.config.lowercase
+    found = read_word_vectors(path, words, layer.config.dim, lowercase=lowercase)
+    layer.begin(torch.from_numpy(found.ids), torch.from_numpy(found.vectors))
+    return f"Word vectors of {path}: {found.coverage}."

@@ -1,0 +1,297 @@
+"""Extractive question answering: the part of a context that answers a question, or none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from weft.config import registries
+from weft.config.validators import require
+from weft.data.column_batch import ColumnBatch
+from weft.errors import DataError, UserError
+from weft.metrics.metric import Metric
+from weft.metrics.squad import SquadScores as AnswerScores
+from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
+from weft.models.readers.windows import Windows, windows_of
+from weft.tasks.batches.row_batches import RowBatches
+from weft.tasks.column_task import ColumnsTask
+from weft.tasks.task import Loss, Row
+from weft.text.features.characters import Characters
+from weft.text.features.passages import read_passages
+from weft.text.processors.question_answering import Answer, AnswerTokens, QuestionText
+from weft.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["QuestionAnswering"]
+
+WINDOWS = 64
+"""Windows read together in prediction: memory does not grow with a context."""
+
+
+@registries.tasks.register("question_answering")
+class QuestionAnswering(ColumnsTask):
+    """Finds the answer to a question in a context, or says that it has none.
+
+    A long context is read in windows that overlap; the scores of a token are those of the window
+    in which it has most around it, and the most probable span of the whole context is the answer.
+
+    The module is called as ``module(question, lengths, context, lengths, matches)``, with the
+    characters of both texts behind where the recipe has such, and gives
+    :class:`~weft.models.readers.answer_spans.SpanScores`. Its attribute ``no_answer`` says whether
+    a question can have none.
+
+    The loss of a question is the negative log probability that its answer is a right one (Clark and
+    Gardner 2018, "Simple and Effective Multi-Paragraph Reading Comprehension", section 3.3: the sum
+    over all of them, shared by the windows of a context).
+    """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        question: str = "question"
+        """The column of the question."""
+        context: str = "context"
+        """The column of the text that has the answer."""
+        answers: str = "answers"
+        """The column of the right answers: a list of texts, or one as JSON; empty: there is
+        none. Or an object with both lists, text and answer_start, as Hugging Face has them."""
+        answer_starts: str = "answer_starts"
+        """The column of the characters they begin at in the context, from 0: a list likewise."""
+        max_question_length: int = 64
+        """Most tokens of a question."""
+        over_length: Literal["truncate", "skip", "error"] = "truncate"
+        """What becomes of a row whose question has more tokens: the question is cut, in prediction
+        too; or the row is left out of training and evaluation, and counted; or it is an error."""
+        max_length: int = 400
+        """Most tokens of a window over a context."""
+        stride: int = 200
+        """Tokens from the beginning of a window to that of the next."""
+        max_answer_length: int = 20
+        """Most tokens of a predicted answer."""
+        no_answer_threshold: float = 0.0
+        """By how much the log probability that there is no answer must be above that of the best
+        answer for none to be given, where the model says one; a lower number gives more of none."""
+        off_tokens: Literal["widen", "error"] = "widen"
+        """What becomes of an answer that begins or ends within a token: training takes the whole
+        tokens, and it is counted, in a note; or it is an error."""
+
+        def __post_init__(self) -> None:
+            """Refuses what no text has, and windows that leave words out."""
+            require(
+                self,
+                "task",
+                sizes=["max_question_length", "max_length", "stride", "max_answer_length"],
+            )
+            if self.stride > self.max_length:
+                raise UserError(
+                    f"task.stride must be at most task.max_length ({self.max_length}), or what is "
+                    f"between two windows is never read; it is {self.stride}."
+                )
+
+    config: Config
+    text: QuestionText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        characters: Characters | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = QuestionText(
+            tokenizer,
+            question=config.question,
+            context=config.context,
+            answers=config.answers,
+            starts=config.answer_starts,
+            max_question_length=config.max_question_length,
+            characters=characters,
+        )
+
+    # -- batches
+
+    @override
+    def _check_limits(self) -> None:
+        check = getattr(self.module, "check_lengths", None)
+        if check is not None:
+            check(self.config.max_question_length, self.config.max_length)
+
+    @override
+    def _too_long(self, over: NDArray[np.int64], count: int) -> str:
+        said = super()._too_long(over, count)
+        return said.replace("task.max_length (and the model's)", "task.max_question_length")
+
+    @override
+    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
+        batches = super()._encoded(data, train=train, seed=seed)
+        self._check_answers(batches.rows)
+        off, every, first = self.text.off_tokens(batches.rows)
+        if off:
+            note = (
+                f"{off} of {every} answers in '{self.config.answers}' do not begin and end with a "
+                f"token, the first in row {first}."
+            )
+            if self.config.off_tokens == "error":
+                raise DataError(f"{note} Correct them, or set task.off_tokens=widen.")
+            note += " Training takes the whole tokens; no prediction is exactly such an answer."
+            self._warn(note, batches.details, "off_tokens")
+        return batches
+
+    def _check_answers(self, rows: Sequence[Row]) -> None:
+        """Refuses questions without an answer, of a model that always gives one."""
+        if getattr(self.module, "no_answer", True):
+            return
+        none = [number for number, row in enumerate(rows) if not self.text.gold(row, number=number)]
+        if none:
+            raise DataError(
+                f"{len(none)} of {len(rows)} questions have no answer in '{self.config.answers}', "
+                f"the first in row {none[0]}, but the model always gives one. Set "
+                "model.no_answer=true."
+            )
+
+    # -- scores
+
+    @override
+    def scores(self, batch: ColumnBatch) -> SpanScores:
+        """Scores of all tokens of each context, and of there being no answer."""
+        context, lengths = batch["context"], batch.lengths["context"]
+        width, size = max(context.shape[1], 1), self.config.max_length
+        if context.shape[1] <= size:
+            return _padded(self._read(batch, None), width)
+        windows = windows_of(lengths, size=size, stride=self.config.stride)
+        parts = _parts(windows, len(windows.rows) if torch.is_grad_enabled() else WINDOWS)
+        found = [_padded(self._read(batch, part), size) for part in parts]
+        start, end = (
+            windows.joined(torch.cat(each), width)
+            for each in zip(*((one.start, one.end) for one in found), strict=True)
+        )
+        none = [one.none for one in found if one.none is not None]
+        return SpanScores(start, end, windows.least(torch.cat(none)) if none else None)
+
+    def _read(self, batch: ColumnBatch, windows: Windows | None) -> SpanScores:
+        """What the module makes of whole contexts, or of windows."""
+        given, lengths = dict(batch.columns), dict(batch.lengths)
+        if windows is not None:
+            for role, column in self.text.inputs.items():
+                if role.startswith("question"):
+                    given[role] = given[role][windows.rows]
+                else:
+                    given[role] = windows.cut(given[role], pad=column.pad)
+            lengths["question"] = lengths["question"][windows.rows]
+            lengths["context"] = windows.lengths
+        inputs = [
+            *(part for role in ("question", "context") for part in (given[role], lengths[role])),
+            given["matches"],
+            *(given[role] for role in self.text.inputs if role.endswith("characters")),
+        ]
+        out: SpanScores = self.module(*inputs)
+        return out
+
+    @override
+    def loss(self, scores: SpanScores, batch: ColumnBatch) -> Loss:
+        """The negative log probability that each question's answer is a right one."""
+        start, end, none = scores.log_probabilities(_real(scores, batch))
+        answers = batch["answers"]
+        right = right_spans(start, end, answers)
+        has = batch.lengths["answers"] > 0
+        chance = right if scores.none is None else torch.where(has, right, none)
+        return Loss(-chance.sum(), torch.tensor(len(chance), device=chance.device))
+
+    # -- answers
+
+    @override
+    def answers(self, scores: SpanScores, batch: ColumnBatch) -> list[AnswerTokens]:
+        """The most probable span of each row's context, or none."""
+        real = _real(scores, batch.to(scores.start.device))
+        start, end, none = scores.log_probabilities(real)
+        best = best_spans(start, end, most=self.config.max_answer_length)
+        without = (none - best.score > self.config.no_answer_threshold) | ~real.any(dim=1)
+        chance = torch.where(without, none, best.score).exp()
+        rows = (
+            best.first.masked_fill(without, -1),
+            best.last.masked_fill(without, -1),
+            chance,
+            none.exp(),
+        )
+        return self.text.decode(zip(*(part.tolist() for part in rows), strict=True))
+
+    @override
+    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
+        """The answer as it is in its row's context."""
+        return self.text.completed(answer, row)
+
+    # -- evaluation
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Exact match and F1; both also of the questions with and without an answer."""
+        return {"answers": AnswerScores()}
+
+    @override
+    def measure(
+        self,
+        metrics: Mapping[str, Metric],
+        answers: Sequence[Answer],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds answers."""
+        gold = [[text for text, _ in self.text.gold(row)] for row in rows]
+        metrics["answers"].update([str(answer) for answer in answers], gold)
+
+    @override
+    def answer_row(self, answer: Answer) -> dict[str, Any]:
+        """An answer as plain data; text without characters where there is none."""
+        row = {
+            "prediction": answer.text,
+            "score": round(answer.score, 6),
+            "start": answer.start,
+            "end": answer.end,
+        }
+        if getattr(self.module, "no_answer", True):
+            row["no_answer"] = round(answer.no_answer, 6)
+        return row
+
+    @override
+    def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        """Rows with the tokens of a ready batch, and its answers where it has such."""
+        decoder = self.text.tokenizer.create_decoder()
+        rows: list[dict[str, Any]] = [{} for _ in range(len(batch))]
+        for role in ("question", "context"):
+            lengths, ids = batch.lengths[role].tolist(), batch[role].cpu().numpy()
+            texts = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
+            for row, text in zip(rows, texts, strict=True):
+                row[self.text.inputs[role].name] = text
+        if "answers" in batch:
+            for row, n, spans in zip(
+                rows, batch.lengths["answers"].tolist(), batch["answers"].tolist(), strict=True
+            ):
+                text = row[self.config.context]
+                places = read_passages(self.text.tokenizer, [text])[0].places
+                found = [(places[first][0], places[last][1]) for first, last in spans[:n]]
+                row[self.config.answers] = [text[start:end] for start, end in found]
+                row[self.config.answer_starts] = [start for start, _ in found]
+        return rows
+
+
+def _real(scores: SpanScores, batch: ColumnBatch) -> Tensor:
+    """True at the tokens of contexts. *Shape:* :math:`(B,L)`."""
+    place = torch.arange(scores.start.shape[1], device=scores.start.device)
+    return place < batch.lengths["context"][:, None]
+
+
+def _padded(scores: SpanScores, width: int) -> SpanScores:
+    """The same scores with as many places."""
+    start, end = (F.pad(part, (0, width - part.shape[1])) for part in scores[:2])
+    return SpanScores(start, end, scores.none)
+
+
+def _parts(windows: Windows, most: int) -> list[Windows]:
+    """The same windows, some at a time."""
+    split = (part.split(most) for part in (windows.rows, windows.begins, windows.lengths))
+    return [Windows(*parts) for parts in zip(*split, strict=True)]

@@ -1,0 +1,102 @@
+"""Columns of ids of a tokenizer, and that of text."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from typing_extensions import override
+
+from weft.errors import UserError
+from weft.text.columns.column import DESCRIPTION, Column, columns, texts_of
+from weft.text.metadata import SavedTextError, settings_of
+from weft.text.ragged import Ragged
+from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
+
+__all__ = ["IdsColumn", "TextColumn"]
+
+
+class IdsColumn(Column):
+    """Base of columns whose numbers are the ids of a tokenizer.
+
+    Args:
+        name: The column.
+        tokenizer: Encodes it.
+        limit: Most ids of a row; None is no limit.
+    """
+
+    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        super().__init__(name)
+        self.tokenizer, self._limit = tokenizer, limit
+        self.sorted = tokenizer.ordered
+        self._encoder = tokenizer.create_encoder()
+
+    @property
+    @override
+    def pad(self) -> int:
+        return self.tokenizer.vocab_info.pad_idx
+
+    @property
+    @override
+    def kept_as(self) -> str:
+        return id_type(self.tokenizer)
+
+    @property
+    @override
+    def limit(self) -> int | None:
+        return self._limit
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"tokenizer": self.tokenizer}
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        self.tokenizer.save(folder / "tokenizer")
+        return {"name": self.name, "limit": self._limit}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        settings_of(folder / DESCRIPTION, settings, {"name": str, "limit": (int, type(None))})
+        try:
+            tokenizer = load_tokenizer(folder / "tokenizer")
+            return cls(settings["name"], tokenizer, limit=settings["limit"])
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+
+
+@columns.register("text")
+class TextColumn(IdsColumn):
+    """Text as token ids. A text without any token, as an empty one, is one unknown token.
+
+    Args:
+        name: The column.
+        tokenizer: Encodes it.
+        limit: Most ids of a row; None is no limit.
+
+    Example:
+        >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
+        >>> column = TextColumn("text", WordTokenizer.Config(words=("hello", "you")).build())
+        >>> column.encode(["Hello you !", ""]).lengths.tolist()
+        [3, 1]
+    """
+
+    kind = "text"
+
+    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        super().__init__(name, tokenizer, limit=limit)
+        if limit is not None and limit < 1:
+            raise UserError(f"A text keeps at least 1 token, but the limit of '{name}' is {limit}.")
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        encoded = encode_column(self._encoder, texts_of(values, self.name), self.name)
+        empty = np.flatnonzero(encoded.lengths == 0)
+        if not len(empty):
+            return encoded
+        at = encoded.offsets[empty]
+        ids = np.insert(encoded.values, at, self.tokenizer.vocab_info.unk_idx)
+        lengths = np.maximum(encoded.lengths, 1)
+        return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))

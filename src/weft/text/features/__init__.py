@@ -1,0 +1,1 @@
+"""What is fitted on rows or read from files beside the ids of tokens."""

@@ -1,0 +1,1 @@
+"""Text processors: rows to arrays and outputs to answers, one for each task."""

@@ -1,0 +1,136 @@
+"""The text processor of language models: rows of text, and texts that are gone on with."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.errors import UserError
+from weft.text.columns.column import texts_of
+from weft.text.columns.token_ids import TextColumn
+from weft.text.processors.column_processor import ColumnsText
+from weft.text.processors.text_processor import text_processors
+from weft.text.tokenizers.tokenizer import Tokenizer, not_text
+
+__all__ = ["Continued", "LanguageText", "MeasuredText"]
+
+
+@dataclass(frozen=True)
+class Continued:
+    """How a text goes on; ``str()`` gives what was added.
+
+    Example:
+        >>> print("Good", Continued("morning.", -0.7), sep="")
+        Goodmorning.
+    """
+
+    text: str
+    """What follows the given text; together they are the whole."""
+    score: float
+    """Log-probability of the whole, by its length as ``decoding.length_penalty`` says."""
+    others: tuple["Continued", ...] = ()
+    """The further ones of ``decoding.n_best``, the best first."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class MeasuredText:
+    """How well a model expects a row of text.
+
+    Example:
+        >>> round(MeasuredText(nats=2 * math.log(8), tokens=2).perplexity, 6)
+        8.0
+    """
+
+    nats: float
+    """Negative log-likelihood of its tokens and its end, each after all that was read before."""
+    tokens: int
+    """How many."""
+
+    @property
+    def perplexity(self) -> float:
+        """``exp(nats / tokens)``; infinite where that is no float."""
+        try:
+            return math.exp(self.nats / self.tokens)
+        except OverflowError:
+            return math.inf
+
+
+@text_processors.register("language")
+class LanguageText(ColumnsText):
+    r"""Rows of text, each ended by the tokenizer's mark.
+
+    Args:
+        tokenizer: Encodes them; it must have marks.
+        column: The column of the text.
+
+    Raises:
+        UserError: The tokenizer has no mark of a text's end.
+    """
+
+    kind = "language"
+    kinds = {"text": (TextColumn,)}  # noqa: RUF012  # a ClassVar of the base
+
+    def __init__(self, tokenizer: Tokenizer, *, column: str = "text") -> None:
+        super().__init__({"text": TextColumn(column, tokenizer)}, {})
+        self.column, self.tokenizer = column, tokenizer
+        if tokenizer.vocab_info.eos_idx < 0:
+            raise UserError(
+                f"A language model needs a mark of a text's end, but the tokenizer, a "
+                f"{type(tokenizer).__name__}, has none. Set tokenizer.marks=true."
+            )
+        self.eos_idx = tokenizer.vocab_info.eos_idx
+        self.unk_idx = tokenizer.vocab_info.unk_idx
+
+    def begun(self, texts: Sequence[str], *, lines: bool = False) -> list[list[int]]:
+        r"""Ids of texts that are to be gone on with: without the mark of their end.
+
+        Args:
+            texts: The texts.
+            lines: Whether rows are lines of one text: a line end is then the mark of a row's end.
+
+        Example:
+            >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
+            >>> text = LanguageText(WordTokenizer.Config(words=("a", "b"), marks=True).build())
+            >>> text.begun(["a b", "a \n\nb"]), text.begun(["a \n\nb"], lines=True)
+            ([[4, 5], [4, 5]], [[4, 3, 3, 5]])
+        """
+        encoder = self.tokenizer.create_encoder()
+        if error := not_text(texts_of(texts, self.column), column=self.column):
+            raise error
+        parts = [text.split("\n") if lines else [text] for text in texts]
+        rows = iter(encoder.batch([line for part in parts for line in part]))
+        # Each row has its end mark; what a text ends with is still to come.
+        return [np.concatenate([next(rows) for _ in part]).tolist()[:-1] for part in parts]
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:
+        """Text of ids; a mark of a row's end is a line end."""
+        rows = [np.asarray(row, dtype=np.int64).tolist() for row in outputs]
+        lines, counts = list[list[int]](), list[int]()
+        for row in rows:
+            parts: list[list[int]] = [[]]
+            for token in row:
+                if token == self.eos_idx:
+                    parts.append([])
+                else:
+                    parts[-1].append(token)
+            lines += parts
+            counts.append(len(parts))
+        texts = iter(self.tokenizer.create_decoder().batch(lines))
+        return ["\n".join(next(texts) for _ in range(count)) for count in counts]
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "LanguageText":
+        text = cls.load_columns(folder, settings)["text"]
+        assert isinstance(text, TextColumn)
+        return cls(text.tokenizer, column=text.name)

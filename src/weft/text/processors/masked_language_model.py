@@ -1,0 +1,198 @@
+"""The text processor of masked language models: rows of text, and texts with masks to be filled."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.errors import DataError
+from weft.text.columns.column import texts_of
+from weft.text.columns.token_ids import TextColumn
+from weft.text.processors.column_processor import ColumnsText
+from weft.text.processors.language_model import MeasuredText
+from weft.text.processors.text_processor import text_processors
+from weft.text.tokenizers.tokenizer import PieceKinds, Tokenizer, pieces_of
+
+__all__ = ["MASK", "Fill", "Filled", "FoundTokens", "MaskedText"]
+
+MASK = "[MASK]"
+"""What a text has in place of a token that is to be found, as BERT's texts do."""
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A token that may stand in place of a mask; ``str()`` gives its text.
+
+    Example:
+        >>> print(Fill("alarm", 0.75))
+        alarm
+    """
+
+    text: str
+    """The token as it is written."""
+    score: float
+    """Its probability among all tokens."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A text with its masks filled; ``str()`` gives it.
+
+    Example:
+        >>> answer = Filled("set my alarm", ((Fill("set", 0.5),), (Fill("alarm", 0.8),)))
+        >>> print(answer, answer.score)
+        set my alarm 0.4
+    """
+
+    text: str
+    """The text with the likeliest token in place of each mask."""
+    masks: tuple[tuple[Fill, ...], ...]
+    """Of each mask the likeliest tokens, the best first."""
+
+    @property
+    def score(self) -> float:
+        """Product of the probabilities of the tokens that were filled in, each found by itself."""
+        return math.prod(fills[0].score for fills in self.masks)
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class FoundTokens(MeasuredText):
+    """How well a model finds the masked tokens of a row of text.
+
+    Example:
+        >>> round(FoundTokens(nats=2 * math.log(8), tokens=2, found=1).perplexity, 6)
+        8.0
+    """
+
+    found: int
+    """How many of the tokens that were to be found it finds likeliest."""
+
+
+@text_processors.register("masked")
+class MaskedText(ColumnsText):
+    """Rows of text to train on; texts with ``[MASK]`` to answer.
+
+    Any tokenizer will do: the mask's id is one beyond its vocabulary.
+
+    Args:
+        tokenizer: Encodes the texts.
+        column: The column of the text.
+    """
+
+    kind = "masked"
+    kinds = {"text": (TextColumn,)}  # noqa: RUF012  # a ClassVar of the base
+
+    def __init__(self, tokenizer: Tokenizer, *, column: str = "text") -> None:
+        super().__init__({"text": TextColumn(column, tokenizer)}, {})
+        self.column, self.tokenizer = column, tokenizer
+        self.mask_idx = tokenizer.vocab_info.size
+
+    @cached_property
+    def pieces(self) -> PieceKinds:
+        """What the ids of the vocabulary are."""
+        return pieces_of(self.tokenizer)
+
+    def masked(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of texts, with the mask's in place of each ``[MASK]``.
+
+        Raises:
+            DataError: A text has none; names its row.
+
+        Example:
+            >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
+            >>> text = MaskedText(WordTokenizer.Config(words=("set", "my")).build())
+            >>> text.masked(["set [MASK] alarm", "[MASK]"])
+            [[2, 4, 1], [4]]
+        """
+        parts = [text.split(MASK) for text in texts_of(texts, self.column)]
+        for row, found in enumerate(parts):
+            if len(found) == 1:
+                raise DataError(
+                    f"Row {row}, column '{self.column}': has no {MASK}, so there is nothing to "
+                    f"fill in. Write {MASK} in place of a word."
+                )
+        encoder = self.tokenizer.create_encoder()
+        given = (part[:-1] if self._cut(part, last) else part for part, last in _parts(parts))
+        rows = iter(encoder.batch(["", *given]))
+        before, after = self._marks(next(rows).tolist())
+        return [
+            [*before, *_joined([next(rows).tolist() for _ in p], before, after, self.mask_idx)]
+            for p in parts
+        ]
+
+    def _marks(self, empty: list[int]) -> tuple[list[int], list[int]]:
+        """What stands before and behind the ids of every text, by those of an empty one."""
+        ends = empty[-1:] == [self.tokenizer.vocab_info.eos_idx]
+        return (empty[:-1], empty[-1:]) if ends else (empty, [])
+
+    def _cut(self, part: str, last: bool) -> bool:
+        """Whether a part ends with a space that belongs to the token in place of the mask."""
+        return not last and part[-1:] == " " and not self.pieces.spaces
+
+    @override
+    def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Any]:
+        """Of texts, the tokens that may stand in place of each mask.
+
+        Args:
+            outputs: Of each text ids and their probabilities, best first; each *Shape:* ``[M, K]``
+                for M masks.
+
+        Returns:
+            Of each text a tuple of :class:`Fill` for each mask.
+        """
+        answers = []
+        decoder = self.tokenizer.create_decoder()
+        for ids, scores in outputs:
+            numbers, values = np.asarray(ids), np.asarray(scores, np.float64)
+            texts = iter(decoder.batch([[number] for number in numbers.ravel().tolist()]))
+            answers.append(
+                tuple(tuple(Fill(next(texts), score) for score in row) for row in values.tolist())
+            )
+        return answers
+
+    def filled(self, text: str, masks: tuple[tuple[Fill, ...], ...]) -> Filled:
+        """The answer to a text, given the tokens of each of its masks."""
+        first, *others = text.split(MASK)
+        spaced = self.pieces.spaces
+        for fills, part in zip(masks, others, strict=True):
+            first += (fills[0].text if spaced else fills[0].text.strip()) + part
+        return Filled(first, masks)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "MaskedText":
+        text = cls.load_columns(folder, settings)["text"]
+        assert isinstance(text, TextColumn)
+        return cls(text.tokenizer, column=text.name)
+
+
+def _parts(texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, bool]]:
+    """Each part of each text, and whether it is the text's last."""
+    for parts in texts:
+        for number, part in enumerate(parts, 1):
+            yield part, number == len(parts)
+
+
+def _joined(
+    parts: Sequence[list[int]], before: list[int], after: list[int], mask: int
+) -> list[int]:
+    """The ids of parts without their marks, masks between them, and the mark of the end."""
+    bare = [part[len(before) : len(part) - len(after)] for part in parts]
+    joined = bare[0]
+    for part in bare[1:]:
+        joined = [*joined, mask, *part]
+    return [*joined, *after]

@@ -1,0 +1,169 @@
+"""The text processor of word tagging: words, and their characters, to a label for each word."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from weft.errors import DataError
+from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
+from weft.text.columns.words import TagsColumn
+from weft.text.features.affixes import Affixes
+from weft.text.features.characters import Characters
+from weft.text.features.dictionaries import Dictionary
+from weft.text.features.labels import Labels
+from weft.text.processors.column_processor import ColumnsText, fitted_with
+from weft.text.processors.text_processor import Encoded, text_processors
+from weft.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["MarkedText", "Tagged", "TaggedSpan", "TaggingText"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedText:
+    """Base of what tags of words mark in a text; a subclass says what it is marked as."""
+
+    text: str
+    """As it is in the text."""
+    start: int
+    """The first character, from 0, in the text; in that of a list of words, one space is between
+    two."""
+    end: int
+    """After the last character."""
+    score: float
+    """The probability of its least certain tag."""
+
+    def row(self) -> dict[str, Any]:
+        """The same as plain data, for a predictions file.
+
+        Example:
+            >>> MarkedText(text="at 8", start=8, end=12, score=0.9).row()
+            {'text': 'at 8', 'start': 8, 'end': 12, 'score': 0.9}
+        """
+        score = round(self.score, 6)
+        return {"text": self.text, "start": self.start, "end": self.end, "score": score}
+
+
+@dataclass(frozen=True)
+class TaggedSpan(MarkedText):
+    """Neighbouring words of one kind, such as a name."""
+
+    kind: str
+    """What they are, as their labels say."""
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Words with a label each; ``str()`` gives the labels.
+
+    Example:
+        >>> print(Tagged(("O", "B-person"), (0.9, 0.8)))
+        O B-person
+    """
+
+    tags: tuple[str, ...]
+    """A label for each word."""
+    scores: tuple[float, ...]
+    """The probability of each."""
+    words: tuple[str, ...] = ()
+    """The words, as they are in the text."""
+    spans: tuple[TaggedSpan, ...] = ()
+    """What the tags mark, where they are of a scheme of spans."""
+
+    @property
+    def score(self) -> float:
+        """The probability of the least certain tag; 1 where there is no word."""
+        return min(self.scores, default=1.0)
+
+    @override
+    def __str__(self) -> str:
+        return " ".join(self.tags)
+
+
+@text_processors.register("tagging")
+class TaggingText(ColumnsText):
+    """Words to a label for each.
+
+    Args:
+        tokenizer: Of words.
+        labels: The labels there are.
+        column: The column of the words.
+        max_length: Most words of a row; None is no limit.
+        characters: The known characters; None: the model looks at none.
+        affixes: The known beginnings, endings and shapes; None: the model looks at none.
+        dictionary: What is known of words; None: nothing is.
+
+    Raises:
+        UserError: The characters or the affixes are those of another column.
+    """
+
+    kind = "tagging"
+    leading = "words"
+    kinds = {**WORD_KINDS, "tags": (TagsColumn,)}  # noqa: RUF012  # a ClassVar of the base
+    optional = BESIDE_WORDS
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        *,
+        column: str = "words",
+        max_length: int | None = None,
+        characters: Characters | None = None,
+        affixes: Affixes | None = None,
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        inputs = word_inputs(
+            tokenizer,
+            column=column,
+            max_length=max_length,
+            characters=characters,
+            affixes=affixes,
+            dictionary=dictionary,
+        )
+        self.tags = TagsColumn(labels)
+        super().__init__(inputs, {"tags": self.tags})
+
+    @override
+    def encode(
+        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
+    ) -> Encoded:
+        """Encodes the columns.
+
+        Raises:
+            DataError: A row lacks a column, has a value that cannot be used, or has not as many
+                tags as words; names it.
+        """
+        found = super().encode(rows, with_targets=with_targets)
+        if with_targets:
+            words, tags = found["words"].lengths, found["tags"].lengths
+            if len(wrong := np.flatnonzero(words != tags)):
+                row = int(wrong[0])
+                raise DataError(
+                    f"Row {row} has {words[row]} words in '{self.inputs['words'].name}', but "
+                    f"{tags[row]} tags in '{self.tags.name}': wanted one for each word."
+                )
+        return self.cut(found) if truncate else found
+
+    @override
+    def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Tagged]:
+        """Answers from the number and the probability of each word's label, without the words."""
+        names = self.tags.labels.names
+        return [
+            Tagged(
+                tuple(names[number] for number in np.asarray(numbers).tolist()),
+                tuple(np.asarray(scores, dtype=np.float64).tolist()),
+            )
+            for numbers, scores in outputs
+        ]
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggingText":
+        columns = cls.load_columns(folder, settings)
+        words = columns["words"]
+        return cls(**fitted_with(columns), column=words.name, max_length=words.limit)

@@ -1,0 +1,187 @@
+"""Tokenizers of Hugging Face's package ``tokenizers``, from a ``tokenizer.json``.
+
+Source: https://huggingface.co/docs/tokenizers.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+from typing_extensions import override
+
+from weft.config import Component, registries
+from weft.errors import DataError, UserError
+from weft.runtime.files import write_file
+from weft.text.metadata import SavedTextError, read_bytes
+from weft.text.ragged import Ragged
+from weft.text.tokenizers.base_tokenizer import Marks, Pieces, TaggedTokenizer, language_settings
+from weft.text.tokenizers.languages import LanguageConfig, Languages, LanguageSettings, in_order
+from weft.text.tokenizers.single_thread import tokenizers
+from weft.text.tokenizers.tokenizer import UNKNOWN, not_text
+from weft.text.tokenizers.tokenizer_json import LARGEST_FILE, TokenizerJson, parse_tokenizer_json
+
+__all__ = ["HuggingFaceTokenizer"]
+
+FILE = "huggingface.json"
+CHUNK = 16_384
+"""Texts encoded at once: each is an object of some hundred bytes until its ids are copied."""
+_NAMES = {
+    "pad": ("<pad>", "[PAD]", "<|padding|>", "<|pad|>"),
+    "unk": ("<unk>", "[UNK]"),
+    "bos": ("<s>", "[BOS]", "<bos>", "<|startoftext|>", "<|begin_of_text|>", "[CLS]"),
+    "eos": ("</s>", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>", "[SEP]"),
+}
+"""What published tokenizers call their marks."""
+
+
+@registries.tokenizers.register("huggingface")
+class HuggingFaceTokenizer(Component, TaggedTokenizer):
+    """The pieces of a ``tokenizer.json``, then marks the file lacks, then language tags.
+
+    The file's normalizer, pre-tokenizer, model and decoder are used; its template, truncation and
+    padding are not: a source is ``[tag] pieces eos``, a target ``bos [tag] pieces eos``, as with
+    every tokenizer. Special tokens written in a text are text; added tokens that are not special
+    are one id each, as the file says.
+    """
+
+    kind: ClassVar[str] = "huggingface"
+
+    class Config(LanguageConfig):
+        """A tokenizer loaded from a file."""
+
+        path: Path
+        """The file tokenizer.json."""
+        pad: str | None = None
+        """The file's token that fills rows. None: <pad> or [PAD] if there, else a new id."""
+        unk: str | None = None
+        """Its token for what is unknown. None: what its model says, else a new id."""
+        bos: str | None = None
+        """Its token that begins targets. None: <s>, [BOS] or [CLS] if there, else a new id."""
+        eos: str | None = None
+        """Its token that ends texts. None: </s>, [EOS] or [SEP] if there, else a new id."""
+
+    def __init__(self, config: "HuggingFaceTokenizer.Config") -> None:
+        self.config = config
+        names = {name: getattr(config, name) for name in _NAMES}
+        pieces = _JsonPieces(read_bytes(config.path, largest=LARGEST_FILE), config.path, names)
+        self._frame(pieces, Languages.of(config))
+
+    @classmethod
+    def from_file(
+        cls, path: Path | str, **languages: Unpack[LanguageSettings]
+    ) -> "HuggingFaceTokenizer":
+        """Loads a file.
+
+        Args:
+            path: The file tokenizer.json.
+            **languages: The language settings of the Config; sets are sorted.
+
+        Raises:
+            SavedTextError: The file is missing, or cannot be run safely.
+            UserError: A default language is not among its side's languages.
+        """
+        return cls(cls.Config(path=Path(path), **in_order(languages)))
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        write_file(folder / FILE, self.vocabulary.to_bytes())
+        names = {name: getattr(self.config, name) for name in _NAMES}
+        return self.languages.settings() | names
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "HuggingFaceTokenizer":
+        more = dict.fromkeys(_NAMES, (str, type(None)))
+        checked = language_settings(folder, settings, more)
+        return cls(cls.Config(path=folder / FILE, **checked))
+
+
+class _JsonPieces(Pieces):
+    def __init__(self, raw: bytes, path: Path, names: dict[str, str | None]) -> None:
+        self._raw = raw
+        given = tuple(name for name in names.values() if name is not None)
+        found = parse_tokenizer_json(raw, path, (*given, *sum(_NAMES.values(), ())))
+        self._library = _load(found, path)
+        marks = {name: _mark(name, names[name], found, path) for name in _NAMES}
+        self._unknown = found.renamed.get(found.unk or "")
+        if marks["unk"] in (marks["pad"], marks["bos"], marks["eos"]):
+            # GPT-2 and CLIP call <|endoftext|> the unknown token, which bytes never need.
+            marks["unk"], self._unknown = None, None
+        self.size, self.marks = found.size, Marks(**marks)
+        self._silent = found.special - {marks["unk"]}
+
+    @override
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        parts = []
+        for start in range(0, len(texts), CHUNK):
+            chunk = [*texts[start : start + CHUNK]]
+            try:
+                rows = self._library.encode_batch_fast(chunk, add_special_tokens=False)
+            except BaseException as error:
+                raise _explained(error, f"encode one of {len(texts):,} texts", texts) from None
+            parts.append(Ragged.from_lists([row.ids for row in rows]))
+        return Ragged.concatenate(parts)
+
+    @override
+    def encode_one(self, text: str) -> list[int]:
+        try:
+            return list(self._library.encode(text, add_special_tokens=False).ids)
+        except BaseException as error:
+            raise _explained(error, "encode a text", [text]) from None
+
+    @override
+    def decode(self, rows: Sequence[list[int]]) -> list[str]:
+        silent = self._silent
+        kept = [[i for i in row if i not in silent] for row in rows]
+        try:
+            texts = list(self._library.decode_batch(kept, skip_special_tokens=False))
+        except BaseException as error:
+            raise _explained(error, f"decode one of {len(rows):,} rows") from None
+        name = self._unknown
+        return texts if name is None else [text.replace(name, UNKNOWN) for text in texts]
+
+    @override
+    def to_bytes(self) -> bytes:
+        return self._raw
+
+
+def _load(found: TokenizerJson, path: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_str(json.dumps(found.content))
+    except BaseException as error:
+        if not _is_the_librarys(error):
+            raise
+        message = str(error)
+        for name, secret in found.renamed.items():
+            message = message.replace(secret, name)
+        raise SavedTextError(
+            f"{path} is not used: the package 'tokenizers' says: {message:.300}."
+        ) from None
+
+
+def _is_the_librarys(error: BaseException) -> bool:
+    """Whether it is an error or a panic (no Exception) of the library, not Ctrl-C."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _explained(error: BaseException, what: str, texts: Sequence[str] = ()) -> BaseException:
+    if not _is_the_librarys(error) or isinstance(error, MemoryError):
+        return error
+    return not_text(texts) or DataError(
+        f"The package 'tokenizers' could not {what}: {error!s:.200}. "
+        "If its tokenizer.json is not your own, do not use it."
+    )
+
+
+def _mark(name: str, given: str | None, found: TokenizerJson, path: Path) -> int | None:
+    if given is not None:
+        if given not in found.ids:
+            raise UserError(
+                f"{name} is {given!r:.80}, but {path} has no such token. Name one that it has, or "
+                f"leave {name} out."
+            )
+        return found.ids[given]
+    if name == "unk" and found.unk is not None:
+        return found.ids[found.unk]
+    return next((found.ids[known] for known in _NAMES[name] if known in found.ids), None)

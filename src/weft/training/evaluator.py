@@ -1,0 +1,67 @@
+"""Evaluations in the middle of a run: they leave no trace in what the training goes on with."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from weft.runtime.seeds import HostRandom, fold, seed_all
+from weft.tasks.evaluation import Evaluation, evaluate
+from weft.tasks.task import Batches, Task
+from weft.training.compiled import eager
+from weft.training.ema import Weights
+from weft.training.stopping import Stops
+from weft.training.trainer_config import TrainerConfig
+
+__all__ = ["Evaluator", "isolated_rng"]
+
+
+class Evaluator:
+    """Evaluates a run's module, with the average of its weights where there is one.
+
+    Args:
+        config: Settings of the trainer.
+        task: What is evaluated.
+        weights: Those of its module.
+        stops: Asked before each batch: a signal that comes leads out of the evaluation.
+    """
+
+    def __init__(
+        self, config: TrainerConfig, *, task: Task, weights: Weights, stops: Stops
+    ) -> None:
+        self.config, self.task, self.weights, self.stops = config, task, weights, stops
+
+    def evaluate(self, batches: Batches, *, step: int) -> Evaluation:
+        """Evaluates after a number of steps; everything is as it was when this ends.
+
+        Raises:
+            StopAsked: A signal asked the run to stop.
+        """
+        place = isolated_rng(batches, seed=self.config.seed, step=step)
+        with place, self.weights.averaged(), eager(use=self.config.compile):
+            return evaluate(self.task, batches, poll=self.stops.poll)
+
+
+@contextmanager
+def isolated_rng(batches: Batches, *, seed: int, step: int) -> Iterator[None]:
+    """Seeds all generators for one evaluation, and puts the batches' place and theirs back.
+
+    So every evaluation has the same batches in the same order, and the training data's own draws
+    from ``random`` and numpy are those of a run that is never evaluated.
+
+    Args:
+        batches: What is evaluated on.
+        seed: The run's seed.
+        step: Where the run is; answers by chance differ from one evaluation to the next.
+    """
+    place, host = batches.state_dict(), HostRandom()
+    before, own = host.state_dict(), fold(seed, "evaluate")
+    seed_all(own, step)
+    random.seed(fold(own, "random", step))
+    np.random.seed(fold(own, "numpy", step) % 2**32)  # noqa: NPY002  # the global one is meant
+    try:
+        yield
+    finally:
+        batches.load_state_dict(place)
+        host.load_state_dict(before)

@@ -1,0 +1,160 @@
+"""Who is told of a run: its reporters and callbacks. They see counters and values, not the loop.
+
+A callback may ask the run to stop; it cannot reorder the loop.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from weft.config.foreign_names import refuse_foreign_hooks
+from weft.errors import UserError
+from weft.metrics.reporters import Reporter, Reporters, RunInfo
+from weft.runtime.run_context import Experiment
+from weft.tasks.evaluation import Evaluation
+from weft.tasks.task import Task
+from weft.training.accumulation import Groups
+from weft.training.progress import Clock, Progress
+
+__all__ = ["Callback", "Observers"]
+
+ASKING = ("start", "step", "evaluated")
+"""What a callback may answer with a request to stop."""
+
+SECONDS_BETWEEN_TICKS = 0.05
+"""A bar is drawn every tenth of a second; where the run is takes 5 microseconds to say."""
+
+
+class Callback:
+    """Base of the callbacks: override what you want to see.
+
+    ``start``, ``step`` and ``evaluated`` ask the run to stop by returning True: it is evaluated,
+    saved and ended. A resumed run remembers that it was asked, unless it is given another length.
+    ``saved`` and ``end`` only observe; what they return is no request.
+
+    Nobody holds the trainer: a callback sees counters and values, not the loop.
+
+    Example:
+        >>> class StopBelow(Callback):
+        ...     def evaluated(self, progress, values):
+        ...         return values["loss"] < 0.1
+        >>> StopBelow().evaluated(Progress(), {"loss": 0.05})
+        True
+    """
+
+    @override
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_foreign_hooks(cls)
+
+    def start(self, progress: Progress) -> bool | None:
+        """The loop starts, freshly or resumed."""
+
+    def step(self, progress: Progress) -> bool | None:
+        """An optimizer step was taken."""
+
+    def evaluated(self, progress: Progress, values: Mapping[str, float]) -> bool | None:
+        """``valid_data`` was evaluated."""
+
+    def saved(self, progress: Progress, checkpoint: Path) -> object:
+        """A checkpoint is safely on the disk."""
+
+    def end(self, progress: Progress) -> object:
+        """The loop has ended."""
+
+
+def _checked(given: Any, kind: type[Any]) -> list[Any]:
+    """The reporters, or callbacks, each with all that is called of it.
+
+    Raises:
+        UserError: It is no list of such.
+    """
+    name = kind.__name__.lower()
+    wanted = f"wanted a list of objects of classes that inherit from {kind.__name__}"
+    if not isinstance(given, Iterable):
+        raise UserError(f"{name}s: {wanted}, found a {type(given).__qualname__} and no list.")
+    found = list(given)
+    for each in found:
+        if isinstance(each, type):
+            raise UserError(f"{name}s: {wanted}, found the class {each.__qualname__} itself.")
+        lacks = [one for one in vars(kind) if not (one.startswith("_") or hasattr(each, one))]
+        if lacks:
+            raise UserError(
+                f"{name}s: {wanted}, found a {type(each).__qualname__} without {', '.join(lacks)}."
+            )
+    return found
+
+
+class Observers:
+    """Tells reporters and callbacks where the run is, and what was measured there.
+
+    Args:
+        reporters: They take values and examples.
+        callbacks: They may ask to stop, which the clock remembers.
+        clock: The run's.
+        data: The training data, which knows the place in the epoch.
+        total: Steps of the whole run, where known.
+    """
+
+    def __init__(
+        self,
+        reporters: Sequence[Reporter],
+        callbacks: Sequence[Callback],
+        *,
+        clock: Clock,
+        data: Groups,
+        total: int | None,
+    ) -> None:
+        self.reporters = Reporters(_checked(reporters, Reporter))
+        self.callbacks = _checked(callbacks, Callback)
+        self.clock, self.data, self.total = clock, data, total
+        self.ticked = -math.inf
+
+    def start(self, task: Task, xp: Experiment) -> None:
+        """Tells all that the loop starts, freshly or resumed, and of what."""
+        size = sum(p.numel() for p in task.module.parameters())
+        info = RunInfo(
+            recipe=xp.recipe,
+            folder=xp.folder,
+            step=self.clock.now.steps,
+            total=self.total,
+            facts={"parameters": size, "device": str(task.device)},
+            directions=task.directions(),
+        )
+        self.reporters.start(info)
+        self.tell("start", self.clock.now)
+
+    def tell(self, event: str, *seen: Any) -> None:
+        """Tells the callbacks; a callback may ask to stop where the run can still be ended well."""
+        for callback in self.callbacks:
+            asks = getattr(callback, event)(*seen)
+            if asks and event in ASKING:
+                self.clock.asked_to_stop = True
+
+    def tick(self, now: Progress) -> None:
+        """Tells the reporters that a step was taken; of quick steps not all."""
+        if now.seconds - self.ticked >= SECONDS_BETWEEN_TICKS:
+            self.ticked = now.seconds
+            self.reporters.tick(self.counters(now))
+
+    def report(
+        self, split: str, now: Progress, values: Mapping[str, float], rates: Mapping[str, float]
+    ) -> None:
+        """Hands values to the reporters, with what the wall clock decides beside the place."""
+        self.reporters.report(split, self.counters(now, rates), values)
+
+    def evaluated(self, split: str, now: Progress, evaluation: Evaluation) -> None:
+        """Hands the values and the answered rows of an evaluation to the reporters."""
+        self.report(split, now, evaluation.values, {})
+        self.reporters.examples(split, self.counters(now), evaluation.rows)
+
+    def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
+        place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
+        clock = {"elapsed": now.seconds, **(rates or {})}
+        if self.total and now.steps:
+            clock["eta"] = max(0, self.total - now.steps) * now.seconds / now.steps
+        return {**place, "examples": now.examples, "time": clock}

@@ -1,0 +1,155 @@
+"""What is made of a run, looked at and set for it, before its first step."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.layout import has_checkpoints
+from weft.errors import UserError, WeftError, try_all
+from weft.metrics.metric import Direction
+from weft.models import fast
+from weft.runtime.memory import keep_memory
+from weft.tasks.task import Batches, Task
+from weft.training.accumulation import Groups
+from weft.training.compiled import check_compiler, compiled
+from weft.training.saved_modules import check_modules
+from weft.training.schedules import Schedule
+from weft.training.selection import Selection
+from weft.training.trainer_config import TrainerConfig
+from weft.training.warm_start.initial_weights import Initial
+
+__all__ = [
+    "RunData",
+    "checked_start",
+    "kernels",
+    "selection_for",
+    "total_steps",
+]  # fmt: skip
+
+
+class RunData:
+    """The batches of a run.
+
+    Args:
+        config: Settings of the trainer.
+        task: Makes batches of what the ingredients give.
+        train_data: What is trained on.
+        valid_data: What is evaluated meanwhile, if anything.
+        test_data: What is evaluated in the end, if anything.
+    """
+
+    def __init__(
+        self,
+        config: TrainerConfig,
+        *,
+        task: Task,
+        train_data: Iterable[Any],
+        valid_data: Iterable[Any] | None,
+        test_data: Iterable[Any] | None,
+    ) -> None:
+        made = partial(task.batches_of, seed=config.seed)
+        train = made("train_data", train_data, train=True)
+        self.train = Groups(train, size=config.accumulate)
+        self.total = total_steps(config, train)
+        held_out = partial(made, train=False)
+        self.valid = None if valid_data is None else held_out("valid_data", valid_data)
+        self.test = None if test_data is None else held_out("test_data", test_data)
+
+
+def total_steps(config: TrainerConfig, train: Batches) -> int | None:
+    """Steps of the whole run where known: the fewer of those given and the epochs' own.
+
+    The epochs' own are their number times the length of the first.
+    """
+    until, length = config.until, getattr(train, "__len__", None)
+    known = [] if until.steps is None else [until.steps]
+    if until.epochs is not None and length is not None:
+        whole = config.accumulate == "epoch"
+        known.append(until.epochs * (1 if whole else -(-length() // config.accumulate)))
+    return min(known, default=None)
+
+
+def selection_for(config: TrainerConfig, task: Task) -> Selection:
+    """The selection, checked before training against what the task measures."""
+    directions: dict[str, Direction | None] = {**task.directions()}
+    if config.selection.metric not in directions:
+        directions = {**_reduced(task), **directions}
+    selection: Selection = config.selection.build(directions=directions)
+    return selection
+
+
+def checked_start(
+    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, folder: Path
+) -> Initial:
+    """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
+
+    Args:
+        config: The trainer's settings.
+        task: What is trained.
+        schedule: The schedule; one of the recipe's own need not be a :class:`Schedule`.
+        data: The batches of the run.
+        folder: The run's; once something was saved there, no weights are taken from elsewhere.
+    """
+    initial = Initial(config.initialize, config.initialize_from, task=task)
+    checks = _checks(config, task, schedule, data)
+    try_all(*checks, *([] if has_checkpoints(folder) else [initial.check]))
+    return initial
+
+
+def _checks(
+    config: TrainerConfig, task: Task, schedule: object, data: RunData
+) -> Iterator[Callable[[], object]]:
+    measured = data.valid is not None
+    if isinstance(schedule, Schedule):
+        yield partial(schedule.check, data.total, measured=measured)
+    yield partial(_check_factor, schedule, data.total)
+    if measured:
+        yield partial(selection_for, config, task)
+    yield partial(check_modules, task.module, config.save_modules)
+    if config.compile:
+        yield partial(check_compiler, str(task.device))
+
+
+def _check_factor(schedule: Any, total: int | None) -> None:
+    """Refuses a schedule that gives no factor, and what is none."""
+    behind = getattr(getattr(schedule, "config", None), "warmup_steps", 0) + 1
+    step = behind if total is None else min(behind, total)
+    try:
+        factor = schedule(step, total, ())
+    except WeftError:
+        return  # of its check, in its own words
+    except TypeError as error:
+        raise UserError(
+            f"lr_scheduler is called as lr_scheduler(step, total, history), and that fails: {error}"
+        ) from error
+    if not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
+        name = type(schedule).__qualname__
+        raise UserError(
+            f"lr_scheduler: {name} gives {factor!r:.40} for step {step}; wanted a number of 0 "
+            "or more, by which the learning rate is multiplied."
+        )
+
+
+@contextmanager
+def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
+    """Computes by the faster paths of a step, and by compiled blocks, as the settings have it.
+
+    The process has its former paths again afterwards, and the module its own calls.
+    """
+    if config.fast.keep_memory:
+        keep_memory()
+    with fast.using(config.fast), compiled(task.module, use=config.compile):
+        yield
+
+
+def _reduced(task: Task) -> dict[str, None]:
+    """The values that the task's own ``reduce`` makes, of which no metric says which way is better.
+
+    A ``reduce`` that cannot do without rows tells none.
+    """
+    try:
+        return dict.fromkeys(task.reduce(task.metrics()))
+    except (ArithmeticError, LookupError, ValueError):
+        return {}

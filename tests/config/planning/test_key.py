@@ -1,0 +1,157 @@
+"""The key of a run: what changes it, and what does not."""
+
+import subprocess
+import sys
+
+from tests.config.conftest import SCRIPT
+from weft.config.planning.key import key_settings, local_modules, reached_code, run_key
+
+
+def test_the_key_is_the_settings_and_the_reached_code(kitchen):
+    key = run_key(kitchen.plan())
+    assert len(key) == 12
+    assert run_key(kitchen.plan("optimizer.lr=1e-3")) == key
+    assert run_key(kitchen.plan("optimizer.lr=2e-3")) != key
+    assert run_key(kitchen.plan("optimizer.type=tiny_lion")) != key
+    assert run_key(kitchen.plan("trainer.steps=99")) == key
+
+
+def test_comments_docstrings_layout_and_unreached_code_are_not_in_it(kitchen):
+    key = run_key(kitchen.plan())
+    other = SCRIPT.replace('"""Rows."""', '"""Other words."""\n    # a comment\n')
+    other = other.replace("A tiny recipe", "Another text").replace(
+        "    return [tokenizer, path", "    return [tokenizer,  path"
+    )
+    assert run_key(kitchen.plan(script=other + "\ndef unused(): return 3\n")) == key
+    assert run_key(kitchen.plan(script=SCRIPT.replace("* vocab_size", "* (vocab_size + 1)"))) != key
+
+
+def test_names_that_reached_code_uses_are_in_it(kitchen):
+    script = (
+        "A = 1\nB = 2\ndef helper(): return A\n"
+        "def box() -> 'Shape': return helper()\nclass Shape: pass\n"
+    )
+    plan = kitchen.plan(script=script, targets=["box"])
+    assert sorted(reached_code(plan)) == ["A", "Shape", "box", "helper"]
+
+
+def test_local_modules_are_in_it_whole(kitchen):
+    script = "from neighbour import size\ndef box(): return size()\n"
+    kitchen.file("def size(): return 1\n", "neighbour.py")
+    plan = kitchen.plan(script=script, targets=["box"])
+    assert [path.name for path in local_modules(plan.table)] == ["neighbour.py"]
+    key = run_key(plan)
+    kitchen.file("def size():\n    # comment\n    return 1\n", "neighbour.py")
+    assert run_key(kitchen.plan(script=script, targets=["box"])) == key
+    kitchen.file("def size(): return 22\n", "neighbour.py")
+    assert run_key(kitchen.plan(script=script, targets=["box"])) != key
+
+
+def test_the_key_is_the_same_in_another_process(kitchen):
+    code = (
+        "from pathlib import Path; from weft.config.sources.script import load_script as load; "
+        "from weft.config.planning.plan import make_plan; from weft.config.planning.key import "
+        "run_key; "
+        "table, defaults = load(Path('recipe.py')), load(Path('defaults.py')); "
+        "plan = make_plan(table, defaults=defaults, targets=['trainer']); "
+        "print(run_key(plan))"
+    )
+    key = run_key(kitchen.plan())
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == key
+
+
+def test_planning_imports_no_torch():
+    code = (
+        "import sys, weft.config.planning.plan, weft.config.sources.open_recipe, weft.config.help, "
+        "weft.config.planning.key; "
+        "print('torch' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
+CONFIGS = """
+from weft.config import Component, Config, like, setting
+
+class Part(Component):
+    class Config(Config):
+        size: int = 1
+    def __init__(self, config): self.size = config.size
+
+class Loop(Component):
+    class Config(Config):
+        steps: int = setting(10, in_key=False)
+        rate: float = 0.1
+        part: Part.Config = Part.Config()
+    def __init__(self, config): self.config = config
+
+loop = Loop.Config(steps=20)
+other = like("loop", steps=30)
+"""
+
+
+def test_the_line_of_a_config_is_no_code_but_its_class_is(kitchen):
+    def key(script):
+        return run_key(kitchen.plan(script=script, targets=["other"]))
+
+    first = key(CONFIGS)
+    assert key(CONFIGS.replace("steps=20", "steps=21").replace("steps=30", "steps=31")) == first
+    assert key(CONFIGS.replace("Loop.Config(steps=20)", "Loop.Config()")) == first
+    assert key(CONFIGS.replace("steps=20", "rate=0.2")) != first
+    assert key(CONFIGS.replace("self.config = config", "self.c = self.config = config")) != first
+    assert key(CONFIGS.replace("self.size = config.size", "self.size = 2")) != first
+
+
+def test_a_config_whose_class_comes_from_a_module_is_named_by_it(kitchen):
+    kitchen.file(CONFIGS, "machines.py")
+    script = "from machines import {0}\nloop = {0}.Config()\n"
+    found = [
+        key_settings(kitchen.plan(script=script.format(name), targets=["loop"]))["loop"]["type"]
+        for name in ("Loop", "Part")
+    ]
+    assert found == ["@machines.Loop", "@machines.Part"]
+
+
+REBOUND = """
+from weft.config import Component, Config
+
+class Part(Component):
+    class Config(Config): ...
+    def __init__(self, config, *, a: str, b: str): self.ab = a, b
+
+def one() -> str: return "one"
+def two() -> str: return "two"
+part = Part.Config().given(a="one", b="two")
+"""
+
+
+def test_what_an_ingredient_is_rebound_to_is_in_it(kitchen):
+    key = run_key(kitchen.plan(script=REBOUND, targets=["part"]))
+    other = REBOUND.replace('given(a="one", b="two")', 'given(a="two", b="one")')
+    assert run_key(kitchen.plan(script=other, targets=["part"])) != key
+
+
+OBSERVED = """
+class Sink:
+    def __init__(self, path: str = "a") -> None: ...
+def sink(path: str = "a") -> Sink: return Sink(path)
+def train_data(size: int = 3) -> list: return [0] * size
+def reporters(sink: Sink, console: bool = True) -> list: return [sink]
+def callbacks(quiet: bool = False) -> list: return []
+def work(train_data: list, reporters: list, callbacks: list) -> int: return len(train_data)
+"""
+
+
+def test_reporters_callbacks_and_what_only_they_need_are_not_in_it(kitchen):
+    def plan(*words, script=OBSERVED):
+        return kitchen.plan(*words, script=script, targets=["work"])
+
+    key = run_key(plan())
+    assert sorted(reached_code(plan())) == ["train_data", "work"]
+    assert key_settings(plan()) == {"train_data": {"size": 3}}
+    words = ("reporters.console=no", "callbacks.quiet=yes", "sink.path=b")
+    assert run_key(plan(*words)) == key
+    assert plan(*words).settings["reporters"] == {"console": False}
+    assert run_key(plan(script=OBSERVED.replace("return [sink]", "return [sink, 1]"))) == key
+    assert run_key(plan("train_data.size=4")) != key

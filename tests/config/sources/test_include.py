@@ -1,0 +1,163 @@
+"""Modules of a person's own: brought by --include, by a file's include:, and by no run's file."""
+
+import sys
+from functools import partial
+
+import pytest
+
+from weft.cli.main import main
+from weft.config.sources import open_recipe as sources
+from weft.config.sources.include import include, included
+from weft.errors import CodeNotAllowedError, Place, UserError
+from weft.recipes.planning import plan_recipe
+from weft.run_folder.folder import wrote_in
+
+open_recipe = partial(sources.open_recipe, is_run=wrote_in)
+
+MODULE = '''
+"""Mine."""
+from weft import Recipe, register_experiment
+from weft.config import registries
+from weft.training.optimizers import Optimizer
+
+@registries.optimizers.register("tests_mine")
+class Mine(Optimizer):
+    """An optimizer of mine."""
+
+    class Config(Optimizer.Config):
+        lr: float = 0.5
+        """Its rate."""
+
+        def make(self, groups, module): ...
+
+@register_experiment("tests/mine")
+def mine():
+    """A recipe of mine."""
+    return Recipe(optimizer=Mine.Config())
+'''
+
+
+@pytest.fixture
+def module(kitchen):
+    """The file of a module that nothing has imported."""
+    yield kitchen.file(MODULE, "tests_module_of_mine.py")
+    sys.modules.pop("tests_module_of_mine", None)
+
+
+def run(capsys, *words: str) -> tuple[int, str, str]:
+    code = main(list(words))
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["list", "optimizers"], "tests_mine An optimizer of mine."),
+        (["show", "tests_mine"], "optimizer.lr (float): Its rate. (default=0.5)"),
+        (["show", "tests/mine"], "optimizer tests_mine"),
+        (["help", "tests/mine"], "optimizer.lr (float): Its rate. (default=0.5)"),
+        (["help", "classification/docnn", "optimizer.type=tests_mine"], "type tests_mine"),
+    ],
+)
+def test_what_a_module_registers_is_known_to_the_command(module, capsys, words, found):
+    code, _, _ = run(capsys, *words)
+    if words[0] != "list":
+        assert code == 2
+    code, output, _ = run(capsys, *words, "--include", "tests_module_of_mine")
+    assert code == 0
+    assert found in " ".join(output.split())
+
+
+def test_the_error_of_an_unknown_experiment_says_how_one_is_known(module):
+    with pytest.raises(UserError) as caught:
+        open_recipe("tests/mine")
+    assert str(caught.value).endswith(
+        "One of your own is known once the module that registers it is imported."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "no_such_module",
+            "'no_such_module' cannot be imported: ModuleNotFoundError: No module named "
+            "'no_such_module'. A module is found in this folder, on PYTHONPATH, and where packages "
+            "are installed.",
+        ),
+        ("a/mine.py", "wanted the name of a module, as a.mine, found 'a/mine.py'."),
+    ],
+)
+def test_a_module_that_is_none(name, message):
+    with pytest.raises(UserError) as caught:
+        include(name, Place("here"))
+    assert str(caught.value) == f"here: {message}"
+
+
+@pytest.mark.parametrize(
+    "text", ["include: tests_module_of_mine\n", "include: [tests_module_of_mine]\n"]
+)
+def test_a_file_that_a_person_names_includes(kitchen, module, text):
+    kitchen.file(f"recipe: tests/mine\n{text}settings: {{}}\n", "mine.yaml")
+    assert open_recipe("mine.yaml").name == "tests/mine"
+    kitchen.file(f"{text}settings: {{optimizer: {{lr: 1}}}}\n", "more.yaml")
+    assert open_recipe("tests/mine", configs=["more.yaml"]).layers
+
+
+def test_what_one_recipe_includes_is_no_need_of_the_next(kitchen, module, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("weft.cli.list.run", lambda args: seen.append(included()) or 0)
+    assert main(["list", "optimizers", "--include", "tests_module_of_mine"]) == 0
+    assert main(["list", "optimizers"]) == 0
+    assert seen == [["tests_module_of_mine"], []]
+    kitchen.file("recipe: classification/docnn\ninclude: tests_module_of_mine\n", "mine.yaml")
+    kitchen.file("include: tests_module_of_mine\n", "more.yaml")
+    for source in (
+        open_recipe("mine.yaml"),
+        open_recipe("classification/docnn", configs=["more.yaml"]),
+        open_recipe("mine.yaml", configs=["more.yaml"]),
+    ):
+        assert set(source.include) == {"tests_module_of_mine"}
+    plan = plan_recipe("classification/docnn", targets=["task"], draft=True)
+    assert plan.include == []
+    plan = plan_recipe("mine.yaml", targets=["task"], draft=True)
+    assert plan.include == ["tests_module_of_mine"]
+
+
+def test_a_runs_file_includes_nothing_unasked(kitchen, module):
+    text = "recipe: tests/mine\ninclude:\n- tests_module_of_mine\nsettings: {}\nbuilt: {}\n"
+    kitchen.file(text, "config.yaml")
+    with pytest.raises(CodeNotAllowedError) as caught:
+        open_recipe("config.yaml")
+    assert str(caught.value) == (
+        "config.yaml:3:3: this run was made with --include tests_module_of_mine, and code that a "
+        "run folder names is not executed. If you trust it, add --include tests_module_of_mine "
+        "(in Python: import it), or --allow-code (allow_code=True)."
+    )
+    assert "tests_module_of_mine" not in sys.modules
+    assert open_recipe("config.yaml", allow_code=True).name == "tests/mine"
+    assert open_recipe("config.yaml").name == "tests/mine"  # it is imported now
+
+
+def test_include_wants_names(kitchen):
+    kitchen.file("recipe: x\ninclude: {a: b}\n", "mine.yaml")
+    with pytest.raises(UserError) as caught:
+        open_recipe("mine.yaml")
+    assert str(caught.value) == "mine.yaml:2:10: include: wanted the names of modules."
+
+
+def test_a_script_that_registers_an_experiment_and_is_no_recipe_says_so(kitchen):
+    kitchen.file(MODULE.replace("tests/mine", "tests/other").replace("tests_mine", "other"), "m.py")
+    with pytest.raises(UserError) as caught:
+        open_recipe("m.py")
+    assert str(caught.value) == (
+        "m.py is no recipe: it registers tests/other, and has no ingredients of its own. "
+        "Import m, and write 'tests/other' in its place."
+    )
+
+
+def test_a_script_may_register_an_experiment_beside_its_own_ingredients(kitchen):
+    text = MODULE.replace("tests/mine", "tests/third").replace("tests_mine", "third")
+    kitchen.file(f"{text}\noptimizer = Mine.Config()\n", "m.py")
+    assert "optimizer" in open_recipe("m.py").table.ingredients

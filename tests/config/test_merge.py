@@ -1,0 +1,94 @@
+"""Layers: set in whatever order, the last that speaks of a setting wins, and siblings stay."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.config.merge import Settings, suggest
+from weft.config.parameters import Parameter
+from weft.config.values.typed_values import plain
+from weft.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
+from weft.metrics.metric import RowMetric
+from weft.metrics.translation import Bleu, ChrF
+
+
+@dataclass(frozen=True)
+class Inner:
+    x: int = 1
+    y: float | None = None
+
+
+@dataclass(frozen=True)
+class Outer:
+    a: int = 0
+    inner: Inner = field(default_factory=Inner)
+    names: tuple[str, ...] = ("n",)
+
+
+INNER = st.fixed_dictionaries(
+    {}, optional={"x": st.integers(), "y": st.none() | st.floats(allow_nan=False)}
+)
+LAYER = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.integers(),
+        "inner": INNER,
+        "names": st.lists(st.text(max_size=4), max_size=2),
+    },
+)
+
+
+def joined(first: dict, second: dict) -> dict:
+    both = {**first, **second}
+    if "inner" in first and "inner" in second:
+        both["inner"] = {**first["inner"], **second["inner"]}
+    return both
+
+
+@given(st.lists(LAYER, max_size=4))
+def test_layers_are_a_merge_of_nested_mappings(layers):
+    nodes = [yaml_nodes(dump_yaml(layer), source="x.yaml") for layer in layers]
+    settings = Settings()
+    found = settings.resolve(Parameter("outer", Outer, Outer()), nodes, "outer")
+    assert settings.problems == []
+    wanted = plain(Outer())
+    for layer in layers:
+        wanted = joined(wanted, layer)
+    assert plain(found) == wanted
+
+
+def test_dotted_words_add_to_a_dict_and_a_whole_one_replaces_it():
+    parameter = Parameter("columns", dict[str, int], {"source": 0, "target": 1})
+    settings = Settings()
+    dotted = parse_word("columns.target=2").tree().entries["columns"]
+    assert settings.resolve(parameter, [dotted], "columns") == {"source": 0, "target": 2}
+    whole = parse_word("columns={text: 3}").node
+    assert settings.resolve(parameter, [whole], "columns") == {"text": 3}
+    assert settings.resolve(parameter, [whole, dotted], "columns") == {"text": 3, "target": 2}
+
+
+def test_the_nearest_name_may_be_a_longer_one():
+    assert suggest("beam", ["betas", "beam_size"]) == "Did you mean 'beam_size'? "
+    assert suggest("zzz", ["betas"]) == ""
+
+
+def read_metrics(word: str) -> tuple[Settings, object]:
+    """What ``task.metrics=WORD`` sets."""
+    settings = Settings()
+    parameter = Parameter("metrics", tuple[RowMetric.Config, ...], ())
+    return settings, settings.resolve(parameter, [parse_word(f"metrics={word}").node], "metrics")
+
+
+def test_an_item_of_a_list_of_components_may_be_its_type_alone():
+    settings, found = read_metrics("[bleu, {type: chrf, beta: 1}]")
+    assert (found, settings.problems) == ((Bleu.Config(), ChrF.Config(beta=1)), [])
+
+
+def test_an_item_of_no_type_is_one_problem():
+    for word, text in (
+        ("[{}]", "metrics[0]: wanted the type of a metric, found none."),
+        ("[blue]", "metrics[0].type: no metric is named 'blue'. Did you mean 'bleu'? Known: "),
+    ):
+        settings, _ = read_metrics(word)
+        assert [problem.message[: len(text)] for problem in settings.problems] == [text]

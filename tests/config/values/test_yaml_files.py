@@ -1,0 +1,110 @@
+"""YAML with places; what it refuses."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.config.values.raw_values import Scalar, untyped
+from weft.config.values.yaml_files import MAX_BYTES, dump_yaml, parse_word, read_yaml, yaml_nodes
+from weft.errors import Place, UserError
+
+
+def test_places_are_file_line_and_column(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("a:\n  b: 1\n  c: [x, 'y']\n")
+    node = read_yaml(path)
+    inner = node.entries["a"]
+    assert inner.entries["b"] == Scalar("1", Place(str(path), 2, 6))
+    assert inner.place_of("c") == Place(str(path), 3, 3)
+    assert inner.entries["c"].items[1] == Scalar("y", Place(str(path), 3, 10), quoted=True)
+
+
+def test_an_empty_file_is_an_empty_mapping(tmp_path):
+    path = tmp_path / "a.yaml"
+    for text in ("", "# only a comment\n", "---\n"):
+        path.write_text(text)
+        assert dict(read_yaml(path).entries) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &x 1\nb: *x\n", "f:1:4: '&x': anchors and aliases are not read here."),
+        ("b: *x\n", "f:1:4: '*x': anchors and aliases are not read here."),
+        (
+            "a: !!python/object:os.system {}\n",
+            "f:1:4: the tag 'tag:yaml.org,2002:python/object:os.system' is not read here; "
+            "write the plain value.",
+        ),
+        ("a: 1\nb: 2\na: 3\n", "f:3:1: 'a' is written twice, first at f:1:1."),
+        ("a: 1\n---\nb: 2\n", "f:2:1: a second document; a file holds one."),
+        ("[a]: 1\n", "f:1:1: a key must be a word."),
+        ("a: [1\n", "f:2:1: not YAML: did not find expected ',' or ']'."),
+        ("[" * 60, "f:1:51: nested more than 50 levels deep."),
+    ],
+)
+def test_what_a_file_may_not_hold(text, message):
+    with pytest.raises(UserError) as caught:
+        yaml_nodes(text, source="f")
+    assert str(caught.value) == message
+
+
+def test_a_large_file_a_list_and_bytes_are_refused(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text("a: " + "x" * MAX_BYTES)
+    with pytest.raises(UserError) as caught:
+        read_yaml(path)
+    assert str(caught.value) == f"{path}: larger than 256000 bytes; a file of settings is small."
+    path.write_text("- a\n")
+    with pytest.raises(UserError) as caught:
+        read_yaml(path)
+    assert str(caught.value) == f"{path}:1:1: wanted a mapping of names to settings."
+    path.write_bytes(b"a: \xff\n")
+    with pytest.raises(UserError) as caught:
+        read_yaml(path)
+    assert str(caught.value) == f"{path}: not UTF-8 text (byte 3)."
+    with pytest.raises(UserError) as caught:
+        read_yaml(Path("nowhere.yaml"))
+    assert str(caught.value) == "nowhere.yaml: cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize("word", ["a", "=1", "a..b=1", ".=x"])
+def test_a_word_is_a_name_and_a_value(word):
+    with pytest.raises(UserError) as caught:
+        parse_word(word)
+    assert str(caught.value) == f"overrides: {word}: wanted name.setting=value."
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_word_or_an_error_of_ours(text):
+    try:
+        parse_word(f"a.b={text}")
+    except UserError as error:
+        assert str(error).startswith("overrides: ")  # noqa: PT017 - most texts are fine
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), PLAIN, max_size=4))
+def test_plain_data_reads_back_equal_without_types(data):
+    text = dump_yaml(data)
+    node = yaml_nodes(text, source="x")
+    assert (untyped(node) if node is not None else {}) == data
+
+
+def test_a_setting_that_cannot_be_written_to_a_file_is_refused():
+    with pytest.raises(UserError) as caught:
+        parse_word("train_data.path=d\udcff.tsv")
+    assert str(caught.value) == (
+        "overrides: train_data.path=d\udcff.tsv: not UTF-8 text, and settings are written to "
+        "files that are. Give what it names another name."
+    )

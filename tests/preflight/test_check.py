@@ -1,0 +1,424 @@
+"""``weft check``: every kind of fault is found, said once, and does not hide the next."""
+
+import functools
+import itertools
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.cli.main import main
+from weft.config import registries
+from weft.errors import UserError
+from weft.preflight.check import check
+from weft.preflight.ingredient_probe import try_ingredient
+from weft.runtime import memory
+from weft.runtime.disk import operations
+from weft.tasks.tagging import WordTagging
+from weft.text.processors.text_processor import Seq2SeqText
+from weft.training import Trainer
+
+SCRIPT = '''
+"""A translator of five words."""
+from pathlib import Path
+
+import torch
+
+from weft import data, like
+from weft.data import TextPairs
+from weft.models import Transformer
+from weft.tasks import Loss, Translation
+from weft.text import FittedTokenizer
+from weft.training import Selection, Trainer
+
+train_data = TextPairs.Config(path=Path("train.tsv"))
+valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)
+tokenizer = FittedTokenizer.Config(vocab_size=22)
+model = Transformer.Config(dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+trainer = Trainer.Config(max_steps=2)
+'''
+
+READY = """
+del tokenizer
+
+
+def tokenizer():
+    from weft.text import MultilingualTokenizer, train_sentencepiece
+
+    path = Path("spm.model")
+    if not path.exists():
+        lines = Path("train.tsv").read_text().splitlines()
+        train_sentencepiece(lines, path, vocab_size=22)
+    return MultilingualTokenizer.from_file(path, source_langs=["a"], target_langs=["b"])
+
+
+def train_data(tokenizer, source_mode: str = "source"):
+    def column(mode, number):
+        read = data.read_text(Path("train.tsv"), rtrim=True)
+        encoder = tokenizer.create_encoder(mode=mode)
+        return read.map(lambda line: line.split("\\t")[number]).map(encoder).and_return()
+
+    pad_idx = tokenizer.vocab_info.pad_idx
+    pairs = data.zip_pipelines([column(source_mode, 0), column("target", 1)])
+    made = pairs.batch(8, pad_idx=pad_idx)
+    return made.map(lambda p: data.Seq2SeqBatch.from_padded(*p, pad_idx=pad_idx)).and_return()
+
+
+valid_data = None
+"""
+
+TASK = """
+
+class Mine(Translation):
+    def {0}
+        {1}
+
+
+task = Mine.Config()
+"""
+
+MODULE = """
+
+def module(model: Transformer.Config, tokenizer):
+    made = model.build(tokenizer=tokenizer)
+    {0}
+    return made
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    """Writes the data and the script with a text added to it."""
+    monkeypatch.chdir(tmp_path)
+    words = ["un", "deux", "trois", "quatre", "cinq"]
+    rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
+    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
+    other = [f"{a} {a} {b}\t{b} {a} {a}" for a, b in itertools.pairwise(words)]
+    (tmp_path / "dev.tsv").write_text("\n".join(other) + "\n")
+
+    def write(added="", base=SCRIPT):
+        (tmp_path / "recipe.py").write_text(base + added)
+        return str(tmp_path / "recipe.py")
+
+    return write
+
+
+def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
+    assert main(["check", recipe()]) == 0
+    said = capsys.readouterr().out
+    names = [line.partition(":")[0] for line in said.splitlines()]
+    assert names == [
+        "plan", "train_data", "valid_data", "build", "train_data begins with", "encode",
+        "loss and backward", "metrics", "optimizer", "checkpoint", "predict", "trainer", "memory",
+        "Ready to train.",
+    ]  # fmt: skip
+    assert "train_data: 25 rows, 0 bad (" in said
+    assert "\nmemory: about " in said
+    assert " MB of memory at most, of " in said
+
+
+def test_what_auto_stands_for_is_said(recipe):
+    said = []
+    found = check(recipe(), ["train_data.max_tokens=auto"], device="cpu", say=said.append)
+    assert found.problems == []
+    assert any(line.startswith("max_tokens: auto is 1,024 cells on this machine") for line in said)
+
+
+def test_too_little_memory_is_noted(recipe, monkeypatch):
+    monkeypatch.setattr(memory, "host_room", lambda: 1000)
+    found = check(recipe(), device="cpu")
+    assert found.problems == []
+    assert found.notes == [
+        "There is less memory than this run takes: it may be killed, or swap. Take smaller batches "
+        "(train_data.max_tokens; auto finds what fits), or a smaller model."
+    ]
+
+
+def test_bad_rows_of_two_files_are_listed_at_once(recipe, tmp_path, capsys):
+    for name in ("train.tsv", "dev.tsv"):
+        with (tmp_path / name).open("ab") as file:
+            file.write(b"no tab here\nun\tdeux\n\xff\tdeux\n")
+    assert main(["check", recipe()]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("2 problems:\n  train_data: ")
+    assert "\n  valid_data: " in text
+    assert "train.tsv" in text
+    assert "dev.tsv" in text
+    assert "Traceback" not in text
+
+
+FAULTS = {
+    "weights of a run that is not there": (
+        "",
+        ["trainer.initialize=nowhere"],
+        "trainer: trainer.initialize is 'nowhere', where no checkpoint is; ",
+    ),
+    "a NaN loss": (
+        TASK.format(
+            "loss(self, logits, targets):",
+            "return Loss(logits.sum() * float('nan'), torch.tensor(2.0))",
+        ),
+        [],
+        "loss and backward: the loss of the first batch is nan; wanted a finite number.",
+    ),
+    "a loss over nothing": (
+        TASK.format(
+            "loss(self, logits, targets):", "return Loss(logits.sum() * 0, torch.tensor(0.0))"
+        ),
+        [],
+        "loss and backward: the loss is a sum over 0 targets; wanted at least one.",
+    ),
+    "a gradient that is not finite": (
+        TASK.format(
+            "loss(self, logits, targets):",
+            "return Loss((logits * 0).sum().sqrt(), torch.tensor(1.0))",
+        ),
+        [],
+        "loss and backward: gradients that are not finite, at a loss of 0: ",
+    ),
+    "a task method that raises": (
+        TASK.format("aggregate(self, metrics, outputs, examples):", "return 1 / 0"),
+        [],
+        "metrics: ZeroDivisionError: division by zero\nraised at {script}:23",
+    ),
+    "a loss that raises": (
+        TASK.format("loss(self, logits, targets):", "raise RuntimeError('boo')"),
+        [],
+        "loss and backward: RuntimeError: boo\nraised at {script}:23",
+    ),
+    "a source encoded as a target": (
+        READY,
+        ["train_data.source_mode=target"],
+        "batches against the text processor: 8 of the batch's sequences have other ids than their "
+        "own",
+    ),
+    "a wrong metric": (
+        "",
+        ["trainer.selection.metric=blue"],
+        "trainer: trainer.selection.metric is 'blue', which this task does not measure. ",
+    ),
+    "a checkpoint that cannot be saved": (
+        MODULE.format(
+            "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
+        ),
+        [],
+        "checkpoint: ",
+    ),
+    "an optimizer without parameters": (
+        "\n\ndef optimizer(module):\n    made = torch.optim.SGD([torch.zeros(1)], lr=0.1)\n"
+        "    made.param_groups[0]['params'] = []\n    return made\n",
+        [],
+        "optimizer: the optimizer has no parameters: nothing would be trained.",
+    ),
+    "a frozen module": (
+        MODULE.format("made.requires_grad_(False)"),
+        [],
+        "optimizer: ValueError: optimizer got an empty parameter list",
+    ),
+    "a module that cannot be built": (
+        MODULE.format("raise KeyError('x')"),
+        [],
+        "build: KeyError: 'x'\nin the ingredient 'module' ({script}:",
+    ),
+    "no room for the vocabulary": (
+        "",
+        ["tokenizer.vocab_size=6"],
+        "build: vocab_size=6 is too small: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_and_listed(recipe, name):
+    added, words, wanted = FAULTS[name]
+    script = recipe(added)
+    found = check(script, words, device="cpu")
+    wanted = wanted.replace("{script}", script)
+    assert any(problem.startswith(wanted) for problem in found.problems), found.problems
+
+
+def test_a_row_is_answered_as_it_is_and_not_as_its_text(monkeypatch):
+    rows = [{"words": ["Ann", "met", "Bob"], "tags": ["B-per", "O", "B-per"]}] * 8
+    ingredients = registries.experiments.get("tagging/bilstm/local")().ingredients
+    recipe = weft.Recipe(
+        **ingredients | {"train_data": lambda: rows, "valid_data": lambda: rows},
+    )
+    asked, predict = [], WordTagging.predict
+    monkeypatch.setattr(
+        WordTagging, "predict", lambda task, given: asked.extend(given) or predict(task, given)
+    )
+    assert check(recipe, [], device="cpu").problems == []
+    assert [row["words"] for row in asked] == [["Ann", "met", "Bob"]]
+
+
+def test_the_room_that_checkpoints_take_is_said_and_looked_for(recipe, capsys, monkeypatch):
+    sizes = []
+    for keep, policy in ((2, "stop"), (5, "rollback")):
+        words = [f"trainer.keep={keep}", f"trainer.on_nonfinite={policy}"]
+        assert main(["check", recipe(), *words]) == 0
+        said = re.search(
+            r"checkpoint: ([\d.]+) MB, (\d+) at a time: ([\d.,]+) MB, of [\d.,]+ MB free",
+            capsys.readouterr().out,
+        )
+        size, count, needed = (float(said[i].replace(",", "")) for i in (1, 2, 3))
+        assert count == keep + 2 + (policy == "rollback")
+        assert needed == pytest.approx(count * size, abs=0.05 * (count + 1))
+        sizes.append(size)
+    assert sizes[0] == sizes[1]
+    free = operations.free
+    monkeypatch.setattr(operations, "free", lambda folder: min(free(folder), 700_000))
+    found = check(recipe(), ["trainer.keep=9999"], device="cpu")
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith("checkpoint: 10001 checkpoints of ")
+    assert found.problems[0].endswith(
+        " 0.7 MB free. Make room, lower trainer.keep, or run on another disk."
+    )
+
+
+def test_faults_do_not_hide_each_other(recipe, capsys):
+    added = TASK.format(
+        "loss(self, logits, targets):", "return Loss(logits.sum() * float('nan'), torch.tensor(2.))"
+    )
+    added += MODULE.format(
+        "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
+    )
+    assert main(["check", recipe(added), "trainer.selection.metric=blue"]) == 2
+    problems = re.findall(r"^  ([a-z ]+): ", capsys.readouterr().err, flags=re.MULTILINE)
+    assert problems == ["loss and backward", "checkpoint", "trainer"]
+
+
+def test_everything_that_the_trainer_cannot_have_is_listed(recipe):
+    words = [
+        "trainer.selection.metric=blue",
+        "trainer.initialize=nowhere",
+        "trainer.save_modules=[encodr, decodr]",
+        "lr_scheduler.type=linear",
+    ]
+    timed = "trainer = Trainer.Config(max_time=timedelta(minutes=1))"
+    script = recipe(f"\nfrom datetime import timedelta\n\n{timed}\n")
+    found = check(script, words, device="cpu")
+    starts = [
+        "trainer: The linear schedule needs the length of the run in steps",
+        "trainer: trainer.selection.metric is 'blue'",
+        "trainer: trainer.save_modules names 'encodr'",
+        "trainer: trainer.save_modules names 'decodr'",
+        "trainer: trainer.initialize is 'nowhere'",
+    ]
+    assert len(found.problems) == len(starts), found.problems
+    for problem, start in zip(found.problems, starts, strict=True):
+        assert problem.startswith(start)
+    with pytest.raises(UserError) as error:
+        weft.train(script, words, run_dir="run")
+    for line, start in zip(str(error.value).splitlines(), starts, strict=True):
+        assert line.startswith(start.removeprefix("trainer: "))
+    assert not Path("run").exists()
+
+
+def test_numbers_that_no_trainer_can_have_are_all_named_in_the_plan(recipe):
+    words = ["trainer.max_steps=0", "trainer.ema=1", 'trainer.initialize_from={"encoder": "a"}']
+    problems = check(recipe(), words).problems
+    ends = [
+        "trainer.max_steps must be at least 1, but is 0.",
+        "trainer.ema must be above 0 and below 1 or null, but is 1.0.",
+        "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
+        "Name a run folder or a checkpoint.",
+    ]
+    assert [p.endswith(end) for p, end in zip(problems, ends, strict=True)] == [True] * 3
+
+
+def test_one_fault_in_several_steps_is_one_problem(recipe):
+    added = "\n\nclass Broken(torch.nn.Module):\n    def __init__(self):\n"
+    added += "        super().__init__()\n        self.w = torch.nn.Parameter(torch.ones(2, 2))\n\n"
+    added += "    def forward(self, *given):\n        raise RuntimeError('no way')\n\n"
+    added += "\ndef module():\n    return Broken()\n"
+    found = check(recipe(added), ["task.generate=false"], device="cpu")
+    assert sum("no way" in problem for problem in found.problems) == 1
+
+
+def test_a_parameter_that_no_gradient_reaches_is_noted(recipe):
+    added = MODULE.format("made.unused = torch.nn.Linear(2, 2)")
+    found = check(recipe(added), device="cpu")
+    assert found.problems == []
+    assert (
+        "no gradient reaches unused.weight, unused.bias: the loss does not depend on it, so "
+        "training never changes it." in found.notes
+    )
+
+
+def test_ready_batches_are_compared_with_the_text_path(recipe):
+    said = []
+    found = check(recipe(READY), device="cpu", say=said.append)
+    assert found.problems == []
+    assert any(line.startswith("batches against the text processor: the same ids") for line in said)
+
+
+def test_each_text_is_encoded_once(recipe, monkeypatch):
+    """The trainer takes the rows as they were encoded for the check, from their first batch on."""
+    encoded, places = [], []
+    encode, make = Seq2SeqText.encode, Trainer.__init__
+
+    def counted(self, rows, *, with_targets, **settings):
+        encoded.extend(rows if with_targets else [])
+        return encode(self, rows, with_targets=with_targets, **settings)
+
+    @functools.wraps(make)  # what it needs is read from its signature
+    def made(self, *given, **needs):
+        make(self, *given, **needs)
+        places.extend([self.data.data.state_dict(), self.valid.state_dict()])
+
+    monkeypatch.setattr(Seq2SeqText, "encode", counted)
+    monkeypatch.setattr(Trainer, "__init__", made)
+    found = check(recipe(), ["train_data.batch_size=4", "trainer.seed=7"], device="cpu")
+    assert found.problems == []
+    assert places == [{"epoch": 0, "position": 0}] * 2
+    assert len(encoded) == 25 + 4
+
+
+def test_a_module_in_the_place_of_the_script_is_a_problem(recipe, tmp_path):
+    script = Path(recipe("\nfrom recipe import WORDS\n")).rename(tmp_path / "five.py")
+    (tmp_path / "recipe.py").write_text("WORDS = 5\n")
+    assert check(script, device="cpu").problems == [
+        f"{script} imports {tmp_path / 'recipe.py'}, but the run folder keeps the script itself as "
+        "recipe.py, beside its local modules. Give that module another name."
+    ]
+
+
+def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):
+    found = check(recipe(), ["trainer.max_time=5m"], device="cpu")
+    assert found.notes == [
+        "max_time=5m sets trainer.max_time",
+        "trainer.max_time follows the clock: two runs agree only in the steps they have in common.",
+    ] or found.notes == [
+        "trainer.max_time follows the clock: two runs agree only in the steps they have in common."
+    ]
+
+
+def test_a_compiled_step_says_what_it_cannot_promise(recipe):
+    compiled = (
+        "trainer.compile makes its kernels for the first batches that a process meets: a run that "
+        "is resumed agrees with the undisturbed one to the rounding, and not bitwise."
+    )
+    assert compiled in check(recipe(), ["trainer.compile=true"], device="cpu").notes
+    assert compiled not in check(recipe(), device="cpu").notes
+
+
+def test_saves_by_the_clock_leave_a_rollback_what_it_is(recipe):
+    words = ["trainer.on_nonfinite=rollback", "trainer.save_every=10 min"]
+    assert not [note for note in check(recipe(), words, device="cpu").notes if "clock" in note]
+
+
+def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = shared_data / "tatoeba-en-fr"
+    words = [f"train_data.path={data / 'train.tsv'}", f"valid_data.path={data / 'dev.tsv'}"]
+    made = registries.experiments.get("translation/tatoeba")().ingredients
+    small = replace(made["tokenizer"], vocab_size=1000).given(train_data="valid_data")
+    recipe = weft.Recipe(**made | {"tokenizer": small})  # how long it is trained is not timed
+    try_ingredient(recipe, "tokenizer", words, device="cpu", say=lambda line: None)
+    start = time.process_time()  # of the clock on the wall other processes take their share
+    found = check(recipe, words, device="cpu")
+    assert found.problems == []
+    assert time.process_time() - start < 10

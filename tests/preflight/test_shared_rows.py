@@ -1,0 +1,133 @@
+"""The same file as training and validation data, or many rows of it, is said."""
+
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.data import file_rows, text_pairs
+from weft.data.text_rows import TextRows
+from weft.preflight import data_preview as first_look
+from weft.preflight import data_preview as shared_rows
+from weft.preflight.check import check
+
+LOCAL = "classification/docnn/local"
+ROWS = [f"{('ham', 'spam')[n % 2]}\ttext {n}\n" for n in range(100)]
+OTHER = [row.replace("text", "other") for row in ROWS]
+ADVICE = ": its values say more of what is known by heart than of other texts. Take other rows"
+HOLDOUT = (
+    ", or leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own."
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def words(valid, train=ROWS):
+    Path("train.tsv").write_text("".join(train))
+    Path("valid.tsv").write_text("".join(valid))
+    paths = ["train_data.path=train.tsv", "valid_data.path=valid.tsv"]
+    return [*paths, "trainer.max_steps=2"]
+
+
+@pytest.mark.parametrize(
+    ("valid", "said"),
+    [
+        (ROWS, "100 of 100 rows of valid_data are in train_data"),
+        (ROWS[:20] + OTHER[20:], "20 of 100 rows of valid_data are in train_data"),
+        (ROWS[:19] + OTHER[19:], ""),
+        (
+            OTHER * 30 + ROWS * 20,
+            "400 of 1,000 rows of valid_data are in train_data (looked for: 1,000 of 5,000)",
+        ),
+    ],
+)
+def test_rows_that_are_shared_in_bulk_are_said_by_check_and_training(valid, said, caplog):
+    given = words(valid)
+    weft.train(LOCAL, given)
+    lines = [line for line in caplog.messages if "known by heart" in line]
+    assert lines == ([said + ADVICE + HOLDOUT] if said else [])
+    notes = [note for note in check(LOCAL, given).notes if "known by heart" in note]
+    assert notes == lines
+
+
+def test_the_test_data_is_looked_at_and_a_holdout_is_not_the_training_data(caplog):
+    words(OTHER)
+    given = ["train_data.path=train.tsv", "train_data.holdout=0.2", "trainer.max_steps=2"]
+    weft.train(LOCAL, [*given, "test_data.path=train.tsv"])
+    lines = [line for line in caplog.messages if "known by heart" in line]
+    assert lines == [f"73 of 100 rows of test_data are in train_data{ADVICE}."], "those not left"
+
+
+@pytest.mark.parametrize("same", [0, 40])
+def test_blank_lines_of_a_text_are_not_looked_for(same):
+    Path("play.txt").write_text("".join(f"line {n} of a play\n\n" for n in range(100)))
+    kinds = ["play"] * same + ["song"] * (60 - same)
+    Path("song.txt").write_text(
+        "".join(f"line {n} of a {kind}\n\n" for n, kind in enumerate(kinds))
+    )
+    words = ["train_data.path=play.txt", "valid_data.path=song.txt"]
+    notes = [note for note in check("language/lstm/local", words).notes if "by heart" in note]
+    said = f"40 of 60 rows of valid_data are in train_data (looked for: 60 of 120){ADVICE}{HOLDOUT}"
+    assert notes == ([said] if same else [])
+
+
+def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    monkeypatch.setattr(file_rows, "NEAR", 7)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    weft.train(LOCAL, words(ROWS))
+    assert "100 of 100 rows of valid_data are in train_data" in caplog.text
+
+
+def test_rows_are_told_by_all_their_columns_and_not_by_one(caplog):
+    """The column where they differ most finds those that may be the same, and no more."""
+    relabelled = [row.replace("ham", "eggs").replace("spam", "ham") for row in ROWS]
+    given = words(ROWS[:50] + OTHER[50:], train=relabelled + ROWS)
+    assert "50 of 100 rows of valid_data" in "".join(check(LOCAL, given).notes)
+    given = words([row.replace("ham", "x").replace("spam", "ham") for row in ROWS[:50]])
+    assert "known by heart" not in "".join(check(LOCAL, given).notes)
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+def test_a_million_rows_are_looked_at_without_a_dict_of_each(held, monkeypatch):
+    """Of rows in memory one column is looked at: ten times as fast, in CPU time."""
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+    words(OTHER + ROWS[:50])
+    train = TextRows.Config(path=Path("train.tsv"), columns=("label", "text")).build().read()
+    made = []
+    get = type(train.rows()).__getitem__
+
+    def counted(rows, n):
+        made.append(n)
+        return get(rows, n)
+
+    monkeypatch.setattr(type(train.rows()), "__getitem__", counted)
+    valid = [{"label": "ham", "text": f"text {n}"} for n in range(100)]
+    said = shared_rows._shared(train.rows(), valid, "valid_data")
+    assert said.startswith("50 of 100 rows of valid_data are in train_data:")
+    assert len(made) <= 100
+
+
+def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_said(
+    monkeypatch, caplog
+):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    for module in (shared_rows, first_look):
+        monkeypatch.setattr(module, "LOOKED_AT", 60)
+    given = words(ROWS, train=[*ROWS[:50], "Ham\tone\n", *ROWS[50:]])
+    weft.train(LOCAL, given)
+    said = "59 of 100 rows of valid_data are in the first 60 rows of train_data"
+    assert any(line.startswith(said) for line in caplog.messages), caplog.text
+    counted = " (Counted in its first 60 rows.)"
+    assert "'ham' (30), 'Ham' (1). If they are one" in caplog.text
+    assert f"and this is not said.{counted}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("train", "other"), [((), [{"text": "a"}]), ([{"text": "a"}], ()), ((), ())]
+)
+def test_ready_batches_have_no_rows_to_look_for(train, other):
+    assert shared_rows._shared(train, other, "valid_data") == ""

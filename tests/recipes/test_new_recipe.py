@@ -1,0 +1,157 @@
+"""``weft new``: what it writes runs as it is, and nothing is overwritten."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from math import floor
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.cli.main import main
+from weft.errors import CodeNotAllowedError, StorageError, UserError
+from weft.recipes.example_reviews import WORDS
+from weft.recipes.new_recipe import PAIRS, REVIEWS, TEMPLATES, new_recipe
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(folder, *words):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["--template", "classification"]])
+def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine", *words]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("\nNext:\n  cd mine\n  weft check mine.py\n  weft train mine.py\n")
+    written = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
+    assert out.splitlines()[: len(written)] == written
+    folder = tmp_path / "mine"
+    checked = run(folder, "weft", "check", "mine.py")
+    assert checked.returncode == 0, checked.stderr
+    assert "Ready to train." in checked.stdout
+    tested = run(folder, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+    assert tested.returncode == 0, tested.stdout
+    assert "1 passed" in tested.stdout
+    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
+    assert linted.returncode == 0, linted.stdout
+    assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
+
+
+def test_a_task_of_ones_own_trains_is_loaded_and_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "stars", "--task"]) == 0
+    assert "\nNext:\n  cd stars\n" in capsys.readouterr().out
+    folder = tmp_path / "stars"
+    test = folder / "test_stars.py"
+    names: dict = {"__file__": str(test)}
+    exec(compile(test.read_text(), str(test), "exec"), names)  # what pytest would run there
+    with pytest.MonkeyPatch.context() as patch:
+        names["test_the_recipe_trains_and_answers"](tmp_path, patch)
+    monkeypatch.chdir(folder)
+    with pytest.raises(CodeNotAllowedError, match="allow_code=True"):
+        weft.load(tmp_path / "run")  # unasked, no code of a folder is run
+    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
+    assert linted.returncode == 0, linted.stdout
+    assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
+
+
+def test_the_reviews_differ_and_their_stars_follow_from_their_words(tmp_path):
+    data = new_recipe("stars", template="task", where=tmp_path) / "data"
+    rows = [
+        line.split("\t")
+        for part in REVIEWS
+        for line in (data / f"{part}.tsv").read_text().splitlines()
+    ]
+    assert len({text for _, text in rows}) == len(rows) == sum(REVIEWS.values())
+    worth = {word: value for value, words in WORDS.items() for word in words}
+    for stars, text in rows:
+        values = [worth[word] for word in text.replace(",", "").split() if word in worth]
+        assert int(stars) == floor(3.5 + sum(values) / len(values)), text
+    assert {stars for stars, _ in rows} == set("12345")
+
+
+def test_the_data_has_no_sentence_in_two_files(tmp_path):
+    data = new_recipe("mine", where=tmp_path) / "data"
+    rows = {part: (data / f"{part}.tsv").read_text().splitlines() for part in PAIRS}
+    assert {part: len(lines) for part, lines in rows.items()} == PAIRS
+    for column in (0, 1):
+        sentences = [line.split("\t")[column] for lines in rows.values() for line in lines]
+        assert len(set(sentences)) == len(sentences)
+
+
+def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("mine", "link"):
+        assert main(["new", name]) == 2
+        assert capsys.readouterr().err == (
+            f"error: {name} exists already, and nothing is overwritten. "
+            "Choose another name, or move it.\n"
+        )
+    assert not list((tmp_path / "mine").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("my-recipe", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("../mine", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("a/b", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("1st", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("_x", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("übung", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("a\nb", "wanted a word of letters, digits and _ that begins with a letter"),
+        ("class", "it is a word of Python's. Choose another"),
+        ("json", "it is a word of Python's. Choose another"),
+        ("recipe", "files of that name mean something else"),
+        ("test_mine", "files of that name mean something else"),
+        ("conftest", "files of that name mean something else"),
+        ("weft", "an installed package has that name"),
+        ("torch", "an installed package has that name"),
+    ],
+)
+def test_names_that_cannot_be(tmp_path, name, why):
+    with pytest.raises(UserError) as error:
+        new_recipe(name, where=tmp_path)
+    assert str(error.value) == f"'{name}' cannot name a recipe: {why}."
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_template(tmp_path):
+    with pytest.raises(UserError) as error:
+        new_recipe("mine", template="translatoin", where=tmp_path)
+    assert str(error.value) == (
+        "No template is called 'translatoin'. Did you mean 'translation'? "
+        "Known: classification, task, translation."
+    )
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, failing_disk):
+    for k in (1, 2, 3, 7, 12):
+        with failing_disk(k), pytest.raises(StorageError):
+            new_recipe("mine", where=tmp_path)
+        assert not list(tmp_path.iterdir())
+
+
+def test_every_template_is_known_and_installed_with_the_package():
+    templates = Path(weft.__file__).parent / "recipes" / "templates"
+    assert sorted(p.name for p in templates.iterdir()) == sorted(TEMPLATES)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["weft"]
+    packed = {p for pattern in patterns for p in Path(weft.__file__).parent.glob(pattern)}
+    assert {p for p in templates.rglob("*") if p.is_file()} <= packed

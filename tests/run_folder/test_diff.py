@@ -1,0 +1,176 @@
+"""Two runs side by side: what differs is named, what is equal is not."""
+
+import json
+
+import pytest
+
+from tests.runs.made_runs import made_run
+from weft.cli.main import main
+from weft.errors import UserError
+from weft.run_folder.diff import compare, previous_run
+from weft.run_folder.record import Record, numbers, read_lines
+
+
+def lines_of(first, second, kind):
+    found = compare(Record.read(first), Record.read(second))
+    return {
+        line.name: (line.first, line.second, line.change) for line in found if line.kind == kind
+    }
+
+
+def test_a_run_and_its_copy_differ_in_nothing(tmp_path):
+    first, second = (made_run(tmp_path / name) for name in ("a", "b"))
+    found = compare(Record.read(first), Record.read(second))
+    assert {line.kind for line in found} == {"result"}
+    assert {line.change for line in found} == {"="}
+
+
+def test_each_kind_of_difference_is_named(tmp_path):
+    first = made_run(tmp_path / "a")
+    second = made_run(tmp_path / "b", lr=0.003, data={"train_data": "e" * 64})
+    (second / "recipe.py").write_text("model = 2\n")
+    (second / "own.py").write_text("")
+    info = json.loads((second / "run.json").read_text())
+    info["starts"][0]["versions"]["torch"] = "2.14.0"
+    info["starts"][0]["git"]["commit"] = "b" * 40
+    (second / "run.json").write_text(json.dumps(info))
+    assert lines_of(first, second, "setting") == {"optimizer.lr": ("0.001", "0.003", "")}
+    assert lines_of(first, second, "version") == {"torch": ("2.13.0", "2.14.0", "")}
+    assert lines_of(first, second, "git") == {"commit": ("a" * 40, "b" * 40, "")}
+    assert lines_of(first, second, "data") == {"train_data": ("d" * 12, "e" * 12, "")}
+    code = lines_of(first, second, "code")
+    assert set(code) == {"recipe.py", "own.py"}
+    assert code["own.py"][0] == "-"
+    assert code["recipe.py"][0] != code["recipe.py"][1]
+
+
+def test_results_have_their_change(tmp_path):
+    first = made_run(tmp_path / "a")
+    second = made_run(tmp_path / "b", result={"steps": 30, "best": {"step": 30, "bleu": 30.25}})
+    assert lines_of(first, second, "result")["best.bleu"] == ("28.50", "30.25", "+1.750")
+    assert lines_of(second, first, "result")["best.bleu"] == ("30.25", "28.50", "-1.750")
+    assert lines_of(first, second, "result")["valid.loss"] == ("1.500", "1.500", "=")
+
+
+def test_a_change_is_in_percent_where_both_values_are(tmp_path):
+    first, second, third = (
+        made_run(tmp_path / name, result={"steps": 30, "best": {"step": 30, "f1": value}})
+        for name, value in (("a", 0.5), ("b", 0.75), ("c", 12.5))
+    )
+    assert lines_of(first, second, "result")["best.f1"] == ("50.0 %", "75.0 %", "+25.0 %")
+    assert lines_of(first, third, "result")["best.f1"] == ("50.0 %", "12.50", "+12.00")
+    fourth = made_run(tmp_path / "d", result={"steps": 30, "best": {"step": 30, "f1": 12.0}})
+    assert lines_of(third, fourth, "result")["best.f1"] == ("12.50", "12.00", "-0.5000")
+
+
+def test_values_that_are_no_numbers_have_no_change(tmp_path):
+    first, second = (made_run(tmp_path / name) for name in ("a", "b"))
+    with (second / "metrics.jsonl").open("a") as file:
+        file.write('{"split": "valid", "step": 30, "loss": "NaN", "chrf": 3, "at_step": "NaN"}\n')
+    assert lines_of(first, second, "result")["valid.loss"] == ("1.500", "nan", "")
+    assert lines_of(first, second, "result")["valid.chrf"] == ("-", "3.000", "")
+
+
+def test_the_command(tmp_path, capsys):
+    first, second = made_run(tmp_path / "a"), made_run(tmp_path / "b", lr=0.003, finished=False)
+    assert main(["runs", "diff", str(first), str(second)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"A  {first} (finished)\nB  {second} (not finished)\n")
+    assert "\nsettings          A      B\noptimizer.lr  0.001  0.003\n" in out
+    assert "\nCode: the same\n" in out
+    assert "best.bleu   28.50      -\n" in out
+
+
+def test_what_is_no_run(tmp_path, capsys):
+    run = made_run(tmp_path / "a")
+    assert main(["runs", "diff", str(run), str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path} is not a run folder (no run.json and config.yaml in it). "
+        "'weft runs list' shows the runs there are.\n"
+    )
+
+
+HOSTILE = [
+    b"\x00\xff\xfe\n",
+    b"[1, 2]\n",
+    b'"text"\n',
+    b"{" * 100_000 + b"\n",
+    b'{"split": ["valid"], "step": {}, "loss": [1]}\n',
+    b'{"split": "valid", "loss": 1' + b"0" * 5000 + b"}\n",
+    b'{"split": "valid", "loss": 1' + b"0" * 400 + b"}\n",
+    b'{"split": "valid", "loss": true, "nll": null}\n',
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+@pytest.mark.parametrize("where", ["first", "middle", "last", "half"])
+def test_a_hostile_line_of_values_hides_no_other(tmp_path, line, where):
+    run = made_run(tmp_path / "a")
+    good = (run / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    index = {"first": 0, "middle": 3, "last": 6, "half": 6}[where]
+    line = line.rstrip() if where == "half" else line
+    (run / "metrics.jsonl").write_bytes(b"".join([*good[:index], line, *good[index:]]))
+    record = Record.read(run)
+    assert [v for v in record.values if v.get("step") in (10, 20, 30)] == [
+        json.loads(text) for text in good
+    ]
+    record.last_values()
+
+
+def test_a_line_without_end_is_read_in_pieces(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"loss": "' + b"a" * 5_000_000 + b'"}\n{"loss": 1}\n')
+    assert list(read_lines(path)) == [{"loss": 1}]
+    assert list(read_lines(tmp_path / "none")) == []
+    path.write_text('{"a": 1}\n' * 10)
+    assert len(list(read_lines(path, 3))) == 3
+
+
+def test_integers_without_limit_are_infinite():
+    assert numbers({"a": 10**400, "b": -(10**400)}) == {"a": float("inf"), "b": float("-inf")}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("config.yaml", "settings: 3"),
+        ("config.yaml", ""),
+        (
+            "run.json",
+            '{"format": 1, "recipe": "r", "key": "k", "starts": [3], "result": {"best": 3}}',
+        ),
+    ],
+)
+def test_records_with_little_in_them(tmp_path, file, text):
+    run = made_run(tmp_path / "a")
+    (run / file).write_text(text)
+    compare(Record.read(run), Record.read(run))
+
+
+def test_a_damaged_record_is_a_clear_error(tmp_path):
+    run = made_run(tmp_path / "a")
+    (run / "run.json").write_text("{")
+    with pytest.raises(UserError, match="is not the JSON a run writes"):
+        Record.read(run)
+
+
+def test_the_previous_run_is_the_one_written_last(tmp_path):
+    import os
+
+    first, second, third = (made_run(tmp_path / name) for name in "abc")
+    for age, run in enumerate((third, first, second)):
+        os.utime(run / "run.json", (1e9 - age, 1e9 - age))
+    assert previous_run(third) == first
+    assert previous_run(first) == third
+    assert previous_run(tmp_path / "none" / "x") is None
+
+
+def test_more_lines_than_a_run_writes_are_not_kept(tmp_path, monkeypatch):
+    run = made_run(tmp_path / "run")
+    lines = len((run / "metrics.jsonl").read_text().splitlines())
+    monkeypatch.setattr("weft.run_folder.record.MOST_LINES", lines)
+    assert len(Record.read(run).values) == lines
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write("{}\n" * 1000)
+    with pytest.raises(UserError, match=r"metrics.jsonl has more than 6 lines, which no run"):
+        Record.read(run)

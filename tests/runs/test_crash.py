@@ -1,0 +1,239 @@
+"""Killed at random moments, out of disk at any call, a bit flipped: the run ends the same."""
+
+import errno
+import os
+import random
+import time
+
+import pytest
+import torch
+
+from tests.runs.tiny import STEPS, Trainings, outcome, run_folder, unlike, write_recipe
+
+SEED = 20261120
+
+
+@pytest.fixture(scope="module")
+def trainings():
+    with Trainings() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the children have
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(trainings, tmp_path_factory):
+    """What the run leaves that nothing happened to, and how long it took: the second of two."""
+    found = []
+    for name in ("first", "second"):
+        folder = write_recipe(tmp_path_factory.mktemp(name))
+        ended = trainings.run(folder)
+        assert ended.code == 0, ended.log
+        found.append((outcome(run_folder(folder)), ended.seconds))
+    assert unlike(found[0][0], found[1][0]) == []
+    assert_it_can_tell(found[1][0])
+    return found[1]
+
+
+def assert_it_can_tell(outcome):
+    """The best moves twice and no two evaluations answer alike: a wrong one would be seen."""
+    values = [value for _, value in outcome["selection"]["history"]]
+    bests = [value for i, value in enumerate(values) if all(value < other for other in values[:i])]
+    assert len(bests) >= 3
+    valid = [data for name, data in outcome["predictions"].items() if name.startswith("valid")]
+    assert len(valid) == len(set(valid)) == 3
+
+
+class Moments:
+    """Random moments at which to kill: inside a save, after a step in mid-epoch, or any."""
+
+    def __init__(self, folder, chance, seconds):
+        self.folder, self.chance, self.seconds = folder, chance, seconds
+
+    def inside_a_save(self):
+        """While a checkpoint's temporary folder is there; of the second save at times."""
+        for _ in range(self.chance.choice([1, 1, 2])):
+            if not self.until(lambda: any(self.files("checkpoints/.step-*.tmp-*"))):
+                return None
+            found = next(iter(self.files("checkpoints/.step-*.tmp-*")), None)
+            time.sleep(self.chance.random() * 0.02)
+            if found is None or not found.exists():
+                continue
+        return True
+
+    def in_mid_epoch(self):
+        """Just after a step was reported that does not end an epoch of 4 steps."""
+        done = self.lines()
+        after = self.chance.choice([n for n in range(1, 8) if n % 4])
+        return self.until(lambda: self.lines() >= done + after)
+
+    def any_moment(self):
+        """Uniform over the time the undisturbed run took."""
+        time.sleep(self.chance.random() * self.seconds)
+        return True
+
+    def files(self, pattern):
+        return self.folder.glob(f"runs/tiny/*/{pattern}")
+
+    def lines(self):
+        for path in self.files("metrics.jsonl"):
+            return path.read_bytes().count(b"\n")
+        return 0
+
+    def until(self, happens):
+        """Waits for it; None where it did not happen in the time of a whole run."""
+        deadline = time.monotonic() + self.seconds
+        while not happens():
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.0005)
+        return True
+
+
+def campaign(trainings, undisturbed, tmp_path, kills):
+    """Kills so many runs, each once or again and again, and lets each come to its end."""
+    wanted, seconds = undisturbed
+    chance = random.Random(SEED)
+    counts = {"inside_a_save": 0, "in_mid_epoch": 0, "any_moment": 0}
+    number = 0
+    while sum(counts.values()) < kills:
+        number += 1
+        folder = write_recipe(tmp_path / f"run-{number}")
+        moments = Moments(folder, chance, seconds)
+        ended = None
+        for _ in range(chance.choice([1, 1, 3, 6])):
+            if sum(counts.values()) >= kills:
+                break
+            name = min(counts, key=lambda kind: counts[kind])  # a third of each
+            ended = trainings.run(folder, when=getattr(moments, name))
+            if ended.code == 0:
+                break
+            assert ended.code == -9, ended.log
+            counts[name] += 1
+        if ended is None or ended.code:
+            ended = trainings.run(folder)
+        assert ended.code == 0, ended.log
+        assert unlike(wanted, outcome(run_folder(folder))) == [], (number, ended.log)
+        left = [p.name for p in run_folder(folder).rglob(".*") if ".tmp-" in p.name]
+        assert left == [], left
+    return counts
+
+
+def test_twelve_kills(trainings, undisturbed, tmp_path):
+    counts = campaign(trainings, undisturbed, tmp_path, kills=12)
+    assert min(counts.values()) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_hundred_kills(trainings, undisturbed, tmp_path):
+    counts = campaign(trainings, undisturbed, tmp_path, kills=100)
+    assert min(counts.values()) >= 30
+
+
+def calls_that_fail(monkeypatch, k):
+    """Lets the k-th call that changes the disk fail in this process; returns the counter."""
+    from weft.runtime.disk import operations
+
+    count = [0, ""]
+
+    def wrap(name, call):
+        def counted(*arguments):
+            count[0] += 1
+            if count[0] == k:
+                count[1] = name
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return None if name == "fsync" else call(*arguments)  # no power fails in this test
+
+        return counted
+
+    for name in ("open", "write", "fsync", "truncate", "rename", "mkdir"):
+        monkeypatch.setattr(operations, name, wrap(name, getattr(operations, name)))
+    return count
+
+
+def train_here(folder, monkeypatch, capsys, k=0):
+    """``weft train tiny.py`` in this process; the exit code, what was printed, the failed call."""
+    from weft.cli.main import main
+
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        count = calls_that_fail(patch, k)
+        code = main(["train", "tiny.py"])
+    return code, capsys.readouterr().err, count
+
+
+def disk_full_at(step, folder, undisturbed, *, monkeypatch, capsys):
+    """One run of which one call fails with ENOSPC, and the run after it."""
+    code, text, count = train_here(folder, monkeypatch, capsys, k=step)
+    if not count[1]:
+        return False
+    last = next(folder.glob("runs/tiny/*/checkpoints/last.json"), None)
+    if last is not None:
+        from weft.checkpoint import Checkpoints
+
+        assert Checkpoints(last.parent).newest_good() is not None
+    if code:
+        assert code == 1, text
+        assert "No space left on device" in text, text
+        assert "bytes needed" in text, text
+        assert "bytes free" in text, text
+        code, text, _ = train_here(folder, monkeypatch, capsys)
+    else:  # the deletion of what is old may fail without ending the run
+        assert count[1] == "rename"
+        assert "is not deleted" in text
+    assert code == 0, text
+    assert unlike(undisturbed[0], outcome(run_folder(folder))) == [], (step, count[1])
+    return True
+
+
+def some_calls(total, how_many):
+    """So many calls, spread over all of them, always the same."""
+    return sorted(random.Random(SEED).sample(range(1, total + 1), how_many))
+
+
+def test_a_full_disk_at_some_calls(undisturbed, tmp_path, monkeypatch, capsys):
+    tools = {"monkeypatch": monkeypatch, "capsys": capsys}
+    _, _, count = train_here(write_recipe(tmp_path / "all"), monkeypatch, capsys)
+    assert count[0] > 100
+    for k in some_calls(count[0], 4):
+        folder = write_recipe(tmp_path / str(k))
+        assert disk_full_at(k, folder, undisturbed, **tools)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_full_disk_at_every_call(undisturbed, tmp_path, monkeypatch, capsys):
+    tools, k = {"monkeypatch": monkeypatch, "capsys": capsys}, 1
+    while disk_full_at(k, write_recipe(tmp_path / str(k)), undisturbed, **tools):
+        k += 1
+    assert k > 100
+
+
+def test_a_flipped_bit_in_the_newest_checkpoint(trainings, undisturbed, tmp_path):
+    """The one before is used, one line says so, and the run ends the same."""
+    folder = write_recipe(tmp_path / "flipped")
+    moments = Moments(folder, random.Random(1), 60.0)
+    trainings.run(folder, when=lambda: moments.until(lambda: moments.lines() >= 11))
+    checkpoints = run_folder(folder) / "checkpoints"
+    *_, before, newest = sorted(checkpoints.glob("step-*"))
+    for file in ("model.safetensors", "optimizer.safetensors", "state.json"):
+        data = bytearray((newest / file).read_bytes())
+        data[len(data) // 2] ^= 16
+        (newest / file).write_bytes(data)
+    ended = trainings.run(folder)
+    assert ended.code == 0, ended.log
+    lines = [line for line in ended.log.splitlines() if "skipped" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"checkpoint {newest.name} skipped: ")
+    assert lines[0].endswith(f"using {before.name}")
+    step = int(before.name.removeprefix("step-"))
+    assert f"Resumed at step {step}." in ended.log
+    assert step < STEPS
+    assert unlike(undisturbed[0], outcome(run_folder(folder))) == []

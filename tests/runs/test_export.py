@@ -1,0 +1,311 @@
+"""Exporting a run: by command, at the end of a training, and what is said before one."""
+
+import dataclasses
+import errno
+import importlib.util
+import json
+import shutil
+
+import pytest
+
+import weft
+from tests.trained_run import copy_of, library_run, train_script
+from weft.cli.main import main
+from weft.errors import PlanError, StorageError, UserError
+from weft.exported import load
+from weft.exported.manifest import MANIFEST, ExportError
+from weft.inference.export import ctranslate2
+from weft.inference.export.compare import Comparison
+from weft.preflight.export_checks import read_rows
+from weft.runs.export import export
+
+READY = """
+from weft import data
+
+
+def valid_data(tokenizer):
+    def column(number):
+        read = data.read_text(HERE / "dev.tsv", rtrim=True)
+        encoder = tokenizer.create_encoder(mode=("source", "target")[number])
+        return read.map(lambda line: line.split("\\t")[number]).map(encoder).and_return()
+
+    pad_idx = tokenizer.vocab_info.pad_idx
+    pairs = data.zip_pipelines([column(0), column(1)]).batch(2, pad_idx=pad_idx)
+    return pairs.map(lambda p: data.Seq2SeqBatch.from_padded(*p, pad_idx=pad_idx)).and_return()
+"""
+OWN = """
+from weft import data
+
+del train_data, valid_data, tokenizer
+
+
+def tokenizer():
+    from weft.text import MultilingualTokenizer, train_sentencepiece
+
+    path = HERE / "spm.model"
+    if not path.exists():
+        lines = (HERE / "train.tsv").read_text().split("\\n")
+        train_sentencepiece(lines, path, vocab_size=60)
+    return MultilingualTokenizer.from_file(path, source_langs=["a"], target_langs=["b"])
+
+
+class Own:
+    def __init__(self, ids):
+        self.ids, self.source_lengths = ids, [ids.shape[1]]
+
+    def to(self, device):
+        return self
+
+
+class Mine(Translation):
+    def batch_size(self, batch):
+        return 1
+
+    def training_step(self, batch):
+        batch = data.Seq2SeqBatch(batch.ids, None, batch.ids, None)
+        return super().training_step(batch)
+
+
+def train_data():
+    import torch
+
+    return [Own(torch.tensor([[2, 9, 8, 3]]))] * 3
+
+
+task = Mine.Config()
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that was exported at its end, with its data beside it."""
+    folder = tmp_path_factory.mktemp("trained")
+    return train_script(folder, words=("trainer.export=[ctranslate2]",))
+
+
+def compared(folder):
+    return json.loads((folder / MANIFEST).read_bytes())["compared"]
+
+
+def test_a_training_ends_with_the_export(trained):
+    made = trained / "export" / "ctranslate2"
+    assert compared(made)["where"] == "valid_data"
+    assert compared(made)["same"] == compared(made)["rows"] == 8
+    info = json.loads((trained / "run.json").read_text())
+    source = json.loads((made / MANIFEST).read_bytes())["source"]
+    assert source["key"] == info["key"]
+    assert source["checkpoint"] == f"step-{info['result']['best']['step']:08}"
+    assert load(made, device="cpu")("Go.").text == weft.load(trained)("Go.").text
+
+
+def test_the_comparison_is_said_and_kept_with_the_result(trained, tmp_path):
+    made = trained / "export" / "ctranslate2"
+    said = (trained / "log.txt").read_text(encoding="utf-8")
+    assert (
+        f"Exported to {made}. Compared on 8 rows of valid_data: 8 answers are the same, "
+        "log-probabilities a token differ by at most "
+    ) in said
+    info = json.loads((trained / "run.json").read_text())
+    assert info["result"]["exports"] == {"ctranslate2": compared(made)}
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ("valid_data = None", "train_data"),
+        ("valid_data = None\ntest_data = like('train_data', shuffle=False)", "test_data"),
+        (READY, "valid_data"),
+    ],
+    ids=["train", "test", "ready batches"],
+)
+def test_without_rows_of_valid_data_other_rows_are_compared(tmp_path, more, where):
+    words = ("trainer.export=[ctranslate2]", "task.generate=false")
+    if where == "valid_data":
+        words += ("trainer.selection.metric=loss",)
+    run = train_script(tmp_path, more, words=words)
+    made = compared(run / "export" / "ctranslate2")
+    assert (made["where"], made["same"]) == (where, made["rows"])
+    assert made["rows"] >= 2
+
+
+def test_batches_without_text_are_refused_before_the_training(tmp_path, capsys):
+    with pytest.raises(UserError) as caught:
+        train_script(tmp_path, OWN, words=("trainer.export=[ctranslate2]",))
+    message = (
+        "trainer.export=ctranslate2: an export is compared with the run on rows of valid_data, "
+        "test_data or train_data, but none of them has the text of 'source'. Leave trainer.export "
+        "out, and export the run when it has ended, with a text file of rows: weft export RUN "
+        "--format ctranslate2 --rows FILE"
+    )
+    assert str(caught.value) == message
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    assert main(["check", str(tmp_path / "tiny.py"), "trainer.export=[ctranslate2]"]) == 2
+    assert f"export: {message}" in capsys.readouterr().err
+
+
+def test_an_export_that_fails_names_the_run_and_the_command(tmp_path, monkeypatch):
+    real = Comparison.check
+
+    def other(found):
+        real(dataclasses.replace(found, same=0))
+
+    monkeypatch.setattr(Comparison, "check", other)
+    with pytest.raises(ExportError) as caught:
+        train_script(tmp_path, words=("trainer.export=[ctranslate2]",))
+    run = tmp_path / "run"
+    first, second = str(caught.value).split("\n")
+    assert first.startswith("The export differs from the model on 8 rows of valid_data: 8 answers")
+    assert second == (
+        f"The training of {run} itself is over, and its checkpoints are kept. To compare an export "
+        f"of it on other rows: weft export {run} --format ctranslate2 --rows FILE"
+    )
+    assert list((run / "export").iterdir()) == []
+
+
+def test_a_run_that_goes_on_says_that_its_export_is_of_before(tmp_path):
+    run = train_script(tmp_path)
+    made = export(run, "ctranslate2").folder
+    (run / "export" / "notes").mkdir()
+    (run / "export" / "list.txt").write_text("mine", encoding="utf-8")
+    checkpoint = json.loads((made / MANIFEST).read_bytes())["source"]["checkpoint"]
+    line = (
+        f"{made} is an export of {checkpoint} and stays that when the run goes on. To have one of "
+        f"what it becomes, delete that folder, then: weft export {run} --format ctranslate2\n"
+    )
+    weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+    said = (run / "log.txt").read_text(encoding="utf-8")
+    assert said.count(line) == said.count(" is an export of ") == 1
+    weft.train(run, ["trainer.max_steps=8", "trainer.export=[ctranslate2]"], allow_code=True)
+    assert (run / "log.txt").read_text(encoding="utf-8").count(" is an export of ") == 1
+    assert (run / "export" / "list.txt").exists()
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_only_a_newline_ends_a_row(trained, tmp_path, end):
+    given = tmp_path / "rows.jsonl"
+    row = json.dumps({"source": f"Go.{end}Why?"}, ensure_ascii=False)
+    given.write_bytes(f'{row}\r\n\n{{"source": "Go."}}'.encode())
+    assert list(read_rows(given)) == [{"source": f"Go.{end}Why?"}, {"source": "Go."}]
+    assert export(trained, "ctranslate2", out=tmp_path / "a", rows=given).comparison.rows == 2
+    given = tmp_path / "rows.txt"
+    given.write_bytes(f"Go.{end}Why?\r\nGo.\n\n".encode())
+    assert list(read_rows(given)) == [f"Go.{end}Why?", "Go.", ""]
+    given.write_bytes(b"")
+    assert list(read_rows(given)) == []
+
+
+def test_what_it_is_compared_on(trained, tmp_path, capsys):
+    given = tmp_path / "rows.txt"
+    given.write_text("Go.\nWhy?\n", encoding="utf-8")
+    assert export(trained, "ctranslate2", out=tmp_path / "a").comparison.where == "valid_data"
+    made = export(trained, "ctranslate2", out=tmp_path / "b", rows=given).comparison
+    assert (made.where, made.rows) == (str(given), 2)
+    given = tmp_path / "rows.jsonl"
+    given.write_text('{"source": "Go."}\n\n{"source": "Why?"}\n', encoding="utf-8")
+    words = ["--format", "ctranslate2", "--rows", str(given), "--out", str(tmp_path / "c")]
+    assert main(["export", str(trained), *words]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"Compared on 2 rows of {given}: 2 answers are the same, log-")
+    assert said[1] == str(tmp_path / "c")
+
+
+def test_without_its_data_a_run_has_kept_rows_or_needs_some(tmp_path):
+    run = copy_of(library_run(), tmp_path / "run")
+    made = export(run, "ctranslate2")
+    assert made.folder == run / "export" / "ctranslate2"
+    assert made.comparison.where == "predictions/valid-step-00000004.jsonl"
+    with pytest.raises(UserError) as caught:
+        export(run, "ctranslate2")
+    assert str(caught.value) == (
+        f"{made.folder} is there already. Delete it, or name another folder with out."
+    )
+    shutil.rmtree(run / "predictions")
+    with pytest.raises(UserError) as caught:
+        export(run, "ctranslate2", out=tmp_path / "out")
+    assert str(caught.value) == (
+        f"The data of {run} cannot be read here, and it kept no predictions, so the export cannot "
+        "be compared with the run. Name a text file of rows with rows=FILE."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("rows.txt", None, "{path} cannot be read: No such file or directory."),
+        ("rows.txt", b"\xff\xfe", "{path} cannot be read: it is not UTF-8."),
+        ("rows.jsonl", b'{"source": "Go."}\n[1]\n', "{path}:2: wanted a JSON object, found '[1]'."),
+        ("rows.jsonl", b"[" * 9_999, "{path}:1: wanted a JSON object, found '" + "[" * 60 + "'."),
+    ],
+)
+def test_rows_that_cannot_be_read_are_said(tmp_path, name, content, error):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        export(library_run(), "ctranslate2", out=tmp_path / "out", rows=path)
+    assert str(caught.value) == error.format(path=path)
+
+
+def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypatch):
+    words = ("trainer.export=[ctranslate2]",)
+    with pytest.raises(UserError, match=r"model\.encoder\.positions is a RotaryPositions"):
+        train_script(tmp_path / "a", words=(*words, "model.positions=rotary"))
+    assert not (tmp_path / "a" / "run" / "checkpoints").exists()
+    with pytest.raises(PlanError, match="tflite"):
+        train_script(tmp_path / "b", words=("trainer.export=[tflite]",))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
+    with pytest.raises(UserError) as caught:
+        train_script(tmp_path / "c", words=words)
+    assert str(caught.value) == (
+        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
+        "Install it with: pip install 'weft[ctranslate2]'"
+    )
+    assert not (tmp_path / "c" / "run").exists()
+
+
+def test_check_says_what_cannot_be_exported(trained, capsys):
+    script = str(trained.parent / "tiny.py")
+    words = ["trainer.export=[ctranslate2]", "model.positions=rotary"]
+    assert main(["check", script, *words]) == 2
+    said = capsys.readouterr()
+    assert "export: failed" in said.out
+    assert "model.decoder.positions is a RotaryPositions, not sinusoidal" in said.err
+
+
+def test_a_finished_run_is_told_the_command(tmp_path):
+    run = copy_of(library_run(), tmp_path / "run")
+    with pytest.raises(UserError) as caught:
+        weft.train(run, ["trainer.export=[ctranslate2]"], allow_code=True)
+    assert str(caught.value) == (
+        f"{run} is finished, so trainer.export=ctranslate2 would export nothing. "
+        f"Export it now: weft export {run} --format ctranslate2"
+    )
+
+
+def test_an_unknown_format_is_refused(tmp_path, capsys):
+    words = ["--format", "tflite", "--out", str(tmp_path / "out")]
+    assert main(["export", str(library_run()), *words]) == 2
+    assert (
+        "There is no export format 'tflite'; wanted one of: ctranslate2." in capsys.readouterr().err
+    )
+
+
+def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monkeypatch):
+    def full(*_args, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "model.bin"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ctranslate2, "write", full)
+        with pytest.raises(StorageError, match="No space left on device"):
+            train_script(tmp_path, words=("trainer.export=[ctranslate2]",))
+    run = tmp_path / "run"
+    info = json.loads((run / "run.json").read_text())
+    assert not info["finished"]
+    assert "No space left on device" in info["failed"]
+    assert list((run / "export").iterdir()) == []
+    weft.train(run, allow_code=True)
+    info = json.loads((run / "run.json").read_text())
+    assert info["finished"]
+    assert "failed" not in info
+    assert compared(run / "export" / "ctranslate2")["same"] == 8

@@ -1,0 +1,88 @@
+"""What a run that has ended tells in Python: its history, its curves; and of another length."""
+
+import math
+
+import pytest
+
+import weft
+from tests.runs.made_runs import made_run
+from weft.errors import UserError
+
+
+@pytest.fixture
+def run(tmp_path):
+    return weft.Run(made_run(tmp_path / "run"))
+
+
+def test_the_history_is_a_line_for_each_report_with_flat_values(run):
+    (run.folder / "metrics.jsonl").write_text(
+        '{"split": "train", "step": 1, "epoch": 0.1, "loss": "NaN", "time": {"elapsed": 2.5}}\n'
+        '{"split": "valid", "step": 1, "epoch": 0.1, "loss": 3.0, "label/a/f1": 0.5}\n'
+    )
+    first, second = run.history
+    assert math.isnan(first.pop("loss"))
+    assert first == {"split": "train", "seconds": 2.5, "step": 1, "epoch": 0.1}
+    assert second == {
+        "split": "valid", "seconds": None, "step": 1, "epoch": 0.1, "loss": 3.0,
+        "label/a/f1": 0.5,
+    }  # fmt: skip
+    assert isinstance(second["step"], int)
+
+
+def test_a_run_without_the_file_has_no_history(run):
+    (run.folder / "metrics.jsonl").unlink()
+    assert run.history == []
+
+
+def test_a_plot_is_shown_by_a_notebook_and_saved_as_a_page(run, tmp_path):
+    plot = run.plot("loss")
+    page = plot.save(tmp_path / "curves.html").read_text()
+    assert page.count("<svg") == 1
+    assert "<script" not in page
+    assert "<path" in page
+    shown = plot._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "&lt;svg" in shown
+    assert run.plot().html.count("<svg") == 1  # the only value there is
+
+
+def test_a_value_that_was_not_measured_is_refused(run):
+    with pytest.raises(UserError) as caught:
+        run.plot("blue")
+    assert str(caught.value) == (
+        f"{run.folder} has no values blue to draw; its metrics.jsonl has: loss."
+    )
+
+
+def test_another_length_is_said_in_the_words_of_who_asks(tmp_path, monkeypatch, capsys):
+    from weft.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.tsv").write_text("a\tone two\nb\tthree four\n" * 4)
+    words = ["train_data.path=rows.tsv", "valid_data=null", "trainer.max_steps=null"]
+    recipe = "classification/averaging/local"
+    run = weft.train(recipe, [*words, "trainer.max_epochs=1"])
+    with pytest.raises(UserError) as caught:
+        weft.train(recipe, [*words, "trainer.max_epochs=2"])
+    assert str(caught.value) == (
+        f"this run exists with another length: {run.folder} (trainer.max_epochs=1, finished).\n"
+        f"  To go on with it: weft.train('{run.folder}', ['trainer.max_epochs=2'])\n"
+        "  To train anew: the same call with again=True"
+    )
+    assert main(["train", recipe, *words, "trainer.max_epochs=2"]) == 2
+    assert (
+        f"  To go on with it: weft train {run.folder} trainer.max_epochs=2\n"
+        "  To train anew: the same command with --again\n"
+    ) in capsys.readouterr().err
+    longer = weft.train(str(run.folder), ["trainer.max_epochs=2"])  # the call that was named
+    assert longer.result["epochs"] == 2
+
+
+def test_a_predictor_says_what_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.tsv").write_text("a\tone two\nb\tthree four\n" * 4)
+    words = ["train_data.path=rows.tsv", "valid_data=null", "trainer.max_steps=1"]
+    run = weft.train("classification/averaging/local", words)
+    assert repr(weft.load(run.folder, device="cpu")) == (
+        "<Predictor: DocumentClassification of step-00000001, answers rows of text, on cpu>"
+    )

@@ -1,0 +1,152 @@
+"""What went wrong, unsaid, in libraries that were here before; each by a public experiment."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from tests.recipes.local_data import write_data
+from weft.config import registries
+from weft.errors import PlanError, UserError
+from weft.recipes.planning import plan_recipe
+from weft.run_folder.record import flat
+
+QUIET = ("reporters.console=false", "reporters.html=false")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def stopped(shared_data, tmp_path_factory):
+    """PyText's case of its trainer: two batches a step, warm-up of 2, then half, patience of 2."""
+    tiny = shared_data / "pytext-tiny"
+    words = [
+        f"train_data.path={tiny / 'train_data_tiny.tsv'}",
+        f"valid_data.path={tiny / 'test_data_tiny.tsv'}",
+        "train_data.columns={label: 0, text: 2}",
+        "train_data.batch_size=5",  # 10 rows: a step an epoch
+        "trainer.accumulate=2",
+        "trainer.seed=74",  # of which the first epoch is the best, as in the case
+        "trainer.clip_norm=1.0",
+        "trainer.max_epochs=10",
+        "trainer.report_every=1 steps",
+        "trainer.selection.metric=accuracy",
+        "trainer.selection.patience=2",
+        "optimizer.lr=0.001",
+        "lr_scheduler.type=step",
+        "lr_scheduler.milestones=[2]",
+        "lr_scheduler.decay=0.5",
+        "lr_scheduler.warmup_steps=2",
+        "ngrams=null",
+        "model.embedding.dropout=0",
+        "tokenizer.type=fitted_words",
+        *QUIET,
+    ]
+    recipe = weft.Recipe(
+        **registries.experiments.get("classification/docnn")().ingredients,
+        test_data=weft.like("valid_data"),
+    )
+    run = weft.train(recipe, words, run_dir=tmp_path_factory.mktemp("case") / "run")
+    lines = (run.folder / "metrics.jsonl").read_text().splitlines()
+    return run, [json.loads(line) for line in lines]
+
+
+def of_split(lines, split):
+    return [line for line in lines if line["split"] == split]
+
+
+def test_warm_up_clipping_accumulation_and_patience_are_those_of_pytexts_case(stopped):
+    run, lines = stopped
+    assert [line["lr"] for line in of_split(lines, "train")] == pytest.approx([5e-4, 1e-3, 5e-4])
+    assert [line["step"] for line in of_split(lines, "valid")] == [1, 2, 3]
+    assert (run.result["steps"], run.result["best"]["step"]) == (3, 1)
+
+
+def test_the_test_is_of_the_best_epoch_and_not_of_the_last(stopped):
+    run, lines = stopped
+    best, _, last = of_split(lines, "valid")
+    (test,) = of_split(lines, "test")
+    names = [name for name in best if name not in ("split", "step", "total", "epoch", "examples")]
+    values = {name for name in names if isinstance(best[name], float)}
+    assert "loss" in values
+    assert {name: test[name] for name in values} == {name: best[name] for name in values}
+    assert last["loss"] != best["loss"]
+    assert weft.evaluate(run.folder)["test_data"].values["loss"] == best["loss"]
+
+
+EMBEDDING = [
+    "bert/pretraining",
+    "classification/docnn",
+    "joint/bilstm",
+    "pairs/classification",
+    "pairs/ranking",
+    "pairs/regression",
+    "question/drqa",
+    "question/transformer",
+    "regression/docnn",
+    "tagging/bilstm",
+]
+
+
+def test_these_are_the_models_with_an_embedding_of_words():
+    found = set()
+    for name in registries.experiments.names():
+        settings = plan_recipe(name, targets=["trainer"]).plan.settings
+        if "model.embedding.vectors" in flat(settings):
+            found.add(settings["model"]["type"])
+    listed = {plan_recipe(n, targets=["trainer"]).plan.settings["model"]["type"] for n in EMBEDDING}
+    assert listed == found
+
+
+@pytest.mark.parametrize("name", EMBEDDING)
+def test_a_file_of_word_vectors_is_read_or_is_an_error(folder, name):
+    settings = write_data(f"{name}/local")
+    with pytest.raises(UserError, match=r"nowhere\.txt"):
+        weft.create_task(f"{name}/local", ["model.embedding.vectors=nowhere.txt"])
+    size = settings["model"]["embedding"]["dim"]
+    numbers = [float(number) for number in range(size)]
+    words = ("wake", "Ann", "ann", "Rollo", "rollo")
+    lines = [" ".join([word, *map(str, numbers)]) for word in words]
+    Path("vectors.txt").write_text("\n".join(lines) + "\n")
+    task = weft.create_task(f"{name}/local", ["model.embedding.vectors=vectors.txt"])
+    rows = [row for table in task.module.parameters() if table.ndim == 2 for row in table.detach()]
+    wanted = torch.tensor(numbers)
+    assert any(torch.equal(row, wanted) for row in rows if len(row) == size)
+
+
+@pytest.mark.parametrize("name", ["joint/bilstm", "classification/transformer"])
+def test_setting_one_value_changes_no_other(name):
+    settings = plan_recipe(name, targets=["trainer"]).plan.settings
+    dotted = flat(settings)
+    leaves = [key for key in dotted if not key.endswith(".type") and not key.startswith("valid")]
+    for key in leaves[:: max(1, len(leaves) // 40)]:
+        word = f"{key}={json.dumps(dotted[key])}"
+        assert plan_recipe(name, [word], targets=["trainer"]).plan.settings == settings, word
+
+
+def test_a_setting_below_one_that_is_null_is_known_or_refused():
+    off = "model.character_cnn=null"
+    for word in ("model.character_cnn.filter=3", "model.character_cnn.filters=many"):
+        with pytest.raises(PlanError, match=r"model\.character_cnn") as caught:
+            plan_recipe("joint/bilstm", [off, word], targets=["trainer"])
+        assert len(caught.value.problems) == 1
+
+
+def test_every_row_is_evaluated_once_in_the_order_of_the_file(folder):
+    write_data("classification/averaging/local")
+    words = ["trainer.max_steps=1", "train_data.batch_size=3", *QUIET]  # 8 rows: the last has 2
+    run = weft.train("classification/averaging/local", words, run_dir="run")
+    texts = [line.split("\t")[1] for line in Path("data/dev.tsv").read_text().splitlines()]
+    rows = weft.evaluate("run")["valid_data"].rows
+    assert [row["text"] for row in rows] == texts
+    assert [row["row"] for row in rows] == list(range(len(texts)))
+    shutil.rmtree("data")  # and a run needs neither files nor targets to answer
+    answers = weft.load(run.folder)([{"text": text} for text in texts])
+    assert [answer.label for answer in answers] == [row["prediction"] for row in rows]

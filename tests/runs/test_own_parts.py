@@ -1,0 +1,356 @@
+"""Parts of a recipe's own, at any depth of it: trained, written down, found again or refused."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.data.text_rows import TextRows
+from weft.errors import CodeNotAllowedError, PlanError, UserError
+from weft.models.classifier import Classifier
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.tasks.classification import DocumentClassification
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
+
+WORDS = ["the", "a", "soup", "film", "book", "day", "was", "is", "very", "so", "it", "this"]
+SOUNDS = {"pos": ["good", "great", "fine", "nice"], "neg": ["bad", "awful", "poor", "sad"]}
+
+PARTS = '''"""Parts of one's own."""
+import torch
+from torch import nn
+from weft.config import registries
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.label_losses import LabelLoss
+from weft.models.poolings import Pooling
+
+class Turned(SequenceEncoder):
+    """The vectors, turned: of the sizes that the default has, so only its answers can tell."""
+
+    class Config(SequenceEncoder.Config):
+        """No settings."""
+
+    def __init__(self, config, *, dim):
+        super().__init__(config, dim=dim)
+        self.filters = nn.ModuleList([nn.Conv1d(dim, 100, w) for w in (2, 3)])
+        self.out_dim = 200
+
+    def forward(self, x, lengths):
+        return torch.sin(torch.cat([x, x, x], dim=-1)[..., :200] * 9)
+
+class Wide(SequenceEncoder):
+    """With settings of its own."""
+
+    class Config(SequenceEncoder.Config):
+        width: int = 3
+
+    def __init__(self, config, *, dim):
+        super().__init__()
+        self.conv = nn.Conv1d(dim, dim, config.width, padding="same")
+
+    def forward(self, x, lengths):
+        return self.conv(x.transpose(1, 2)).transpose(1, 2)
+
+@registries.encoders.register("tests_named")
+class Named(Wide):
+    """Registered."""
+
+    class Config(Wide.Config):
+        """The same."""
+
+class First(Pooling):
+    """The first token's vector."""
+
+    class Config(Pooling.Config):
+        """No settings."""
+
+    def forward(self, states, real):
+        return states[:, 0] * 2
+
+class Doubled(LabelLoss):
+    """Twice the cross-entropy."""
+
+    class Config(LabelLoss.Config):
+        """No settings of its own."""
+
+    def forward(self, scores, targets):
+        loss = nn.functional.cross_entropy(scores, targets, reduction="sum")
+        return 2 * loss, torch.tensor(float(len(targets)))
+
+    def probabilities(self, scores):
+        return scores.softmax(dim=-1)
+'''
+RECIPE = """
+from pathlib import Path
+from weft import like
+from weft.data.text_rows import TextRows
+from weft.models.classifier import Classifier
+from weft.models.layers.word_embeddings import WordEmbedding
+from weft.tasks.classification import DocumentClassification
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, Trainer
+
+train_data = TextRows.Config(path=Path(r"{folder}") / "train.tsv")
+valid_data = like("train_data", path=Path(r"{folder}") / "valid.tsv", shuffle=False)
+tokenizer = FittedWords.Config()
+labels = FittedLabels.Config()
+model = Classifier.Config(embedding=WordEmbedding.Config(dim=100), {model})
+task = DocumentClassification.Config({task})
+optimizer = Adam.Config(lr=1e-3)
+trainer = Trainer.Config(max_epochs=1)
+"""
+OWN = {
+    "an encoder without settings": ("encoder=Turned.Config()", ""),
+    "an encoder with settings": ("encoder=Wide.Config(width=5)", ""),
+    "an encoder that the script registers": ("encoder=Named.Config(width=5)", ""),
+    "a pooling": ("pooling=First.Config()", ""),
+    "a loss": ("", "loss=Doubled.Config()"),
+}
+QUIET = ["reporters.console=false", "reporters.html=false"]
+
+
+def data_in(folder: Path) -> None:
+    made = random.Random(1)
+    for name, count in (("train.tsv", 120), ("valid.tsv", 60)):
+        rows = []
+        for _ in range(count):
+            label = made.choice(list(SOUNDS))
+            words = [*made.choices(WORDS, k=5), made.choice(SOUNDS[label])]
+            rows.append(f"{label}\t{' '.join(made.sample(words, 6))}\n")
+        (folder / name).write_text("".join(rows))
+
+
+def script(folder: Path, model: str, task: str = "") -> Path:
+    data_in(folder)
+    path = folder / "own.py"
+    path.write_text(PARTS + RECIPE.format(folder=folder, model=model, task=task))
+    return path
+
+
+def loss_in_training(run: Path) -> float:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if line.get("split") == "valid"][-1]
+
+
+def in_new_process(code: str, *folders: Path, cwd: Path) -> str:
+    places = [*map(str, folders), *[path for path in sys.path if path]]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_a_part_of_the_scripts_own_is_found_again(tmp_path, own):
+    run = weft.train(script(tmp_path, *OWN[own]), QUIET, run_dir=tmp_path / "run").folder
+    values = weft.evaluate(run, allow_code=True)["valid_data"].values
+    assert values["loss"] == pytest.approx(loss_in_training(run), rel=1e-5)
+    code = (
+        "import weft\n"
+        "from weft.errors import CodeNotAllowedError\n"
+        "try:\n"
+        "    weft.load('run')\n"
+        "except CodeNotAllowedError as error:\n"
+        "    print(error)\n"
+        "print(weft.evaluate('run', allow_code=True)['valid_data'].values['loss'])\n"
+    )
+    refused, loss = in_new_process(code, cwd=tmp_path).splitlines()
+    assert refused.startswith("The ")
+    assert "(run/recipe.py)" in refused
+    assert refused.endswith("--allow-code on the command line, allow_code=True in Python.")
+    assert float(loss) == pytest.approx(loss_in_training(run), rel=1e-5)
+
+
+def test_the_refusal_names_the_part_and_its_class(tmp_path):
+    run = weft.train(script(tmp_path, *OWN["a pooling"]), QUIET, run_dir=tmp_path / "run").folder
+    with pytest.raises(CodeNotAllowedError) as caught:
+        weft.load(run)
+    assert str(caught.value) == (
+        f"The module.pooling of {run} is of type '@First', code of the recipe's own "
+        f"({run / 'recipe.py'}), which is not run unasked. If you trust it, allow it: "
+        "--allow-code on the command line, allow_code=True in Python."
+    )
+
+
+def test_two_recipes_that_differ_by_a_class_alone_are_two_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = script(tmp_path, "encoder=Turned.Config()")
+    first = weft.train(path, QUIET).folder
+    path.write_text(path.read_text().replace("* 9", "* 8"))
+    assert weft.train(path, QUIET).folder != first
+
+
+RECIPE_IN_PYTHON = """
+import parts_of_mine as parts
+import weft
+from weft.models.classifier import Classifier
+
+def recipe(**model):
+    from pathlib import Path
+    from weft.data.text_rows import TextRows
+    from weft.tasks.classification import DocumentClassification
+    from weft.text.features.labels import FittedLabels
+    from weft.text.tokenizers.word_tokenizer import FittedWords
+    from weft.training import Adam, Trainer
+
+    return weft.Recipe(
+        train_data=TextRows.Config(path=Path("train.tsv")),
+        valid_data=weft.like("train_data", path=Path("valid.tsv"), shuffle=False),
+        tokenizer=FittedWords.Config(),
+        labels=FittedLabels.Config(),
+        model=Classifier.Config(**model),
+        task=DocumentClassification.Config(),
+        optimizer=Adam.Config(lr=1e-3),
+        trainer=Trainer.Config(max_epochs=1),
+    )
+"""
+
+
+def test_a_recipe_in_python_of_an_importable_modules_classes(tmp_path):
+    """In another process: the module is imported already, or the caller allows it."""
+    data_in(tmp_path)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "parts_of_mine.py").write_text(PARTS)
+    (tmp_path / "lib" / "recipes_of_mine.py").write_text(RECIPE_IN_PYTHON)
+    train = (
+        "from recipes_of_mine import *\n"
+        f"words = {QUIET!r}\n"
+        "wide = weft.train(recipe(encoder=parts.Wide.Config(width=5)), words, run_dir='run')\n"
+        "turned = weft.train(recipe(encoder=parts.Turned.Config()), words).folder\n"
+        "cnn = weft.train(recipe(), words).folder\n"
+        "print(turned != cnn)\n"
+        "print(weft.evaluate('run')['valid_data'].values['loss'])\n"
+    )
+    differ, loss = in_new_process(train, tmp_path / "lib", cwd=tmp_path).splitlines()
+    assert differ == "True"
+    assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
+    load = (
+        "import weft\n"
+        "from weft.errors import CodeNotAllowedError\n"
+        "try:\n"
+        "    weft.load('run')\n"
+        "except CodeNotAllowedError as error:\n"
+        "    print(error)\n"
+        "{more}"
+        "print(weft.evaluate('run'{allow})['valid_data'].values['loss'])\n"
+    )
+    allowed = load.format(more="", allow=", allow_code=True")
+    imported = load.format(more="import parts_of_mine\n", allow="")
+    for code in (allowed, imported):
+        refused, found = in_new_process(code, tmp_path / "lib", cwd=tmp_path).splitlines()
+        assert refused == (
+            "The module.encoder of run is of type '@parts_of_mine.Wide', which is not imported "
+            "here. Import it first (--include parts_of_mine); or, if you trust the "
+            "run, allow it: --allow-code on the command line, allow_code=True in Python."
+        )
+        assert found == loss
+
+
+def test_a_class_of_the_program_that_was_started_is_found_by_that_program_alone(tmp_path):
+    data_in(tmp_path)
+    program = PARTS + RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", "")
+    program += (
+        f"weft.train(recipe(encoder=Wide.Config(width=5)), {QUIET!r}, run_dir='run')\n"
+        "print(weft.evaluate('run')['valid_data'].values['loss'])\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    words = [sys.executable, "program.py"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    found = done.stdout
+    assert float(found) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
+    with pytest.raises(UserError) as caught:
+        weft.load(tmp_path / "run", allow_code=True)
+    assert "'@__main__.Wide'" in str(caught.value)
+    assert "Put it into a module that can be imported" in str(caught.value)
+
+
+def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
+    class Inner(SequenceEncoder):
+        class Config(SequenceEncoder.Config): ...
+
+        def forward(self, x, lengths): ...
+
+    recipe = weft.Recipe(
+        train_data=TextRows.Config(path=tmp_path / "train.tsv"),
+        tokenizer=FittedWords.Config(),
+        labels=FittedLabels.Config(),
+        model=Classifier.Config(encoder=Inner.Config()),
+        task=DocumentClassification.Config(),
+    )
+    with pytest.raises(PlanError) as caught:
+        weft.train(recipe, run_dir=tmp_path / "run")
+    name = "test_a_part_that_no_run_could_find_is_refused_before_training.<locals>.Inner"
+    assert str(caught.value) == (
+        "1 problem in the recipe; nothing was run.\n"
+        f"  recipe: model.encoder.type: '@{__name__}.{name}' cannot be imported: "
+        "test_a_part_that_no_run_could_find_is_refused_before_training has no '<locals>'. "
+        "A run with it could not be loaded: define what is your own at the top of a module, and "
+        "annotate the setting with what it takes."
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_of_before_types_were_written_is_not_loaded_without_its_classes(tmp_path):
+    """Neither was there a seal then, nor a run's name in a manifest."""
+    path = script(tmp_path, *OWN["an encoder without settings"])
+    run = weft.train(path, QUIET, run_dir=tmp_path / "run").folder
+    config = run / "config.yaml"
+    old = [line for line in config.read_text().splitlines() if "Turned" not in line]
+    config.write_text("".join(f"{line}\n" for line in old if not line.startswith("# sealed")))
+    with pytest.raises(CodeNotAllowedError) as caught:
+        weft.load(run)
+    assert str(caught.value) == (
+        f"{run} was made when config.yaml did not say which settings are of a class of the "
+        f"recipe's own, and {run / 'recipe.py'} has such classes, so it cannot be loaded without "
+        "them. If you trust it, allow it: --allow-code on the command line, allow_code=True in "
+        "Python."
+    )
+
+
+FUNCTION = """
+def module(model, tokenizer, labels):
+    from torch import nn
+
+    class Inside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model.build(tokenizer=tokenizer, labels=labels)
+
+        def forward(self, *values, **more):
+            return self.inner(*values, **more)
+
+    return Inside()
+"""
+
+
+def test_a_function_of_a_recipe_in_python_is_not_looked_for_in_a_script_that_is_not_there(tmp_path):
+    data_in(tmp_path)
+    program = RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", FUNCTION)
+    program = program.replace("model=Classifier", "module=module, model=Classifier")
+    program += (
+        "from weft.errors import CodeNotAllowedError\n"
+        f"weft.train(recipe(), {QUIET!r}, run_dir='run')\n"
+        "for allowed in (False, True):\n"
+        "    try:\n"
+        "        weft.load('run', allow_code=allowed)\n"
+        "    except CodeNotAllowedError as error:\n"
+        "        print(error)\n"
+        f"mine = weft.run_experiment(recipe(), 'evaluate', 'run', {QUIET!r})\n"
+        "print(mine.evaluations['valid_data'].values['loss'])\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    refused, again, loss = in_new_process("import program", tmp_path, cwd=tmp_path).splitlines()
+    assert refused == again
+    assert refused == (
+        "The module of run is made by code of a Recipe that was made in Python, which is not run "
+        "unasked. No file names it: the program that has it calls weft.run_experiment(recipe, "
+        "'evaluate', run_dir='run')."
+    )
+    assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)

@@ -1,0 +1,306 @@
+"""``report.html``: it says what the run folder says, and no text of it does anything."""
+
+import json
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from tests.metrics.reporters.pages_of_html import HOSTILE, Page
+from tests.runs.made_runs import made_run
+from tests.trained_run import copy_of, library_run, train_script
+from weft.cli.main import main
+from weft.errors import StorageError, UserError
+from weft.metrics.reporters.reporter import RunInfo
+from weft.preflight.data_preview import summary_of_batches
+from weft.run_folder.folder import RunFolder, hardware
+from weft.runs.html_reporter import Html, write_report
+from weft.runs.report import default_settings
+from weft.runtime.run_context import Experiment
+
+
+def page_of(run, **how):
+    return Page(write_report(run, **how).read_text(encoding="utf-8"))
+
+
+def test_a_trained_run_has_its_report(tmp_path):
+    run = copy_of(library_run(), tmp_path / "run")
+    assert (run / "report.html").is_file(), "written by the run itself"
+    written = (run / "report.html").read_bytes()
+    page = page_of(run)
+    # What the run wrote at its end is what is written of it afterwards, but for the folder.
+    assert written.decode().count("<svg") == page.counts["svg"] >= 5
+    for title in ("Result", "Curves", "Answers", "Settings", "Data", "Environment", "Time"):
+        assert title in page.texts
+    assert "finished" in page.texts
+    info = json.loads((run / "run.json").read_text())
+    assert info["starts"][0]["versions"]["torch"] in page.texts
+    assert "The cat sleeps." in page.texts
+    summary = info["data_summary"]["train_data"]
+    assert summary["rows"] == 24
+    assert summary["bad_rows"] == 0
+    assert 0 < summary["padding"] < 1
+    assert info["starts"][0]["hardware"] == hardware()
+
+
+def test_lengths_and_padding_are_those_of_the_batches(tmp_path):
+    from weft.data.batches import EpochBatches
+    from weft.data.batching import Batching
+    from weft.tasks.batches.row_batches import RowBatches
+    from weft.text.ragged import Ragged
+
+    lists = [[1] * n for n in (1, 2, 3, 10)]
+    column = Ragged.from_lists(lists)
+    epoch = EpochBatches({"source": column}, Batching(batch_size=2, shuffle=False), len, seed=1)
+    found = summary_of_batches(RowBatches(epoch, [{}] * 4))
+    assert found == {
+        "rows": 4,
+        "batches": 2,
+        "tokens": 16,
+        "padding": round(1 - 16 / (2 * 2 + 2 * 10), 6),
+        "lengths": {"source": {"least": 1, "median": 2, "most_95": 8, "most": 10}},
+    }
+
+
+def test_settings_that_differ_from_the_defaults_come_first(tmp_path):
+    page = page_of(made_run(tmp_path / "run", lr=0.5))
+    rows = page.texts.index("optimizer.lr")
+    assert page.texts[rows : rows + 3] == ["optimizer.lr", "0.5", "0.001"]
+    assert page.texts.index("trainer.max_steps") < page.texts.index("All 5 settings")
+    assert page.texts.index("optimizer.betas") > page.texts.index("All 5 settings")
+
+
+def test_defaults_are_those_of_the_components():
+    found = default_settings(
+        {
+            "optimizer": {"type": "adamw"},
+            "trainer": {},
+            "reporters": {},
+            "train_data": {"type": "no such thing"},
+            "of_the_recipe": {"x": 1},
+            "odd": 3,
+        }
+    )
+    assert found["optimizer.type"] == "adamw"
+    assert found["optimizer.lr"] == 0.001
+    assert found["trainer.selection.metric"] == "loss"
+    assert found["reporters.html"] is True
+    assert {name.partition(".")[0] for name in found} == {"optimizer", "trainer", "reporters"}
+
+
+def test_a_run_is_compared_with_the_one_chosen_or_the_one_before(tmp_path):
+    first = made_run(tmp_path / "runs" / "a", lr=0.25)
+    second = made_run(tmp_path / "runs" / "b", lr=0.5)
+    page = page_of(second)
+    assert f"A is {first}, B is this run." in page.text
+    rows = page.texts.index("differs")
+    assert "0.25" in page.texts[rows:]
+    other = made_run(tmp_path / "elsewhere", lr=0.125)
+    page = page_of(second, against=other)
+    assert "0.125" in page.texts
+    assert "0.25" not in page.texts
+    with pytest.raises(UserError, match="is not a run folder"):
+        write_report(second, against=tmp_path)
+
+
+def test_a_damaged_neighbour_is_passed_over(tmp_path):
+    neighbour = made_run(tmp_path / "runs" / "a")
+    (neighbour / "run.json").write_text("{")
+    assert "Against another run" not in page_of(made_run(tmp_path / "runs" / "b")).texts
+
+
+def test_a_list_of_many_words_is_shown_as_one_text(tmp_path):
+    run = made_run(tmp_path / "runs" / "a")
+    (run / "predictions").mkdir()
+    row = {"words": ["Ann", "ran", "home", "at", "once"], "references": ["Rome", "New York"]}
+    (run / "predictions" / "valid-step-00000040.jsonl").write_text(json.dumps(row) + "\n")
+    assert {"Ann ran home at once", "Rome", "New York"} <= set(page_of(run).texts)
+
+
+def hostile_run(folder, word):
+    """A run all of whose texts are the word."""
+    safe = word.encode("utf-8", "backslashreplace").decode()
+    run = made_run(folder, finished=False, recipe=safe, failed=safe, data={safe: safe})
+    info = json.loads((run / "run.json").read_text())
+    info["starts"] = [
+        {"command": [safe], "versions": {safe: safe}, "git": {safe: safe}, "hardware": {safe: safe}}
+    ] * 2
+    info["data_summary"] = {
+        safe: {"rows": safe, "padding": safe, "lengths": {safe: {"most": safe}}}
+    }
+    (run / "run.json").write_text(json.dumps(info))
+    RunFolder(run).write_config(None, {safe: {safe: safe}, "task": {"type": safe}}, {}, swaps={})
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"split": word, "step": 40, word: 1.5, "time": {word: 2}}) + "\n")
+        file.write(json.dumps({"split": "valid", "step": 40, word: 2.5}) + "\n")
+    rows = [
+        {"row": 0, "source": word, "prediction": word, word: word, "references": [word, [word]]}
+    ]
+    (run / "predictions").mkdir()
+    for split in ("valid", "test"):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (run / "predictions" / f"{split}-step-00000040.jsonl").write_text(lines)
+    bad = {"file": word, "line": word, "reason": word, "text_excerpt": word}
+    (run / "bad_rows.jsonl").write_text(json.dumps(bad) + "\n")
+    return run
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_hostile_texts_of_a_run_folder_stay_texts(tmp_path, word):
+    if len(word) > 50_000:
+        word = word[:20_000]  # a file of settings has 256,000 bytes at most
+    page = page_of(hostile_run(tmp_path / "runs" / "a", word))
+    assert {"script", "img", "iframe", "link"}.isdisjoint(page.counts)
+    assert page.counts["title"] == 1 + page.counts.get("circle", 0)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"result": {"best": [], "test": 3}},
+        {"result": {"best": {"step": "x", "bleu": None}, "test": {"loss": "NaN", "x": [1]}}},
+        {"starts": [None, 3]},
+        {"starts": [{"command": "x", "versions": 3, "git": [], "hardware": None}]},
+        {"data_summary": {"train_data": 3, "valid_data": {"lengths": [], "rows": None}}},
+        {"data_summary": []},
+    ],
+)
+def test_records_of_odd_shape(tmp_path, info):
+    page_of(made_run(tmp_path / "run", **info))
+
+
+def test_a_folder_with_little_in_it(tmp_path):
+    run = made_run(tmp_path / "run", steps=())
+    (run / "metrics.jsonl").unlink()
+    (run / "config.yaml").write_text("")
+    assert "Curves" not in page_of(run).texts
+
+
+def browser():
+    return (
+        shutil.which("chromium")
+        or shutil.which("google-chrome")
+        or shutil.which("chromium-browser")
+    )
+
+
+@pytest.mark.skipif(browser() is None, reason="no chromium on this machine")
+def test_a_browser_shows_it_and_runs_nothing(tmp_path):
+    words = " ".join(word for word in HOSTILE if len(word) < 100 and word.isprintable())
+    run = hostile_run(tmp_path / "runs" / "a", words)
+    path = write_report(run)
+    done = subprocess.run(
+        [
+            browser(), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+            "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", path.as_uri(),
+        ],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )  # fmt: skip
+    seen = done.stdout.decode()
+    title = seen.partition("<title>")[2].partition("</title>")[0]
+    assert title.startswith("&lt;script&gt;")
+    Page(seen, empty={"meta"})  # what the browser made of it: allowed elements and attributes
+    assert seen.count("<svg") == path.read_text().count("<svg")
+    console = [line for line in done.stderr.decode().splitlines() if ":CONSOLE" in line]
+    assert console == []
+
+
+def started(run, **config):
+    reporter = Html.Config(**config).build(xp=Experiment(folder=run))
+    reporter.start(RunInfo())
+    return reporter
+
+
+def test_the_reporter_says_how_the_run_stands(tmp_path):
+    run = made_run(tmp_path / "run", finished=False)
+    reporter = started(run)
+    assert not (run / "report.html").exists()
+    reporter.report("train", {"step": 10}, {"loss": 1.0})
+    assert not (run / "report.html").exists()
+    reporter.report("valid", {"step": 10}, {"loss": 1.0})
+    reporter.examples("valid", {"step": 10}, [])
+    assert "running" in Page((run / "report.html").read_text()).texts
+    reporter.close()
+    assert "not finished" in Page((run / "report.html").read_text()).texts
+    again = started(run)
+    again.end({"steps": 30, "best": {"step": 20, "bleu": 77.25}})
+    again.close()
+    page = Page((run / "report.html").read_text())
+    assert {"finished", "77.25"} <= set(page.texts)
+
+
+def test_reports_take_a_hundredth_of_the_time_and_the_last_is_always_written(tmp_path, monkeypatch):
+    run = made_run(tmp_path / "run", finished=False)
+    now = [1000.0]
+    written = []
+
+    def slow(*_, **how):
+        now[0] += 2.0
+        written.append(how["facts"]["state"])
+
+    monkeypatch.setattr("weft.runs.html_reporter.clock.monotonic", lambda: now[0])
+    monkeypatch.setattr("weft.runs.html_reporter.write_report", slow)
+    reporter = started(run)
+    for _ in range(1000):
+        now[0] += 1.0
+        reporter.examples("valid", {"step": 1}, [])
+    assert len(written) == 5  # 2 s of each 202 s
+    reporter.end({})
+    assert written[-1] == "finished"
+
+
+def test_a_full_disk_is_said_while_it_runs_and_hinders_no_closing(tmp_path, failing_disk):
+    run = made_run(tmp_path / "run", finished=False)
+    reporter = started(run)
+    with failing_disk(1, lasting=True):
+        with pytest.raises(StorageError):
+            reporter.examples("valid", {"step": 1}, [])
+        reporter.close()
+    assert not list(run.glob(".*"))
+
+
+def test_the_reporter_by_itself_writes_nothing(tmp_path):
+    reporter = started(tmp_path)
+    reporter.report("valid", {"step": 1}, {"loss": 1.0})
+    reporter.examples("valid", {"step": 1}, [])
+    reporter.end({})
+    assert not list(tmp_path.iterdir())
+
+
+def test_it_is_cheap(tmp_path):
+    """Below 50 ms for a run of 5,000 steps, reported every 10."""
+    run = made_run(tmp_path / "run")
+    line = {"split": "train", "step": 0, "epoch": 1.0, "examples": 5, "loss": 2.0, "nll": 2.0}
+    line |= {
+        "lr": 0.001,
+        "time": {"elapsed": 1.0, "steps_per_second": 3.0, "targets_per_second": 9.0},
+    }
+    lines = [json.dumps({**line, "step": step}) for step in range(10, 5001, 10)]
+    (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    write_report(run)  # imports what it needs
+    seconds = []
+    for _ in range(5):
+        before = time.process_time()
+        write_report(run)
+        seconds.append(time.process_time() - before)
+    assert min(seconds) < 0.05
+
+
+def test_html_can_be_left_out(tmp_path):
+    run = train_script(tmp_path, words=("reporters.html=false", "trainer.max_steps=2"))
+    assert (run / "metrics.jsonl").exists()
+    assert not (run / "report.html").exists()
+
+
+def test_the_command(tmp_path, capsys):
+    run = made_run(tmp_path / "run")
+    assert main(["runs", "report", str(run)]) == 0
+    assert capsys.readouterr().out == f"{run}/report.html\n"
+    out = tmp_path / "page.html"
+    assert main(["runs", "report", str(run), "--against", str(run), "--output", str(out)]) == 0
+    assert "Settings, code, versions and data are the same." in Page(out.read_text()).texts
+    assert main(["runs", "report", str(tmp_path)]) == 2
+    assert "is not a run folder" in capsys.readouterr().err

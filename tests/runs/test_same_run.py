@@ -1,0 +1,275 @@
+"""What a run keeps of itself, and when a command is refused to go on with it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import weft
+from tests.runs.tiny import write_recipe
+from weft.errors import DataError, UserError
+from weft.run_folder.folder import RunFolder
+
+SHORT = ["trainer.max_steps=2"]
+WRITES = '    (xp.folder / "notes.txt").write_text("mine")\n    return ()'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    write_recipe(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_script_named_by_a_relative_path_keeps_its_local_modules(folder):
+    (folder / "steps.py").write_text("HEADS = 2\n", encoding="utf-8")
+    edit(
+        folder / "tiny.py",
+        "from weft import like",
+        "from steps import HEADS\nfrom weft import like",
+    )
+    edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
+    run = weft.train("tiny.py", SHORT)
+    assert (run.folder / "steps.py").read_text(encoding="utf-8") == "HEADS = 2\n"
+
+
+def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
+    """The run folder keeps the script under that name: one of the two would be lost."""
+    edit(folder / "tiny.py", "from weft import like", "from recipe import N\nfrom weft import like")
+    (folder / "recipe.py").write_text("N = 2\n", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        weft.train("tiny.py", SHORT)
+    assert str(caught.value) == (
+        "tiny.py imports recipe.py, but the run folder keeps the script itself as recipe.py, "
+        "beside its local modules. Give that module another name."
+    )
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("path", ["recipe/__init__.py", "parts/recipe.py"])
+def test_packages_of_that_name_and_modules_in_other_folders_are_kept(folder, path):
+    module = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+    (folder / path).parent.mkdir()
+    (folder / path).write_text("HEADS = 2\n", encoding="utf-8")
+    edit(
+        folder / "tiny.py",
+        "from weft import like",
+        f"from {module} import HEADS\nfrom weft import like",
+    )
+    edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
+    run = weft.train("tiny.py", SHORT).folder
+    assert (run / path).read_text(encoding="utf-8") == "HEADS = 2\n"
+    assert (run / "recipe.py").read_bytes() == (folder / "tiny.py").read_bytes()
+    assert weft.load(run)("the cat").text is not None
+    assert weft.train(run, allow_code=True).folder == run
+
+
+def test_a_script_called_recipe_is_its_own_copy(folder):
+    (folder / "tiny.py").rename(folder / "recipe.py")
+    run = weft.train("recipe.py", SHORT).folder
+    assert weft.train(run, allow_code=True).folder == run
+
+
+def test_every_start_is_kept_and_an_end_takes_back_what_a_stop_said(folder):
+    run = weft.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False, stopped="Stopped by SIGTERM")
+    weft.train("tiny.py", SHORT)
+    info = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+    assert len(info["starts"]) == 2
+    assert info["finished"] is True
+    assert "stopped" not in info
+
+
+@pytest.mark.parametrize("refuses", ["data", "trainer"])
+def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refuses):
+    run = weft.train("tiny.py", SHORT).folder
+    before = (run / "run.json").read_bytes()
+    words = ["trainer.max_steps=4"]
+    if refuses == "data":
+        (folder / "valid.tsv").rename(folder / "away.tsv")
+    else:
+        words.append("trainer.save_modules=[encoders]")
+    with pytest.raises((UserError, DataError)):
+        weft.train(run, words, allow_code=True)
+    assert (run / "run.json").read_bytes() == before
+    if refuses == "data":
+        (folder / "away.tsv").rename(folder / "valid.tsv")
+    assert weft.train(run, words[:1], allow_code=True).result["steps"] == 4
+    (change,) = RunFolder(run).info["changes"]
+    assert change["step"] == 2
+    assert set(change["settings"]) == {"trainer.max_steps"}
+
+
+def test_other_versions_are_said(folder, caplog):
+    run = weft.train("tiny.py", SHORT)
+    starts = RunFolder(run.folder).info["starts"]
+    starts[-1]["versions"]["torch"] = "1.0"
+    RunFolder(run.folder).write_info(finished=False, starts=starts)
+    weft.train("tiny.py", SHORT)
+    assert "This run goes on under other versions (torch 1.0 -> " in caplog.text
+
+
+def test_a_recipes_own_randomness_is_the_seeds(folder):
+    edit(
+        folder / "tiny.py",
+        'train_data = TextPairs.Config(path=Path("train.tsv"), max_tokens=None, batch_size=4)',
+        "import random\n\n\ndef train_data(path: Path = Path('train.tsv')):\n"
+        "    lines = path.read_text().splitlines()\n    random.shuffle(lines)\n"
+        "    pairs = [line.split('\\t') for line in lines]\n"
+        "    return [dict(source=s, target=t) for s, t in pairs]\n\n",
+    )
+    edit(folder / "tiny.py", 'like("train_data", path=Path("valid.tsv"), shuffle=False)', "None")
+    edit(folder / "tiny.py", 'like("train_data", path=Path("test.tsv"), shuffle=False)', "None")
+    logs = []
+    for name in ("a", "b"):
+        run = weft.train("tiny.py", SHORT, run_dir=name)
+        rows = [json.loads(line) for line in lines_of(run.folder / "metrics.jsonl")]
+        logs.append([row["loss"] for row in rows])
+    assert logs[0] == logs[1]
+
+
+def test_the_bad_rows_of_all_data_are_listed_at_once(folder):
+    for name in ("train", "valid"):
+        with (folder / f"{name}.tsv").open("a", encoding="utf-8") as file:
+            file.write("only one column\n")
+    with pytest.raises(DataError) as failure:
+        weft.train("tiny.py", SHORT, run_dir="r")
+    assert "train_data.max_bad_rows=1" in str(failure.value)
+    assert "valid_data.max_bad_rows=1" in str(failure.value)
+    assert str(failure.value).endswith("All bad rows are in r/bad_rows.jsonl.")
+    listed = [json.loads(line)["file"] for line in lines_of(folder / "r" / "bad_rows.jsonl")]
+    assert listed == ["train.tsv", "valid.tsv"]
+    weft.train("tiny.py", [*SHORT, "train_data.max_bad_rows=1"], run_dir="r")
+    assert (folder / "r" / "bad_rows.jsonl").read_bytes().count(b"\n") == 2
+    write_recipe(folder)
+    weft.train("tiny.py", SHORT, run_dir="s")
+    assert not (folder / "s" / "bad_rows.jsonl").exists()
+
+
+def test_another_tokenizer_is_refused(folder):
+    edit(
+        folder / "tiny.py",
+        "FittedTokenizer.Config(vocab_size=44",
+        'MultilingualTokenizer.Config(train_on=Path("spm.txt"), vocab_size=44',
+    )
+    edit(folder / "tiny.py", "import FittedTokenizer", "import MultilingualTokenizer")
+    text = (folder / "train.tsv").read_text(encoding="utf-8")
+    (folder / "spm.txt").write_text(text, encoding="utf-8")
+    run = weft.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False)
+    (folder / "spm.txt").write_text(text.replace("cat", "cow") * 2, encoding="utf-8")
+    with pytest.raises(UserError) as failure:
+        weft.train("tiny.py", SHORT)
+    assert str(failure.value) == (
+        f"the text processor is not the one {run.folder} was trained with: "
+        "text/tokenizer/sentencepiece.model of step-00000002 differ from what the tokenizer is "
+        "now; its training text or its file changed. Restore what it was, or train anew: the same "
+        "call with again=True."
+    )
+
+
+def test_a_built_size_that_is_another_is_refused(folder):
+    run = weft.train("tiny.py", SHORT)
+    config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
+    config["built"]["module"]["vocabulary_size"] = 45
+    (run.folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    RunFolder(run.folder).write_info(finished=False)
+    with pytest.raises(UserError) as failure:
+        weft.train("tiny.py", SHORT)
+    assert str(failure.value) == (
+        f"{run.folder} was built otherwise: module.vocabulary_size was 45, is 44. "
+        "Restore what it was, or train anew: the same call with again=True."
+    )
+
+
+def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
+    run = weft.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False)
+    again = weft.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
+    assert again.folder == run.folder
+    config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
+    assert config["built"]["module"]["activation_checkpointing"] is True
+    assert config["built"]["module"]["encoder"]["layer"]["attention"]["num_heads"] == 2
+
+
+def test_lengths_of_time_are_compared_as_times(folder):
+    weft.train("tiny.py", [*SHORT, "trainer.max_time=5m"])
+    with pytest.raises(UserError) as failure:
+        weft.train("tiny.py", [*SHORT, "trainer.max_time=15m"])
+    assert "To go on with it: weft.train('runs/tiny/" in str(failure.value)
+
+
+def test_again_with_a_run_dir_takes_the_next_free_one(folder):
+    assert weft.train("tiny.py", SHORT, run_dir="r").folder == Path("r")
+    assert weft.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
+
+
+def test_going_on_elsewhere_is_refused(folder):
+    weft.train("tiny.py", SHORT, run_dir="r")
+    with pytest.raises(UserError) as failure:
+        weft.train("r", ["trainer.max_steps=3"], run_dir="other", allow_code=True)
+    assert str(failure.value) == (
+        "r is a run that is gone on with, so run_dir=other cannot be. "
+        "Leave one of them out, or train anew there with again=True."
+    )
+
+
+@pytest.mark.parametrize("word", ["initialize=nowhere", "save_modules=[encodr]"])
+def test_what_is_refused_before_the_run_leaves_no_folder(folder, word):
+    with pytest.raises(UserError):
+        weft.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+    assert not Path("mine").exists()
+    Path("mine").mkdir()
+    with pytest.raises(UserError):
+        weft.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+    assert Path("mine").is_dir()  # it was there before
+    assert weft.train("tiny.py", SHORT, run_dir="mine").result["steps"] == 2
+
+
+def test_what_is_refused_leaves_what_others_wrote(folder):
+    edit(folder / "tiny.py", "\ntask = ", "\n\ndef callbacks(xp):\n" + WRITES + "\n\ntask = ")
+    with pytest.raises(UserError):
+        weft.train("tiny.py", [*SHORT, "trainer.initialize=nowhere"], run_dir="mine")
+    assert {path.name for path in Path("mine").iterdir()} == {"notes.txt", "lock", "log.txt"}
+
+
+def test_several_processes_are_refused_until_batches_are_split(folder, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(UserError) as failure:
+        weft.train("tiny.py", SHORT)
+    assert str(failure.value) == (
+        "WORLD_SIZE is 2, but weft trains in one process so far. "
+        "Start it without torchrun, or unset WORLD_SIZE and RANK."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"format": 1}', "does not say the 'recipe' of the run."),
+        ('{"format": 1, "recipe": "a"}', "does not say the 'key' of the run."),
+        ('{"format": 1, "recipe": 3}', "'recipe' must be a str, found a int."),
+        ('{"format": 1, "length": "x"}', "'length' must be a dict, found a str."),
+        ('{"format": 2}', "has format 2; this weft reads format 1."),
+        ("[" * 100_000, "is not the JSON a run writes"),
+        ('"' + "x" * (16 << 20), ": 16,777,217 bytes are more than the 16,777,216 allowed."),
+    ],
+)  # fmt: skip
+def test_what_a_run_did_not_write_is_refused(tmp_path, content, message):
+    (tmp_path / "run.json").write_text(content, encoding="utf-8")
+    with pytest.raises(UserError) as failure:
+        _ = RunFolder(tmp_path).info
+    assert str(failure.value).startswith(str(tmp_path / "run.json"))
+    assert message in str(failure.value)

@@ -1,0 +1,195 @@
+"""Runs: the folder, the same command again, another length, other data, two processes, signals."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from tests.runs.tiny import Trainings, outcome, run_folder, unlike, write_recipe
+
+
+@pytest.fixture(scope="module")
+def trainings():
+    with Trainings() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def undisturbed(trainings, tmp_path_factory):
+    folder = write_recipe(tmp_path_factory.mktemp("undisturbed"))
+    ended = trainings.run(folder)
+    assert ended.code == 0, ended.log
+    return outcome(run_folder(folder))
+
+
+@pytest.fixture(scope="module")
+def done(trainings, tmp_path_factory):
+    """A folder with a finished run, which the tests leave as it is."""
+    folder = write_recipe(tmp_path_factory.mktemp("done"))
+    assert trainings.run(folder).code == 0
+    return folder
+
+
+def after(folder, lines):
+    """Waits until so many lines of values were written."""
+
+    def wait():
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            for path in folder.glob("runs/tiny/*/metrics.jsonl"):
+                if path.read_bytes().count(b"\n") >= lines:
+                    return True
+            time.sleep(0.001)
+        return None
+
+    return wait
+
+
+def test_the_folder_holds_what_the_run_is(done):
+    run = run_folder(done)
+    names = {path.name for path in run.iterdir()}
+    wanted = {"recipe.py", "config.yaml", "run.json", "metrics.jsonl", "predictions", "lock"}
+    assert names == wanted | {"log.txt", "checkpoints", "report.html"}
+    info = json.loads((run / "run.json").read_text())
+    assert info["key"] == run.name
+    assert info["finished"] is True
+    built = (run / "config.yaml").read_text().partition("built:")[2]
+    assert "vocabulary_size: 44" in built
+    assert "task:" not in built  # it is as in settings
+    assert (run / "recipe.py").read_bytes() == (done / "tiny.py").read_bytes()
+
+
+def test_a_finished_run_prints_its_result_and_does_nothing(trainings, done):
+    before = outcome(run_folder(done))
+    ended = trainings.run(done)
+    assert ended.code == 0
+    assert f"This run is finished: runs/tiny/{run_folder(done).name}" in ended.log
+    assert "steps: 20" in ended.log
+    assert "step 1 " not in ended.log
+    assert unlike(before, outcome(run_folder(done))) == []
+
+
+def test_parts_asked_of_a_finished_run_are_refused(trainings, done):
+    ended = trainings.run(done, "train", "tiny.py", "trainer.save_modules=[encoder]")
+    assert ended.code == 2
+    assert "is finished, so trainer.save_modules=encoder would save nothing" in ended.log
+
+
+def test_another_length_is_found_and_named(trainings, done):
+    ended = trainings.run(done, "train", "tiny.py", "trainer.max_steps=24")
+    name = f"runs/tiny/{run_folder(done).name}"
+    assert ended.code == 2
+    assert f"{name} (trainer.max_steps=20" in ended.log
+    assert f"weft train {name} trainer.max_steps=24" in ended.log
+
+
+def test_what_would_be_another_run_is_refused(trainings, done):
+    run = run_folder(done)
+    words = ["optimizer.lr=1", "trainer.seed=3", "trainer.keep=1", "--allow-code"]
+    ended = trainings.run(done, "train", str(run), *words)
+    assert ended.code == 2
+    assert ended.log == (
+        f"error: {run} cannot go on with another optimizer.lr and trainer.seed: that is another "
+        "run. Its length, saving and reporting can change, and the place of the same data. To "
+        "train anew with these settings, name the recipe itself.\n"
+    )
+    assert "changes" not in json.loads((run / "run.json").read_text())
+
+
+def test_going_on_is_explicit_and_kept(trainings, tmp_path):
+    folder = write_recipe(tmp_path)
+    trainings.run(folder)
+    run = run_folder(folder)
+    words = ["trainer.max_steps=24", "trainer.keep=1", "--allow-code"]
+    ended = trainings.run(folder, "train", str(run), *words)
+    assert ended.code == 0, ended.log
+    assert "trainer.max_steps: 20 -> 24\n" in ended.log
+    assert "Resumed at step 20." in ended.log
+    info = json.loads((run / "run.json").read_text())
+    assert info["length"]["max_steps"] == 24
+    assert info["result"]["steps"] == 24
+    (change,) = info["changes"]
+    assert change["step"] == 20
+    assert change["settings"] == {
+        "trainer.max_steps": {"before": 20, "now": 24},
+        "trainer.keep": {"before": 2, "now": 1},
+    }
+
+
+def test_again_trains_beside_it(trainings, tmp_path):
+    folder = write_recipe(tmp_path)
+    trainings.run(folder)
+    key = run_folder(folder).name
+    assert trainings.run(folder, "train", "tiny.py", "--again").code == 0
+    runs = folder / "runs" / "tiny"
+    assert sorted(path.name for path in runs.iterdir()) == [key, f"{key}-2"]
+    assert unlike(outcome(runs / key), outcome(runs / f"{key}-2")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_the_same_command_goes_on(trainings, undisturbed, tmp_path, number):
+    folder = write_recipe(tmp_path)
+    ended = trainings.run(folder, when=after(folder, 6), send=number)
+    assert ended.code == 128 + number, ended.log
+    assert f"Stopped by {number.name} at step " in ended.log
+    assert "Traceback" not in ended.log
+    ended = trainings.run(folder)
+    assert ended.code == 0
+    assert "Resumed at step " in ended.log
+    assert unlike(undisturbed, outcome(run_folder(folder))) == []
+
+
+def test_changed_data_is_refused(trainings, tmp_path):
+    folder = write_recipe(tmp_path)
+    trainings.run(folder, when=after(folder, 6), send=signal.SIGTERM)
+    text = (folder / "valid.tsv").read_text() + "the cat\tle chat\n"
+    (folder / "valid.tsv").write_text(text)
+    ended = trainings.run(folder)
+    assert ended.code == 2
+    assert (
+        f"error: valid_data changed since runs/tiny/{run_folder(folder).name} was started: "
+        "the files have other content. Restore them, or train anew with --again.\n"
+    ) in ended.log
+
+
+WAITS = """
+import time
+from weft.training import Callback
+
+
+class Waits(Callback):
+    def step(self, progress):
+        deadline = time.monotonic() + 60
+        while progress.steps == 3 and not Path("go").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def callbacks():
+    return [Waits()]
+"""
+
+
+def test_one_process_at_a_time(trainings, tmp_path):
+    """The first is held at its third step until the second was answered."""
+    folder = write_recipe(tmp_path)
+    with (folder / "tiny.py").open("a") as recipe:
+        recipe.write(WAITS)
+    answers = []
+
+    with Trainings() as others:
+        assert others.run(folder, "--version").code == 0  # it has imported everything
+
+        def meanwhile():
+            try:
+                after(folder, 2)()
+                answers.append(others.run(folder))
+            finally:
+                (folder / "go").touch()
+
+        first = trainings.run(folder, when=meanwhile)
+    (second,) = answers
+    assert first.code == 0, first.log
+    assert second.code == 1, second.log
+    assert f"{run_folder(folder)}".removeprefix(f"{folder}/") in second.log
+    assert " is in use by " in second.log

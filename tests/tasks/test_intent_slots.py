@@ -1,0 +1,211 @@
+"""Intents and slots: loss, frames, slots off words, answers with offsets, and what is refused."""
+
+import math
+
+import pytest
+import torch
+
+from tests.tasks.rows import data_of, learn
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.intent_slots import IntentSlotModel
+from weft.models.layers.word_embeddings import CharacterCnn, WordEmbedding
+from weft.tasks import evaluate
+from weft.tasks.intent_slots import IntentSlots
+from weft.text import load_text_processor
+from weft.text.features.affixes import FittedAffixes
+from weft.text.features.characters import FittedCharacters
+from weft.text.features.labels import FittedLabels
+from weft.text.features.slots import FittedSlots
+from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.text.tokenizers.word_tokenizer import FittedWords
+
+SPANS = [
+    {"label": "alarm", "text": "Wake me at 8 on  Tuesday", "slots": "8:12:time,17:24:day"},
+    {"label": "show", "text": "show Tuesday's notes", "slots": "5:12:day,15:20:noun"},
+    {"label": "alarm", "text": "stop it", "slots": ""},
+    {"label": "show", "text": "", "slots": ""},
+    {"label": "alarm", "text": "at 9", "slots": "0:4:time"},
+]
+TAGS = [
+    {"label": "alarm", "text": "Wake me at 8 on  Tuesday", "slots": "O O B-time I-time O B-day"},
+    {"label": "show", "text": ["show", "Tuesday's", "notes"], "slots": ["O", "B-day", "B-noun"]},
+    {"label": "alarm", "text": "stop it", "slots": "O O"},
+    {"label": "show", "text": "", "slots": ""},
+    {"label": "alarm", "text": "at 9", "slots": "B-time I-time"},
+]
+
+Data = data_of(TAGS, batch_size=3)
+
+
+def make(rows=TAGS, *, crf=False, beside=False, ngrams=False, encoder=None, **settings):
+    torch.manual_seed(0)
+    form = "spans" if rows is SPANS else "tags"
+    made = FittedCharacters.Config(column="text", min_count=1).build(train_data=rows)
+    affixes = FittedAffixes.Config(column="text", min_count=1).build(train_data=rows)
+    given = {
+        "tokenizer": FittedWords.Config().build(train_data=rows),
+        "labels": FittedLabels.Config().build(train_data=rows),
+        "slots": FittedSlots.Config(format=form).build(train_data=rows),
+        **({"characters": made, "affixes": affixes} if beside else {}),
+        **({"ngrams": FittedNgrams.Config().build(train_data=rows)} if ngrams else {}),
+    }
+    module = IntentSlotModel.Config(
+        embedding=WordEmbedding.Config(dim=12),
+        character_cnn=CharacterCnn.Config(dim=4, filters=4),
+        encoder=encoder or LstmEncoder.Config(hidden_dim=8),
+        crf=crf,
+        dropout=0.0,
+    ).build(**given)
+    return IntentSlots.Config(**settings).build(module=module, **given)
+
+
+VARIANTS = {
+    "softmax": {},
+    "crf": {"crf": True},
+    "characters and affixes": {"beside": True, "crf": True},
+    "n-grams": {"ngrams": True},
+    "spans": {"rows": SPANS},
+    "transformer": {"encoder": SelfAttentionEncoder.Config(num_heads=2, ffn_dim=16, dropout=0.0)},
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request):
+    rows = VARIANTS[request.param].get("rows", TAGS)
+    return make(**VARIANTS[request.param]), rows
+
+
+def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(variant, tmp_path):
+    task, rows = variant
+    batches = task.batches(Data(rows, batch_size=9), train=True, seed=1)
+    learn(task, batches, epochs=60, lr=0.03)
+    found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
+    assert found.values["intent_accuracy"] == 1
+    # Of five slots, that of "Tuesday" in "Tuesday's" is none that words can have.
+    assert found.values["slot_f1"] == pytest.approx(0.8 if rows is SPANS else 1)
+    assert found.values["frame_accuracy"] == pytest.approx(0.8 if rows is SPANS else 1)
+    assert set(found.directions) == set(found.values)
+    task.text.save(tmp_path)
+    loaded = load_text_processor(tmp_path)
+    task.use_text(loaded)
+    assert set(loaded.ingredients) >= {"tokenizer", "labels", "slots"}
+    answers = Predictor(task)([{"text": row["text"]} for row in rows])
+    assert [str(answer) for answer in answers] == [row["prediction"] for row in found.rows]
+    first = answers[0]
+    assert str(first) == "[alarm Wake me [time at 8 ] on [day Tuesday ] ]"
+    assert [(s.label, s.text, s.start, s.end) for s in first.slots] == [
+        ("time", "at 8", 8, 12),
+        ("day", "Tuesday", 17, 24),
+    ]
+    assert all(0.5 < slot.score <= 1 for slot in first.slots)
+    assert set(first.scores) == {"alarm", "show"}
+    assert answers[3].slots == ()
+    assert str(answers[3]) == "[show ]"
+
+
+def test_the_loss_is_that_of_the_frame():
+    task = make(intent_weight=2.0)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    intents, tags = task.scores(batch)
+    expected = 0.0
+    for row, (label, length) in enumerate(
+        zip(batch["label"].tolist(), batch.lengths["words"].tolist(), strict=True)
+    ):
+        expected -= 2 * intents[row].log_softmax(0)[label].item()
+        for place in range(length):
+            expected -= tags[row, place].log_softmax(0)[batch["slots"][row, place]].item()
+    assert task.training_step(batch).total.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_padding_has_no_part(variant):
+    task, rows = variant
+    (batch,) = task.batches(Data(rows, batch_size=9), train=True, seed=1)
+    intents, tags = task.scores(batch)
+    (alone,) = task.batches(Data(rows[4:]), train=True, seed=1)
+    one, two = task.scores(alone)
+    place = batch.rows.tolist().index(4)
+    assert torch.allclose(intents[place], one[0], atol=1e-5)
+    assert torch.allclose(tags[place, :2], two[0], atol=1e-5)
+
+
+def test_slots_off_words_are_counted_or_refused(caplog):
+    note = (
+        "1 of 5 slots in 'slots' do not begin and end with a word of their own, the first in row 1."
+    )
+    task = make(SPANS)
+    batches = task.batches(Data(SPANS), train=True, seed=1)
+    assert batches.details["off_words"].startswith(note)
+    assert task.notes == [batches.details["off_words"]]
+    assert note in caplog.text
+    with pytest.raises(DataError) as error:
+        make(SPANS, off_words="error").batches(Data(SPANS), train=True, seed=1)
+    assert str(error.value) == f"{note} Correct them, or set task.off_words=widen."
+    clean = make(off_words="error").batches(Data(), train=True, seed=1)
+    assert "off_words" not in clean.details
+
+
+def test_slots_of_what_is_cut_off_are_missed():
+    task = make(max_length=2)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    assert "2 of 5 rows cut" in found.details["over_length"]
+    assert all(slot["end"] <= 14 for row in found.rows for slot in row["predicted_slots"])
+    assert not math.isnan(found.values["slot_recall"])
+    assert found.values["slot_recall"] <= 2 / 5
+
+
+def test_ready_batches_are_read_back(variant):
+    task, rows = variant
+    ready = list(task.batches(Data(rows), train=True, seed=1))
+    batches = task.batches(ready, train=False, seed=1)
+    read = [row for batch in ready for row in batches.examples(batch)]
+    assert sorted(row["label"] for row in read) == sorted(row["label"] for row in rows)
+    wake = next(row for row in read if row["text"].startswith("wake"))
+    slots = "8:12:time,16:23:day" if rows is SPANS else rows[0]["slots"]
+    assert wake == {"label": "alarm", "text": "wake me at 8 on tuesday", "slots": slots}
+
+
+def test_rows_that_cannot_be_are_refused():
+    task = make()
+    for row, error in (
+        ({"label": "alarm", "text": "a"}, "Row 1 has no column 'slots'; its columns: label, text"),
+        ({**TAGS[0], "label": "eggs"}, "Row 1, column 'label': 'eggs' is no label"),
+        ({**TAGS[0], "slots": "O"}, "Row 1, column 'slots': has 1 tags, but the text has 6 words"),
+        ({**TAGS[0], "slots": "O " * 5 + "B-x"}, "Row 1, column 'slots': 'x' is no slot"),
+    ):
+        with pytest.raises(DataError, match=error):
+            task.batches(Data([TAGS[0], row]), train=True, seed=1)
+    with pytest.raises(DataError, match=r"Row 0, column 'text': wanted text or a list of words"):
+        Predictor(task)({"text": 7})
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
+        IntentSlots.Config(max_length=0)
+    with pytest.raises(UserError, match=r"task.intent_weight must be positive, but is 0"):
+        IntentSlots.Config(intent_weight=0.0)
+    with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1"):
+        IntentSlotModel.Config(dropout=1.0)
+    task = make()
+    given = {k: task.text.ingredients[k] for k in ("tokenizer", "slots")}
+    many = FittedLabels.Config(multiple=True).build(train_data=TAGS)
+    with pytest.raises(UserError, match=r"A text has one intent: labels.multiple must be false"):
+        IntentSlots.Config().build(module=task.module, labels=many, **given)
+    other = FittedCharacters.Config(column="label").build(train_data=TAGS)
+    given["labels"] = task.text.labels
+    with pytest.raises(UserError, match=r"set characters.column=text"):
+        IntentSlots.Config().build(module=task.module, characters=other, **given)
+
+
+@pytest.mark.parametrize(("crf", "count"), [(False, 40_179), (True, 40_260)])
+def test_parameters_are_as_many_as_pytext_has(crf, count):
+    class Words:
+        class vocab_info:  # stands in for an attribute
+            size, pad_idx, unk_idx = 49, 0, 1
+
+    # PyText counts an unknown intent and an unknown slot, and has no tags for beginnings.
+    given = {"tokenizer": Words, "labels": range(8), "slots": list("abcdefg")}
+    model = IntentSlotModel.Config(crf=crf).build(**given)
+    assert sum(p.numel() for p in model.parameters()) == count

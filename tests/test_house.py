@@ -1,0 +1,70 @@
+"""What keeps the source a house that strangers find their way in: its names, and its rooms."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src" / "weft").rglob("*.py"))
+MODULES = [path for path in SOURCES if path.name not in ("__init__.py", "__main__.py")]
+
+MOST_MODULES = 22
+"""In one folder: what can be seen at once."""
+
+VAGUE = {
+    "base", "common", "core", "extra", "general", "handling", "helper", "helpers", "impl",
+    "initial",
+    "internal", "kinds", "lib", "main", "manager", "misc", "modules", "new", "nodes", "other",
+    "parts", "shared", "single", "state", "stuff", "support", "things", "tools", "util",
+    "utils",
+}  # fmt: skip
+"""Words that say nothing of what is in a room when they are all of its name."""
+
+ALLOWED = {
+    "checkpoint/parts.py": "a part is what a checkpoint is made of: the word of the glossary",
+    "checkpoint/state.py": "states, as torch's state_dict: what that room is about",
+    "cli/main.py": "the entry point, as every Python package calls it",
+    "cli/new.py": "each command's module is called as the command: weft new",
+    "recipes/corpus/parts.py": "train, valid and test parts of the corpus",
+}
+"""Modules with such a name, each with its reason."""
+
+
+def test_no_public_class_name_means_two_things() -> None:
+    homes = defaultdict(list)
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(path.relative_to(ROOT).as_posix())
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_no_module_has_a_vague_name() -> None:
+    found = {
+        path.relative_to(ROOT / "src" / "weft").as_posix() for path in MODULES if path.stem in VAGUE
+    }
+    assert found == set(ALLOWED)
+
+
+def test_no_module_is_told_from_others_by_what_it_is_not() -> None:
+    assert [
+        path.name for path in MODULES if path.stem.startswith(("other_", "more_", "non_"))
+    ] == []
+
+
+def test_every_folder_can_be_seen_at_once() -> None:
+    rooms = defaultdict(list)
+    for path in MODULES:
+        rooms[path.parent.relative_to(ROOT).as_posix()].append(path.name)
+    assert {room: len(names) for room, names in rooms.items() if len(names) > MOST_MODULES} == {}
+
+
+def test_the_page_of_the_architecture_names_every_room_and_only_what_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {path.parent.name for path in SOURCES if path.parent.parent.name == "weft"}
+    assert [room for room in sorted(rooms) if f"`{room}`" not in page] == []
+    words = {word for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", page) for word in code.split()}
+    paths = {word for word in words if "/" in word}
+    places = [ROOT, ROOT / "src" / "weft", *(ROOT / "src" / "weft" / room for room in rooms)]
+    assert [p for p in sorted(paths) if not any((place / p).exists() for place in places)] == []

@@ -1,0 +1,47 @@
+"""Characters of words: marks, long words, what cannot be known."""
+
+import pytest
+
+from weft.errors import DataError, UserError
+from weft.text.features.characters import Characters, FittedCharacters
+
+
+def test_a_long_word_keeps_its_ends():
+    characters = Characters("abcdefgh", length=7)
+    (row,) = characters.table(["abcdefgh"]).tolist()
+    assert row == [2, 4, 5, 6, 10, 11, 3]
+    assert characters.table(["abcde"]).tolist() == [[2, 4, 5, 6, 7, 8, 3]]
+    assert characters.table([]).shape == (0, 7)
+    assert (characters.size, characters.pad_idx) == (12, 0)
+
+
+def test_they_are_those_of_the_training_rows_that_occur_often_enough():
+    rows = [{"words": "go Go"}, {"words": ["gone", "é"]}]
+    assert FittedCharacters.Config(min_count=1).build(train_data=rows).known == tuple("goGneé")
+    assert FittedCharacters.Config().build(train_data=rows).known == ("g", "o")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: Characters(["ab"]), UserError, "must be one character, but one is 'ab'"),
+        (lambda: Characters("aba"), UserError, "'a' is there twice"),
+        (lambda: Characters("a", length=3), UserError, "must be 4 or more.*it is 3"),
+        (lambda: Characters("a", length=1001), UserError, "must be 1000 or less.*it is 1001"),
+        (lambda: FittedCharacters.Config(length=2), UserError, "must be 4 or more"),
+        (lambda: FittedCharacters.Config(min_count=0), UserError, "characters.min_count must be 1"),
+        (
+            lambda: FittedCharacters.Config().build(train_data=[{"text": "a"}]),
+            DataError,
+            "Row 0 of train_data has no column 'words' .* it has: text. Name .* characters.column",
+        ),
+        (
+            lambda: FittedCharacters.Config().build(train_data=[{"words": 3}]),
+            DataError,
+            "Row 0, column 'words': wanted text or a list of words, found int",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(make, error, text):
+    with pytest.raises(error, match=text):
+        make()

@@ -1,0 +1,302 @@
+"""Dictionaries: the longest phrase wins, JSON as PyText has it, files and cells that cannot be."""
+
+import pytest
+
+from tests.text.saved import change
+from weft.data.column_batch import collate_columns
+from weft.data.text_rows import TextRows
+from weft.errors import DataError, UserError
+from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
+from weft.text.features.dictionaries import (
+    FittedKinds,
+    GivenKinds,
+    Phrases,
+    PhrasesOfFile,
+    kinds_in,
+    read_phrases,
+)
+from weft.text.features.labels import Labels
+from weft.text.processors.classification import ClassificationText
+from weft.text.tokenizers.character_tokenizers import ByteTokenizer
+from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+
+PAIRS = [("city", "New York"), ("paper", "The New York Times"), ("time", "times"), ("city", "York")]
+
+
+def named(phrases, text):
+    return [(place, phrases.kinds[kind - 1]) for place, kind, weight in phrases.find(text, 0)]
+
+
+# --- phrases
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("new york", [(0, "city"), (1, "city")]),
+        ("New Times", [(1, "time")]),
+        ("York York", [(0, "city"), (1, "city")]),
+        ("the new york times", [(at, "paper") for at in range(4)]),
+        ("the new york tomes", [(1, "city"), (2, "city")]),
+        ("the the new york times", [(at, "paper") for at in range(1, 5)]),
+        ("the new york", [(1, "city"), (2, "city")]),
+        (["old", "YORK"], [(1, "city")]),
+        ("", []),
+    ],
+)
+def test_the_longest_phrase_wins_from_the_first_word_on(text, found):
+    assert named(Phrases(PAIRS), text) == found
+
+
+def test_case_may_matter_and_spaces_do_not():
+    phrases = Phrases([("city", " New\t York ")], lowercase=False)
+    assert named(phrases, "New  York") == [(0, "city"), (1, "city")]
+    assert named(phrases, "new york") == []
+
+
+def test_a_phrase_of_two_kinds_is_of_both():
+    phrases = Phrases([("drink", "mate"), ("person", "Mate"), ("drink", "mate")])
+    assert named(phrases, "a mate") == [(1, "drink"), (1, "person")]
+    assert list(phrases.pairs()) == [("drink", "mate"), ("person", "mate")]
+
+
+def test_what_is_found_is_what_a_search_of_all_stretches_finds():
+    import random
+
+    draw = random.Random(5)
+    words = "abc"
+    pairs = [
+        (draw.choice("XY"), " ".join(draw.choices(words, k=draw.randint(1, 4)))) for _ in range(12)
+    ]
+    phrases = Phrases(pairs)
+    for _ in range(300):
+        text = draw.choices(words, k=draw.randint(0, 9))
+        expected, place = [], 0
+        while place < len(text):
+            ends = [
+                end
+                for end in range(len(text), place, -1)
+                if any(phrase.split() == text[place:end] for _, phrase in pairs)
+            ]
+            kinds = [k for k, phrase in pairs if ends and phrase.split() == text[place : ends[0]]]
+            for at in range(place, ends[0] if ends else place):
+                expected += [(at, kind) for kind in dict.fromkeys(kinds)]
+            place = ends[0] if ends else place + 1
+        assert sorted(named(phrases, text)) == sorted(expected)
+
+
+@pytest.mark.parametrize("pair", [("", "a"), ("a", " "), ("a\tb", "c"), ("a\nb", "c")])
+def test_a_phrase_without_a_word_or_a_kind_is_refused(pair):
+    with pytest.raises(UserError, match="A phrase must have a kind, without tab or line end, and"):
+        Phrases([("city", "Ur"), pair])
+
+
+def test_a_phrase_as_long_as_a_text_is_refused():
+    assert Phrases([("a", "so " * 100)]).known
+    with pytest.raises(UserError, match=r"at most 100 words, but one has 101: 'so so"):
+        Phrases([("a", "so " * 101)])
+
+
+def test_phrases_of_a_file(tmp_path):
+    path = tmp_path / "names.tsv"
+    path.write_bytes(b"\xef\xbb\xbfcity\tNew York\r\n\r\nriver\tPo")
+    phrases = PhrasesOfFile.Config(path=path, column="said").build()
+    assert list(phrases.pairs()) == [("city", "new york"), ("river", "po")]
+    assert phrases.column == "said"
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"city\tUr\nNew York\n", r"names.tsv:2: wanted a kind, a tab and a phrase, found 'New Yo"),
+        (b"\tUr\n", r"names.tsv:1: wanted a kind, a tab"),
+        (b"a\tb\nc\t\xff\n", r"names.tsv:2: the line is no UTF-8"),
+        (b" \n\n", r"names.tsv has no phrase: wanted a kind, a tab and a phrase in each line"),
+    ],
+)
+def test_a_file_that_has_no_phrases_is_refused(content, error, tmp_path):
+    path = tmp_path / "names.tsv"
+    path.write_bytes(content)
+    with pytest.raises((DataError, UserError), match=error):
+        read_phrases(path)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"dictionary.path: .*names.tsv cannot be read: No such"):
+        PhrasesOfFile.Config(path=tmp_path / "names.tsv").build()
+
+
+# --- findings in the rows
+
+
+def test_pytexts_two_rows_have_its_five_kinds_and_its_weights(shared_data):
+    path = shared_data / "pytext-tiny" / "train_dict_features.tsv"
+    rows = TextRows.Config(path=path, columns=("text", "found")).build().rows()
+    dictionary = FittedKinds.Config(column="found").build(train_data=rows)
+    assert dictionary.size == 6  # PyText's 7 with the unknown kind, which has no vector there
+    # Its GazetteerTensorizer: [1, 1, 2, 3, 1, 1, 4, 1, 1, 1] and [0, 0, .8, .2, 0, 0, 1, 0, 0, 0],
+    # two places a word, kinds from 2 on in the order of their first row.
+    assert [tuple(f) for f in dictionary.find(rows[0]["found"], 0)] == [
+        (1, 2 - 1, 0.8),
+        (1, 3 - 1, 0.2),
+        (3, 4 - 1, 1.0),
+    ]
+    assert [tuple(f) for f in dictionary.find(rows[1]["found"], 1)] == [(2, 4, 1.0), (4, 5, 1.0)]
+
+
+def test_pytexts_bad_row_is_named(shared_data):
+    path = shared_data / "pytext-tiny" / "train_dict_features_bad_json.tsv"
+    rows = TextRows.Config(path=path, columns=("text", "found")).build()
+    with pytest.raises(DataError, match=r"^Row 0, column 'found': wanted JSON as .*found '\[\{tok"):
+        FittedKinds.Config(column="found").build(train_data=rows)
+
+
+def test_pytexts_contextual_files_have_their_list_one_level_deeper(shared_data):
+    path = shared_data / "pytext-tiny" / "contextual_intent_slot_train_tiny.tsv"
+    cells = [line.split("\t")[3] for line in path.read_text().splitlines()]
+    assert kinds_in(cells[1], "dict_feat", 1) == [
+        (5, "b_uce_contacts", 1.0),
+        (5, "uce_contacts", 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    [
+        ("[1]", "wanted the keys tokenIdx and features"),
+        ('{"a": 1}', "wanted a list as"),
+        ("7", "wanted a list as"),
+        ("[" * 10_000, "wanted JSON as"),
+        ('[{"tokenIdx": 1}]', "wanted the keys tokenIdx and features"),
+        ('[{"tokenIdx": -1, "features": {}}]', "wanted the place of a word from 0 as tokenIdx"),
+        ('[{"tokenIdx": true, "features": {}}]', "wanted the place of a word"),
+        ('[{"tokenIdx": 9999999999, "features": {}}]', "wanted the place of a word"),
+        ('[{"tokenIdx": 0, "features": ["a"]}]', "wanted kinds with their weights as features"),
+        ('[{"tokenIdx": 0, "features": {"a": "1"}}]', "wanted a number as the weight of 'a'"),
+        ('[{"tokenIdx": 0, "features": {"a": NaN}}]', "wanted a number as the weight of 'a'"),
+        ('[{"tokenIdx": 0, "features": {"a": 1e300}}]', "wanted a number as the weight of 'a'"),
+        ('[{"tokenIdx": 0, "features": {"a": true}}]', "wanted a number as the weight of 'a'"),
+        ('[{"tokenIdx": 0, "features": {" ": 1}}]', "wanted a kind's name"),
+        (
+            '[{"tokenIdx": 0, "features": {}}, {"tokenIdx": 0, "features": {}}]',
+            "wanted each word once, found 'tokenIdx 0 again'",
+        ),
+    ],
+)
+def test_cells_that_cannot_be_used_are_named(cell, error):
+    with pytest.raises(DataError, match=rf"^Row 3, column 'found': {error}"):
+        kinds_in(cell, "found", 3)
+
+
+def test_kinds_are_those_of_the_training_data():
+    rows = [
+        {"found": '[{"tokenIdx": 0, "features": {"b": 1, "a": 1}}]'},
+        {"found": [{"tokenIdx": 2, "features": {"a": 1}}]},
+    ]
+    config = FittedKinds.Config(column="found")
+    assert config.build(train_data=rows).kinds == ("b", "a")
+    assert FittedKinds.Config(column="found", min_count=2).build(train_data=rows).kinds == ("a",)
+    with pytest.raises(DataError, match="'found' that occurs 3 times"):
+        FittedKinds.Config(column="found", min_count=3).build(train_data=rows)
+    with pytest.raises(DataError, match=r"Row 0 of train_data has no column 'dictionary' to take"):
+        FittedKinds.Config().build(train_data=rows)
+    with pytest.raises(UserError, match="min_count must be 1 or more, but is 0"):
+        FittedKinds.Config(min_count=0)
+
+
+@pytest.mark.parametrize("kinds", [[], ["a", "a"]])
+def test_kinds_that_cannot_be_are_refused(kinds):
+    with pytest.raises(UserError, match="dictionary"):
+        GivenKinds(kinds, column="found")
+
+
+# --- in a text processor
+
+
+def path_of(dictionary, **settings):
+    words = FittedWords.Config().build(train_data=[{"text": "in New York and Rome"}])
+    return ClassificationText(words, Labels(["a", "b"]), dictionary=dictionary, **settings)
+
+
+def test_phrases_are_found_in_the_text_itself(tmp_path):
+    path = path_of(Phrases(PAIRS))
+    assert path.input_columns == ("text",)
+    path.save(tmp_path)
+    from weft.text import load_text_processor
+
+    loaded = load_text_processor(tmp_path)
+    assert list(loaded.ingredients["dictionary"].pairs()) == list(Phrases(PAIRS).pairs())
+    for which in (path, loaded):
+        found = which.encode([{"text": "New York"}, {"text": ""}], with_targets=False)
+        assert found["dictionary"].values.tolist() == [0, 1, 1, 1, 1, 1]
+        batch = collate_columns(found, which.all, [1, 0])
+        assert batch["dictionary"].tolist() == [[[0, 0, 0]] * 2, [[0, 1, 1], [1, 1, 1]]]
+        assert batch.lengths["dictionary"].tolist() == [0, 2]
+
+
+def test_a_batch_in_which_nothing_is_known():
+    path = path_of(Phrases(PAIRS))
+    found = path.encode([{"text": "hello"}, {"text": "you"}], with_targets=False)
+    assert collate_columns(found, path.all, [0, 1])["dictionary"].shape == (2, 0, 3)
+
+
+def test_a_word_behind_the_text_is_refused_with_its_row():
+    path = path_of(GivenKinds(["city"], column="found"))
+    cells = [
+        '[{"tokenIdx": 1, "features": {"city": 1}}]',
+        '[{"tokenIdx": 2, "features": {"city":1}}]',
+    ]
+    rows = [{"text": "in Rome", "found": cell} for cell in cells]
+    assert len(path.encode(rows[:1], with_targets=False)["dictionary"]) == 1
+    with pytest.raises(DataError) as error:
+        path.encode(rows, with_targets=False)
+    assert str(error.value) == (
+        "Row 1, column 'found': has kinds of the word at 2 (from 0), but the text in 'text' has 2 "
+        "words."
+    )
+
+
+def test_what_is_known_of_words_behind_the_limit_is_cut():
+    column = GivenKindsColumn(GivenKinds(["a", "b"], column="found"))
+    cell = [{"tokenIdx": place, "features": {"a": 1, "b": 2}} for place in range(4)]
+    encoded = column.encode([cell, [], cell[3:], cell])
+    cut = column.cut(encoded, 2)
+    assert cut.lengths.tolist() == [12, 0, 0, 12]
+    assert cut[3].reshape(-1, 3)[:, 0].tolist() == [0, 0, 1, 1]
+
+
+def test_tokens_that_are_no_words_are_refused():
+    for tokenizer in (
+        ByteTokenizer.Config().build(),
+        WordTokenizer.Config(words=("a",), split="punctuation").build(),
+    ):
+        with pytest.raises(UserError, match="column 'text'"):
+            ClassificationText(tokenizer, Labels(["a", "b"]), dictionary=Phrases(PAIRS))
+
+
+def test_phrases_of_another_column_are_refused():
+    with pytest.raises(UserError, match=r"'said': set dictionary.column=text"):
+        path_of(Phrases(PAIRS, column="said"))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("phrases.tsv", b""),
+        ("phrases.tsv", b"city\n"),
+        ("phrases.tsv", b"\xff\tcity\n"),
+        ("column.json", {"lowercase": "maybe"}),
+        ("column.json", {"text": 3}),
+    ],
+)
+def test_saved_phrases_that_were_changed_are_refused(file, content, tmp_path):
+    from weft.text.columns.column import load_column
+    from weft.text.metadata import SavedTextError
+
+    PhrasesColumn(Phrases(PAIRS)).save(tmp_path)
+    if isinstance(content, dict):
+        change(tmp_path / file, **content)
+    else:
+        (tmp_path / file).write_bytes(content)
+    with pytest.raises(SavedTextError):
+        load_column(tmp_path)

@@ -1,0 +1,73 @@
+"""The text processor of language models: rows end with a mark, answers go on where a text stops."""
+
+import pytest
+
+from weft.errors import DataError, UserError
+from weft.text import load_text_processor
+from weft.text.processors.language_model import Continued, LanguageText, MeasuredText
+from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
+
+LINES = ["to be, or", "", "not to be"]
+TOKENIZERS = {
+    "words": lambda folder: WordTokenizer.Config(
+        words=("to", "be,", "or", "not", "be"), marks=True
+    ).build(),
+    "characters": lambda folder: CharacterTokenizer.fit(LINES),
+    "bytes": lambda folder: ByteTokenizer.Config().build(),
+    "subwords": lambda folder: FittedTokenizer.Config(
+        kind="byte_bpe", vocab_size=266, cache_dir=folder
+    ).build(train_data=[{"text": line} for line in LINES * 9]),
+}
+
+
+@pytest.fixture(params=TOKENIZERS)
+def text(request, tmp_path):
+    return LanguageText(TOKENIZERS[request.param](tmp_path))
+
+
+def test_rows_end_with_the_mark_and_come_back(text):
+    rows = list(text.encode([{"text": line} for line in LINES], with_targets=True)["text"])
+    assert [row[-1] for row in rows] == [text.eos_idx] * 3
+    assert len(rows[1]) == 1
+    assert text.decode(rows) == [f"{line}\n" for line in LINES]
+    assert (text.input_columns, text.target_columns) == (("text",), ())
+
+
+def test_texts_to_go_on_with_have_no_end(text):
+    begun = text.begun(LINES)
+    assert all(text.eos_idx not in ids for ids in begun)
+    assert text.decode(begun) == LINES
+    assert text.begun([]) == []
+    (joined,) = text.begun(["\n".join(LINES)], lines=True)
+    assert joined == [*begun[0], text.eos_idx, text.eos_idx, *begun[2]]
+    assert text.decode([joined]) == ["\n".join(LINES)]
+
+
+def test_saved_and_loaded_it_is_the_same(text, tmp_path):
+    text.save(tmp_path / "text")
+    loaded = load_text_processor(tmp_path / "text")
+    assert isinstance(loaded, LanguageText)
+    assert loaded.begun(LINES) == text.begun(LINES)
+    assert loaded.column == "text"
+    assert set(loaded.ingredients) == {"tokenizer"}
+
+
+def test_what_is_no_text_is_named(text):
+    with pytest.raises(DataError, match="Row 1, column 'text': wanted text, found 7"):
+        text.begun(["a", 7])
+
+
+def test_a_tokenizer_without_marks_is_refused():
+    with pytest.raises(UserError) as error:
+        LanguageText(WordTokenizer.Config(words=("a",)).build())
+    assert str(error.value) == (
+        "A language model needs a mark of a text's end, but the tokenizer, a WordTokenizer, has "
+        "none. Set tokenizer.marks=true."
+    )
+
+
+def test_answers_say_themselves():
+    assert str(Continued(" morning", -1.0)) == " morning"
+    assert MeasuredText(1e9, 1).perplexity == float("inf")

@@ -1,0 +1,56 @@
+"""Saved text processors of several texts: a changed one is refused."""
+
+import shutil
+
+import pytest
+
+from tests.text.saved import change
+from weft.text import load_text_processor
+from weft.text.columns.numbers import NumberColumn
+from weft.text.features.labels import Labels
+from weft.text.metadata import SavedTextError
+from weft.text.processors.pairs import PairLabelText, PairNumberText, RankingText
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
+
+WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
+PATHS = {
+    "label": PairLabelText(WORDS, Labels(["a", "b"]), max_length=4),
+    "number": PairNumberText(WORDS, NumberColumn("score", span=(0.0, 5.0)), max_length=4),
+    "ranking": RankingText(WORDS, columns=("q", "right", "wrong"), max_length=4),
+}
+
+
+@pytest.fixture(params=PATHS)
+def path(request):
+    return PATHS[request.param]
+
+
+def test_saved_and_loaded_it_has_the_same_columns_and_limits(path, tmp_path):
+    path.save(tmp_path)
+    loaded = load_text_processor(tmp_path)
+    assert type(loaded) is type(path)
+    assert (loaded.columns, loaded.limits) == (path.columns, path.limits)
+    assert set(loaded.limits.values()) == {4}
+
+
+def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
+    path.save(tmp_path)
+    first, second = list(path.kinds)[:2]
+    other = WordTokenizer.Config(words=("wake", "me", "up", "now")).build()
+    shutil.rmtree(tmp_path / "columns" / second / "tokenizer")
+    other.save(tmp_path / "columns" / second / "tokenizer")
+    with pytest.raises(
+        SavedTextError, match=f"{second}: has another tokenizer or limit than .* the {first}"
+    ):
+        load_text_processor(tmp_path)
+    path.save(tmp_path)
+    change(tmp_path / "columns" / second / "column.json", limit=5)
+    with pytest.raises(SavedTextError, match=f"{second}: has another tokenizer or limit"):
+        load_text_processor(tmp_path)
+
+
+def test_a_role_that_is_missing_is_refused(path, tmp_path):
+    path.save(tmp_path)
+    change(tmp_path / "text.json", roles=sorted(path.kinds)[1:])
+    with pytest.raises(SavedTextError, match="has columns for"):
+        load_text_processor(tmp_path)

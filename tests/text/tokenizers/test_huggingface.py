@@ -1,0 +1,273 @@
+"""Tokenizers of a tokenizer.json, against transformers' and SentencePiece's own."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.text.conftest import TEXTS
+from weft.errors import UserError
+from weft.text import HuggingFaceTokenizer, load_tokenizer, train_sentencepiece
+from weft.text.tokenizers.train_tokenizer import fit_tokenizer_json
+
+KINDS = {"bpe": 90, "byte_bpe": 320, "unigram": 64, "wordpiece": 99, "words": 40}
+MORE = [
+    "  two  spaces\tand\na line ",
+    "Ünïcödé ﬁ ½ e\u0301 \u202f?",
+    "日本語 🙂",
+    "don't stop!!! 3.14 [x]",
+    "a\0b",
+]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("json")
+    made = {}
+    for kind, size in KINDS.items():
+        made[kind] = folder / f"{kind}.json"
+        made[kind].write_bytes(fit_tokenizer_json(TEXTS, kind, vocab_size=size))
+    return made
+
+
+@pytest.fixture(scope="module", params=[*KINDS])
+def kind(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def oracle(kind, files):
+    transformers = pytest.importorskip("transformers")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(files[kind]),
+        pad_token="<pad>",
+        unk_token="<unk>",
+        bos_token="<s>",
+        eos_token="</s>",
+    )
+
+
+@pytest.fixture(scope="module")
+def ours(kind, files) -> HuggingFaceTokenizer:
+    return HuggingFaceTokenizer.from_file(files[kind])
+
+
+def test_ids_and_texts_are_those_of_transformers(ours, oracle):
+    encode, decode = ours.create_encoder(), ours.create_decoder()
+    assert ours.vocab_info.size == len(oracle)
+    for text in [*TEXTS[:8], *MORE]:
+        ids = oracle.encode(text, add_special_tokens=False)
+        assert encode(text).tolist() == [*ids, 3]
+        if 1 not in ids:
+            assert decode(ids) == oracle.decode(ids, clean_up_tokenization_spaces=False)
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=TEXT)
+def test_any_texts_ids_are_those_of_transformers(ours, oracle, text):
+    ids = oracle.encode(text, add_special_tokens=False)
+    assert ours.create_encoder()(text).tolist() == [*ids, 3]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_unigram_ids_are_those_of_sentencepiece(files, tmp_path, seed, tatoeba_texts):
+    texts = [TEXTS, tatoeba_texts][seed]
+    size = [64, 1000][seed]
+    train_sentencepiece(texts, tmp_path / "m.model", vocab_size=size)
+    (tmp_path / "t.json").write_bytes(fit_tokenizer_json(texts, "unigram", vocab_size=size))
+    encode = HuggingFaceTokenizer.from_file(tmp_path / "t.json").create_encoder()
+    library = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m.model"))
+    many = [*texts, *MORE[:2], MORE[3]]
+    assert [row[:-1].tolist() for row in encode.batch(many)] == library.encode(many)
+
+
+@pytest.fixture(scope="module")
+def tatoeba_texts(shared_data) -> list[str]:
+    rows = (shared_data / "tatoeba-en-fr" / "dev.tsv").read_text(encoding="utf-8").splitlines()
+    return [cell for row in rows[:2000] for cell in row.split("\t")[:2]]
+
+
+def bert_like(tmp_path: Path) -> Path:
+    """A file as BERT's: marks in brackets, a template, truncation and padding, an added token."""
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "sat"]
+    library = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]")
+    )
+    library.normalizer = tokenizers.normalizers.BertNormalizer()
+    library.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    library.decoder = tokenizers.decoders.WordPiece()
+    library.add_special_tokens(names[:4])
+    library.add_tokens(["@user"])
+    library.post_processor = tokenizers.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    library.enable_truncation(3)
+    library.enable_padding(length=9)
+    path = tmp_path / "tokenizer.json"
+    library.save(str(path))
+    return path
+
+
+def test_a_published_file_keeps_its_pieces_not_its_template(tmp_path):
+    one = HuggingFaceTokenizer.from_file(bert_like(tmp_path), target_langs=("a", "b"))
+    info = one.vocab_info
+    assert (info.pad_idx, info.unk_idx, info.bos_idx, info.eos_idx, info.size) == (0, 1, 2, 3, 11)
+    assert one.create_encoder()("The cats sat @user the cat").tolist() == [4, 5, 6, 7, 8, 4, 5, 3]
+    assert one.target_prefix("b") == [2, 10]
+    assert one.create_encoder()("[SEP] the [PAD]").tolist() == [1, 4, 1, 3]
+    assert one.create_decoder()([2, 10, 4, 5, 6, 1, 8, 3]) == "the cats \u2047 @user"
+
+
+def test_marks_that_a_file_lacks_follow_its_pieces(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    library = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1}, []))
+    library.save(str(path))
+    info = HuggingFaceTokenizer.from_file(path).vocab_info
+    assert (info.pad_idx, info.bos_idx, info.eos_idx, info.unk_idx, info.size) == (2, 3, 4, 5, 6)
+
+
+def test_an_end_mark_that_is_called_unknown_too_is_the_end_mark(tmp_path):
+    """As in GPT-2's and CLIP's files."""
+    path = tmp_path / "tokenizer.json"
+    vocab = {"a": 0, "b": 1, "<|endoftext|>": 2}
+    library = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, [], unk_token="<|endoftext|>"))
+    library.add_special_tokens(["<|endoftext|>"])
+    library.save(str(path))
+    one = HuggingFaceTokenizer.from_file(path)
+    info = one.vocab_info
+    assert (info.eos_idx, info.pad_idx, info.bos_idx, info.unk_idx, info.size) == (2, 3, 4, 5, 6)
+    assert one.create_decoder()([4, 0, 1, 2]) == "a b"
+
+
+def test_marks_can_be_named(tmp_path):
+    config = HuggingFaceTokenizer.Config(path=bert_like(tmp_path), eos="sat", bos="@user")
+    one = config.build()
+    assert (one.vocab_info.bos_idx, one.vocab_info.eos_idx) == (8, 7)
+    assert one.create_encoder(mode="target")("the sat @user").tolist() == [8, 4, 1, 1, 7]
+    one.save(tmp_path / "t")
+    loaded = load_tokenizer(tmp_path / "t")
+    assert (loaded.vocab_info, loaded.fingerprint()) == (one.vocab_info, one.fingerprint())
+    other = HuggingFaceTokenizer.Config(path=tmp_path / "tokenizer.json", eos="sat").build()
+    assert other.vocabulary.to_bytes() == one.vocabulary.to_bytes()
+    assert other.fingerprint() != one.fingerprint()  # the same pieces, another bos
+    message = (
+        f"eos is '</s>', but {tmp_path / 'tokenizer.json'} has no such token. "
+        "Name one that it has, or leave eos out."
+    )
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        HuggingFaceTokenizer.Config(path=tmp_path / "tokenizer.json", eos="</s>").build()
+
+
+def test_a_merge_cannot_make_a_mark_of_text(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    vocab = {"<": 0, "s": 1, ">": 2, "<s": 3, "<s>": 4}
+    library = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, [("<", "s"), ("<s", ">")]))
+    library.add_special_tokens(["<s>"])
+    library.save(str(path))
+    one = HuggingFaceTokenizer.from_file(path)
+    assert one.vocab_info.bos_idx == 4
+    assert one.create_encoder()("<s>").tolist()[:-1] == [3, 2]
+
+
+def test_old_files_without_a_models_type(tmp_path, files):
+    texts = TEXTS[:8]
+    for kind in ("byte_bpe", "unigram", "wordpiece"):
+        content = json.loads(files[kind].read_bytes())
+        del content["model"]["type"]
+        path = tmp_path / f"{kind}.json"
+        path.write_text(json.dumps(content))
+        old, new = HuggingFaceTokenizer.from_file(path), HuggingFaceTokenizer.from_file(files[kind])
+        assert old.create_encoder().batch(texts) == new.create_encoder().batch(texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (
+            "bpe",
+            {"vocab_size": 10},
+            "vocab_size=10 is too small: the text's characters and the special pieces take 42. "
+            "Set vocab_size to 42 or more, or character_coverage below 1.0 (0.9995).",
+        ),
+        (
+            "bpe",
+            {"vocab_size": 5000},
+            "vocab_size=5000 is too large for the training text, which gives at most 162 pieces. "
+            "Set vocab_size to 162 or less, or train on more text.",
+        ),
+        (
+            "byte_bpe",
+            {"vocab_size": 200},
+            "vocab_size=200 is too small: the special pieces take 4, the bytes 256. "
+            "Set vocab_size to 260 or more.",
+        ),
+        (
+            "words",
+            {"vocab_size": 4},
+            "vocab_size=4 is too small: the special pieces take 4. Set vocab_size to 5 or more.",
+        ),
+        (
+            "unigram",
+            {"vocab_size": 5000},
+            "vocab_size=5000 is too large for the training text, which gives at most ",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_made(kind, settings, message):
+    with pytest.raises(UserError, match=f"^{re.escape(message)}"):
+        fit_tokenizer_json(TEXTS, kind, **settings)
+
+
+@pytest.mark.parametrize("kind", [*KINDS])
+def test_no_text_gives_no_tokenizer(kind):
+    message = "The tokenizer's training text is empty: no line of it holds a character."
+    for texts in ([], ["", " "]) if kind != "byte_bpe" else ():
+        with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+            fit_tokenizer_json(texts, kind, vocab_size=300)
+
+
+def vocabulary(raw: bytes) -> list[str]:
+    return list(json.loads(raw)["model"]["vocab"])
+
+
+def test_rare_words_and_characters_can_be_left_out():
+    texts = ["the cat sat", "the cat ran", "the dog"]
+    assert vocabulary(fit_tokenizer_json(texts, "words", vocab_size=9, min_count=2))[4:] == [
+        "the",
+        "cat",
+    ]
+    assert len(vocabulary(fit_tokenizer_json(texts, "words", vocab_size=5))) == 5
+    text = ["aaaaaaaaab"] * 9 + ["c"]
+    pieces = vocabulary(fit_tokenizer_json(text, "bpe", vocab_size=8, character_coverage=0.98))
+    assert {"a", "b"} <= {*pieces}
+    assert "c" not in pieces
+    small = fit_tokenizer_json(["The THE the"], "words", vocab_size=9, lowercase=True)
+    assert vocabulary(small)[4:] == ["the"]
+
+
+def test_no_warning_at_a_fork_and_no_torch(files):
+    code = (
+        "import os, sys\n"
+        "from weft.text import HuggingFaceTokenizer\n"
+        f"one = HuggingFaceTokenizer.from_file({str(files['bpe'])!r})\n"
+        "encode = one.create_encoder()\n"
+        "before = encode.batch(['the cat'] * 100)\n"
+        "if os.fork() == 0:\n"
+        "    os._exit(0 if encode.batch(['the cat'] * 100) == before else 1)\n"
+        "assert os.wait()[1] == 0\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    # The test's own process may have set the variable: a user's has not.
+    clean = {"PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

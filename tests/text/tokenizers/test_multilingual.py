@@ -1,0 +1,291 @@
+"""The tokenizer in a script and as a component; tags; saving; strangers' files."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from weft.errors import UserError
+from weft.text import MultilingualTokenizer, VocabInfo, load_tokenizer, train_sentencepiece
+from weft.text.metadata import SavedTextError
+
+ROWS = [
+    "The cat sleeps on the mat.\tLe chat dort sur le tapis.\tCC-BY 2.0 ZZZ",
+    "Why are you late?\tPourquoi êtes-vous en retard ?\tCC-BY 2.0 ZZZ",
+    "one column",
+] * 3
+
+
+def whole(text: str) -> str:
+    return f"^{re.escape(text)}$"
+
+
+def of(model: Path, source, target, **more) -> MultilingualTokenizer:
+    return MultilingualTokenizer.from_file(model, source_langs=source, target_langs=target, **more)
+
+
+def test_one_language_a_side_has_no_tags(tokenizer, model):
+    oracle = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    text = "Le chat dort."
+    assert tokenizer.vocab_info == VocabInfo(size=64, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0)
+    source = tokenizer.create_encoder(mode="source")(text)
+    target = tokenizer.create_encoder(mode="target", lang="fra")(text)
+    assert source.dtype == np.int32
+    assert source.tolist() == [*oracle.encode(text), 3]
+    assert target.tolist() == [2, *oracle.encode(text), 3]
+    assert tokenizer.target_prefix() == [2]
+    assert tokenizer.create_decoder()(target) == tokenizer.create_decoder()(source.tolist()) == text
+
+
+def test_tags_follow_the_pieces_where_a_side_has_several_languages(model):
+    tokenizer = of(model, {"eng"}, {"spa", "fra"}, default_target_lang="fra")
+    assert tokenizer.vocab_info.size == 66
+    assert tokenizer.target_prefix() == [2, 64]
+    assert tokenizer.target_prefix("spa") == [2, 65]
+    assert tokenizer.create_encoder(mode="source")("a")[-1] == 3
+    assert tokenizer.create_encoder(mode="source")("a").max() < 64
+    ids = tokenizer.create_encoder(mode="target", lang="spa")("the cat")
+    assert ids[:2].tolist() == [2, 65]
+    assert tokenizer.create_decoder()(ids) == "the cat"
+
+
+def test_a_language_of_both_sides_has_one_tag(model):
+    tokenizer = of(model, ("eng", "fra"), ("fra", "eng"))
+    assert tokenizer.vocab_info.size == 66
+    assert tokenizer.create_encoder(mode="source", lang="fra")("a")[0] == 65
+    assert tokenizer.target_prefix("fra") == [2, 65]
+
+
+@pytest.mark.parametrize(("tags", "size"), [("auto", 66), ("always", 67), ("never", 64)])
+def test_tags_can_be_forced_or_refused(model, tags, size):
+    tokenizer = of(model, ("eng",), ("fra", "spa"), tags=tags)
+    assert tokenizer.vocab_info.size == size
+    assert len(tokenizer.target_prefix()) == (1 if tags == "never" else 2)
+
+
+def test_a_batch_is_its_texts_one_by_one(tokenizer):
+    texts = ["The cat.", "", "Où ?", "Ж unseen"]
+    encoder = tokenizer.create_encoder(mode="target")
+    batch = encoder.batch(texts)
+    assert [row.tolist() for row in batch] == [encoder(text).tolist() for text in texts]
+    assert len(encoder.batch([])) == 0
+    assert tokenizer.create_decoder().batch([]) == []
+
+
+def test_special_spaces_become_plain_ones(tokenizer):
+    encode, decode = tokenizer.create_encoder(), tokenizer.create_decoder()
+    for space in "\u202f\u00a0\u2009":
+        assert decode(encode(f"en retard{space}?")) == "en retard ?"
+
+
+def test_ids_from_outside_leave_no_trace(model):
+    tokenizer = of(model, {"eng"}, {"spa", "fra"})
+    ids = tokenizer.create_encoder(mode="source")("the cat").tolist()
+    assert tokenizer.create_decoder()([0, 2, 65, *ids, 0, 0, 9999, -1]) == "the cat"
+
+
+def test_a_model_without_pad_and_bos_gets_them_after_its_pieces(tmp_path):
+    path = tmp_path / "published"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat sat", "le chat"] * 9),
+        model_prefix=str(path),
+        vocab_size=13,
+        pad_id=-1,
+        bos_id=-1,
+        minloglevel=2,
+    )
+    info = of(path.with_suffix(".model"), ("a",), ("b",)).vocab_info
+    assert (info.size, info.pad_idx, info.bos_idx) == (15, 13, 14)
+    assert of(path.with_suffix(".model"), ("a",), ("b",), tags="always").target_prefix() == [14, 16]
+
+
+def test_config_trains_once_then_loads(tmp_path, monkeypatch):
+    text = tmp_path / "train.tsv"
+    text.write_text("\n".join(ROWS), encoding="utf-8")
+    config = MultilingualTokenizer.Config(
+        train_on=text, vocab_size=40, cache_dir=tmp_path / "c", source_langs=("eng",)
+    )
+    made = config.build()
+    (model,) = (tmp_path / "c" / "tokenizers").glob("*.model")
+    assert re.fullmatch(r"train-unigram-40-[0-9a-f]{12}\.model", model.name)
+    assert (made.config.vocab_size, made.config.default_source_lang) == (40, "eng")
+    assert "Z" not in {piece for i in range(40) for piece in made.pieces.id_to_piece(i)}
+    monkeypatch.setattr("weft.text.tokenizers.multilingual.train_sentencepiece", None)
+    assert config.build().fingerprint() == made.fingerprint()
+
+
+def test_other_text_or_settings_are_another_model(tmp_path):
+    text = tmp_path / "train.tsv"
+    base = {"train_on": text, "cache_dir": tmp_path / "c"}
+    text.write_text("\n".join(ROWS), encoding="utf-8")
+    for more in ({}, {"columns": (1, 0)}, {"model_type": "bpe"}, {"pieces": ("cat",)}):
+        MultilingualTokenizer.Config(vocab_size=34, **base, **more).build()
+    text.write_text("\n".join([*ROWS, "new words"]), encoding="utf-8")
+    MultilingualTokenizer.Config(vocab_size=34, **base).build()
+    assert len(list((tmp_path / "c" / "tokenizers").glob("*.model"))) == 5
+
+
+def test_lines_that_are_not_text_are_left_out(tmp_path):
+    text = tmp_path / "train.tsv"
+    text.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(ROWS).encode() + b"\n\xff\xfe bad\n")
+    made = MultilingualTokenizer.Config(train_on=text, vocab_size=40, cache_dir=tmp_path).build()
+    pieces = {made.pieces.id_to_piece(i) for i in range(40)}
+    assert not any("\ufeff" in piece or "\r" in piece or "\ufffd" in piece for piece in pieces)
+
+
+def test_a_model_path_is_trained_to_or_loaded_from(tmp_path, model):
+    text = tmp_path / "train.tsv"
+    text.write_text("\n".join(ROWS), encoding="utf-8")
+    path = tmp_path / "deep" / "my.model"
+    made = MultilingualTokenizer.Config(train_on=text, model=path, vocab_size=40).build()
+    assert path.exists()
+    again = MultilingualTokenizer.Config(model=path).build()
+    assert (again.vocab_info, again.config.vocab_size) == (made.vocab_info, 40)
+    message = (
+        f"vocab_size=50, but the model {path} has 40 pieces. "
+        "Leave vocab_size out, or name another model file."
+    )
+    with pytest.raises(UserError, match=whole(message)):
+        MultilingualTokenizer.Config(model=path, vocab_size=50).build()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {},
+            "The tokenizer needs 'model' (a SentencePiece model file) "
+            "or 'train_on' (a text or TSV file).",
+        ),
+        (
+            {"model": Path("none.model")},
+            "The tokenizer's model file none.model does not exist, and there is no 'train_on' to "
+            "train it on. Set train_on to a text or TSV file, or correct the path.",
+        ),
+        (
+            {"train_on": Path("none.tsv")},
+            "The tokenizer's training text none.tsv cannot be read: No such file or directory.",
+        ),
+        (
+            {"train_on": Path("none.tsv"), "model": Path("none.model")},
+            "The tokenizer's training text none.tsv cannot be read: No such file or directory.",
+        ),
+        (
+            {"train_on": Path("none.tsv"), "model": Path("none.model"), "columns": (-1,)},
+            "columns must be numbers from 0, at least one, but is (-1,).",
+        ),
+    ],
+)
+def test_what_cannot_be_built(settings, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=whole(message)):
+        MultilingualTokenizer.Config(**settings).build()
+
+
+def test_languages_that_do_not_fit(model, tokenizer):
+    message = "default_target_lang is 'deu', which is not in target_langs: fra."
+    with pytest.raises(UserError, match=whole(message)):
+        of(model, {"eng"}, {"fra"}, default_target_lang="deu")
+    message = "source_langs must name one language or several different ones, but is ()."
+    with pytest.raises(UserError, match=whole(message)):
+        of(model, (), {"fra"})
+    message = "'deu' is not a target language of this tokenizer; these are: fra."
+    with pytest.raises(UserError, match=whole(message)):
+        tokenizer.create_encoder(mode="target", lang="deu")
+    message = "create_encoder: mode must be 'source' or 'target', but is 'both'."
+    with pytest.raises(UserError, match=whole(message)):
+        tokenizer.create_encoder(mode="both")
+
+
+def test_saved_and_loaded_it_encodes_equally(model, tmp_path):
+    tokenizer = of(model, ("eng", "deu"), ("fra",), default_source_lang="deu")
+    tokenizer.save(tmp_path / "t")
+    assert sorted(p.name for p in (tmp_path / "t").iterdir()) == [
+        "sentencepiece.model",
+        "tokenizer.json",
+    ]
+    loaded = load_tokenizer(tmp_path / "t")
+    texts = ["The cat sleeps.", "été", ""]
+    for mode in ("source", "target"):
+        assert loaded.create_encoder(mode=mode).batch(texts) == tokenizer.create_encoder(
+            mode=mode
+        ).batch(texts)
+    assert loaded.vocab_info == tokenizer.vocab_info
+    assert loaded.fingerprint() == tokenizer.fingerprint()
+    assert repr(loaded) == "MultilingualTokenizer(66 ids, eng+deu->fra)"
+    loaded.save(tmp_path / "again")
+    for name in ("sentencepiece.model", "tokenizer.json"):
+        assert (tmp_path / "t" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def changed(settings=None, **content):
+    good = {
+        "source_langs": ["eng"],
+        "target_langs": ["fra"],
+        "default_source_lang": "eng",
+        "default_target_lang": "fra",
+        "tags": "auto",
+    }
+    whole = {"format": 1, "type": "multilingual", "settings": good | (settings or {})}
+    return json.dumps(whole | content).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", ": not readable as JSON: Expecting property name enclosed in double quotes: line 1"),
+        (b"\xff\xfe\xfd", ": not readable as JSON: "),
+        (b"[" * 500_000, ": nested too deeply. Save it again."),
+        (b"[" + b"[]," * 600_000 + b"1]", " items are more than the 1,048,576 allowed. Save it"),
+        (b" " * (17 << 20), "is larger than 16,777,216 bytes, the most that is read from it."),
+        (
+            b"[1]",
+            "must hold exactly the keys format, type, settings. Save the text processor again.",
+        ),
+        (changed(extra=1), "must hold exactly the keys format, type, settings."),
+        (changed(format=2), "has format 2, but this weft reads format 1."),
+        (changed(type=["x"]), "'type' must be a string and 'settings' a mapping."),
+        (changed(type="os.system"), "Unknown tokenizer 'os.system'. Known: "),
+        (changed(type="multilingua"), "Did you mean 'multilingual'?"),
+        (changed({"model": "../../etc/passwd"}), "unknown setting 'model'. Known: default_source"),
+        (changed({"tags": "../x"}), "'tags' cannot be '../x'."),
+        (changed({"tags": True}), "the setting 'tags' cannot be True."),
+        (changed({"source_langs": [1]}), "the setting 'source_langs' cannot be [1]."),
+        (changed({"source_langs": []}), "source_langs must name one language"),
+        (changed({"default_source_lang": "deu"}), "default_source_lang is 'deu', which is not in"),
+        (changed(type="fitted"), "a tokenizer of type 'fitted' is not loaded from files;"),
+    ],
+)
+def test_a_strangers_description_is_refused(tokenizer, tmp_path, content, message):
+    tokenizer.save(tmp_path / "t")
+    (tmp_path / "t" / "tokenizer.json").write_bytes(content)
+    with pytest.raises(UserError, match=re.escape(message)):
+        load_tokenizer(tmp_path / "t")
+
+
+def test_a_damaged_model_is_refused(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "t")
+    path = tmp_path / "t" / "sentencepiece.model"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(SavedTextError, match=re.escape(f"{path} is not a SentencePiece model")):
+        load_tokenizer(tmp_path / "t")
+    path.unlink()
+    with pytest.raises(SavedTextError, match=re.escape(f"{path}: missing.")):
+        load_tokenizer(tmp_path / "t")
+
+
+def test_the_seeds_way(tmp_path):
+    """As in the script of the tutorial: train a file, then wrap it."""
+    path = tmp_path / "fra.spm"
+    train_sentencepiece((row.split("\t")[0] for row in ROWS), path, vocab_size=25)
+    tokenizer = MultilingualTokenizer.from_file(
+        path,
+        source_langs={"eng"},
+        target_langs={"fra"},
+        default_source_lang="eng",
+        default_target_lang="fra",
+    )
+    assert tokenizer.vocab_info.size == 25

@@ -1,0 +1,268 @@
+"""Weights from another run: what is taken, what is reported, what is refused, and only once."""
+
+import shutil
+
+import pytest
+import torch
+from torch import nn
+
+from tests.training.bench import KillAt, Killed, differences, outcome, sentences
+from weft.checkpoint import Checkpoints
+from weft.checkpoint.manifest import Manifest, verify
+from weft.errors import CheckpointError, UserError
+from weft.models import fast
+from weft.models.fast import Fast
+from weft.models.transformer import Transformer
+from weft.tasks import Translation
+from weft.text.tokenizers.multilingual import MultilingualTokenizer
+from weft.text.tokenizers.sentencepiece import train_sentencepiece
+from weft.training import Callback, Every
+from weft.training.saved_modules import check_modules
+from weft.training.warm_start import initial_weights as initial
+from weft.training.warm_start.initial_weights import Initial
+
+
+@pytest.fixture
+def source(bench):
+    """A finished run, which saved its encoder apart."""
+    trainer = bench.but(folder=bench.folder.parent / "source").make(
+        max_steps=5, save_modules=("encoder",)
+    )
+    trainer.fit()
+    return trainer
+
+
+def state(trainer):
+    return {name: value.clone() for name, value in trainer.task.module.state_dict().items()}
+
+
+def test_a_fresh_run_begins_with_the_best_weights_of_the_other(bench, source, caplog):
+    trainer = bench.make(initialize=str(source.xp.folder))
+    trainer.start()
+    assert differences(state(source), state(trainer)) == []
+    count = len(state(source))
+    best = f"{source.xp.folder}/checkpoints/step-{source.selection.best[0]:08d}"
+    assert f"Initialized from {best}: {count} of {count} tensors." in caplog.messages
+    assert not any("left as" in line or "Not used" in line for line in caplog.messages)
+
+
+def test_it_is_as_if_these_had_been_the_first_weights(bench, source):
+    trainer = bench.make(initialize=str(source.xp.folder))
+    trainer.fit()
+    other = bench.but(folder=bench.folder / "by hand").make()
+    other.task.module.load_state_dict(state(source))
+    other.fit()
+    assert differences(outcome(other), outcome(trainer)) == []
+
+
+@pytest.mark.parametrize("kept", ["run", "modules", "checkpoint"])
+def test_a_part_is_taken_from_a_run_or_from_saved_modules(bench, source, kept, caplog):
+    folder = source.xp.folder
+    place = {
+        "run": folder,
+        "modules": folder / "modules",
+        "checkpoint": folder / "checkpoints" / f"step-{source.selection.best[0]:08d}",
+    }[kept]
+    before = state(bench.make())
+    trainer = bench.make(initialize=str(place), initialize_from={"encoder": "encoder"})
+    trainer.start()
+    after, wanted = state(trainer), state(source)
+    for name, value in after.items():
+        expected = wanted if name.startswith("encoder.") else before
+        assert torch.equal(value, expected[name]), name
+    taken = sum(name.startswith("encoder.") for name in after)
+    said = "\n".join(caplog.messages)
+    assert f": {taken} of {len(after)} tensors." in said
+    assert "Not taken from it, so left as they were: " in said
+    assert ("Not used of it: " in said) == (kept != "modules")
+
+
+def test_saved_modules_are_whole_and_verified(source):
+    folder = source.xp.folder / "modules"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"encoder.safetensors", "manifest.json", "state.json", "text"}
+    saved = Checkpoints.load_part(folder, "encoder")
+    assert differences(dict(source.task.module.encoder.state_dict()), dict(saved)) == []
+    assert verify(folder) == []
+
+
+def test_names_may_differ_and_a_whole_may_become_a_part(bench, source):
+    task = bench.make().task
+    task.module = torch.nn.ModuleDict({"old": task.module, "head": torch.nn.Linear(2, 2)})
+    before = task.module["head"].weight.clone()
+    Initial(str(source.xp.folder), {"old.encoder": "encoder"}, task=task).load()
+    found = {k: v.clone() for k, v in task.module["old"].state_dict().items()}
+    assert torch.equal(found["encoder." + first(source)], state(source)["encoder." + first(source)])
+    lines = Initial(str(source.xp.folder), {"old": ""}, task=task).load()
+    assert differences(state(source), dict(task.module["old"].state_dict())) == []
+    assert torch.equal(before, task.module["head"].weight)
+    assert lines[1] == "Not taken from it, so left as they were: head.weight, head.bias."
+
+
+def first(trainer):
+    return next(iter(trainer.task.module.encoder.state_dict()))
+
+
+def test_a_resumed_run_never_begins_again_and_needs_no_source(bench, source):
+    here = bench.but(trainer={"initialize": str(source.xp.folder)})
+    undisturbed = here.but(folder=bench.folder / "undisturbed").make()
+    undisturbed.fit()
+    with pytest.raises(Killed):
+        here.make(KillAt(7)).fit()
+    shutil.rmtree(source.xp.folder)
+    resumed = here.make()
+    resumed.fit()
+    assert differences(outcome(undisturbed), outcome(resumed)) == []
+
+
+def test_another_vocabulary_and_other_shapes_are_named(bench, source, tmp_path):
+    path = tmp_path / "other.model"
+    texts = [text for row in sentences() for text in row.values()]
+    train_sentencepiece(texts, path, vocab_size=40)
+    tokenizer = MultilingualTokenizer.from_file(path, source_langs=("eng",), target_langs=("fra",))
+    module = Transformer.Config(
+        dim=16, ffn_dim=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
+    ).build(tokenizer=tokenizer)
+    task = Translation.Config().build(module=module, tokenizer=tokenizer)
+    folder = str(source.xp.folder)
+    best = f"{folder}/checkpoints/step-{source.selection.best[0]:08d}"
+    for names in ({}, {"encoder": "encoder", "source": "source"}):
+        with pytest.raises(UserError) as caught:
+            Initial(folder, names, task=task).check()
+        text = str(caught.value)
+        assert text.startswith(
+            f"trainer.initialize: source.tokens.weight has a vector for each token, but {best} has "
+            "another vocabulary (40 ids here, 44 there; id "
+        )
+        assert text.endswith(
+            f"). Take its tokenizer: tokenizer.type=of_run tokenizer.path={folder}. Or name what "
+            'to take without these vectors: trainer.initialize_from={"encoder": "encoder"}'
+        )
+    outputs = {"encoder": "encoder", "output_weight": "output_weight"}
+    with pytest.raises(UserError, match=r"initialize: output_weight has a vector for each token"):
+        Initial(folder, outputs, task=task).check()
+    lines = Initial(folder, {"encoder": "encoder"}, task=task).load()
+    assert lines[0].startswith(f"Initialized from {best}: ")
+
+
+def test_other_languages_of_the_same_pieces_are_no_other_vocabulary(bench, source):
+    given = source.task.text.tokenizer
+    here = bench.make().task
+    here.text.tokenizer = MultilingualTokenizer.from_file(
+        given.config.model, source_langs=("eng",), target_langs=("deu",)
+    )
+    lines = Initial(str(source.xp.folder), {}, task=here).load()
+    assert len(lines) == 1
+
+
+def test_other_shapes_are_named(bench, source):
+    tokenizer = source.task.text.tokenizer
+    module = Transformer.Config(
+        dim=16, ffn_dim=48, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
+    ).build(tokenizer=tokenizer)
+    task = Translation.Config().build(module=module, tokenizer=tokenizer)
+    lines = Initial(str(source.xp.folder), {}, task=task).load()
+    wide = [n for n, v in module.state_dict().items() if v.shape != state(source)[n].shape]
+    assert lines[1].startswith(f"Of another shape, so left as they were: {wide[0]} [")
+    assert "there, " in lines[1]
+
+
+def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, tmp_path):
+    folder = str(source.xp.folder)
+
+    def refused(kind=UserError, **settings):
+        with pytest.raises(kind) as caught:
+            bench.make(**settings)
+        assert not bench.folder.joinpath("checkpoints").exists()
+        return str(caught.value)
+
+    assert refused(initialize=str(tmp_path / "none")) == (
+        f"trainer.initialize is '{tmp_path / 'none'}', where no checkpoint is; wanted a run "
+        "folder, one of its checkpoints/step-..., or its modules."
+    )
+    assert refused(initialize=folder, initialize_from={"encodr": "encoder"}) == (
+        "trainer.initialize_from names 'encodr', which the module here does not have. "
+        "Did you mean 'encoder'?"
+    )
+    text = refused(initialize=folder, initialize_from={"encoder": "encodr"})
+    assert text.startswith("trainer.initialize_from names 'encodr', which ")
+    assert text.endswith("does not have. Did you mean 'encoder'?")
+    text = refused(initialize=folder, initialize_from={"encoder.layers": "decoder"})
+    assert text.startswith(f"trainer.initialize: nothing in {folder}/checkpoints/step-")
+    text = refused(initialize=folder, initialize_from={"a": "encoder", "encoder": "b"})
+    assert [line[:44] for line in text.splitlines()] == [
+        "trainer.initialize_from names 'a', which the",
+        f"trainer.initialize_from names 'b', which {folder}"[:44],
+    ]
+    assert refused(initialize_from={"encoder": "encoder"}) == (
+        "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
+        "Name a run folder or a checkpoint."
+    )
+    assert refused(save_modules=("encodr",)) == (
+        "trainer.save_modules names 'encodr', which the module does not have. "
+        "Did you mean 'encoder'?"
+    )
+    model = source.xp.folder / "modules" / "encoder.safetensors"
+    model.write_bytes(model.read_bytes()[:-1] + b"x")
+    assert "encoder.safetensors" in refused(
+        CheckpointError, initialize=str(source.xp.folder / "modules")
+    )
+
+
+def test_saved_parts_say_which_step_they_are_of(bench):
+    trainer = bench.make(max_steps=5, evaluate_every=Every(2), save_modules=("encoder",))
+    trainer.checkpoints.use_best = lambda: 4
+    trainer.fit()
+    assert Manifest.read(trainer.xp.folder / "modules").step == 4
+
+
+def test_the_faster_paths_are_those_of_the_run_at_work(bench):
+    seen = []
+
+    class Looks(Callback):
+        def step(self, progress):
+            seen.append(fast.now().linear)
+
+    before = fast.now()
+    first = bench.make(Looks(), max_steps=1, fast=Fast(linear="torch"))
+    bench.but(folder=bench.folder / "other").make(fast=Fast(linear="onednn"))
+    first.fit()
+    assert (seen, fast.now()) == (["torch"], before)
+
+
+def test_all_submodules_learn_though_initialize_left_one_evaluating(bench):
+    class Leaves(Translation):
+        def initialize(self):
+            self.module.encoder.eval()
+            return []
+
+    seen = []
+
+    class Looks(Callback):
+        def step(self, progress):
+            seen.append(all(module.training for module in trainer.task.module.modules()))
+
+    trainer = bench.but(task_class=Leaves).make(Looks(), max_steps=1)
+    trainer.fit()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("name", ["LayerNorm", "model"])
+def test_a_name_no_saved_part_can_have_is_refused_before_the_run(name):
+    with pytest.raises(UserError) as caught:
+        check_modules(nn.ModuleDict({name: nn.Linear(1, 1)}), [name])
+    assert str(caught.value) == (
+        f"trainer.save_modules names '{name}', which cannot be the name of a saved part: small "
+        "letters, digits, '_', '.' and '-' after a first small letter, 64 at most, and not "
+        "'model', which is the whole module."
+    )
+
+
+def test_a_source_is_read_once(bench, source, monkeypatch):
+    read = []
+    real = initial.load_part
+    monkeypatch.setattr(initial, "load_part", lambda *args: read.append(args) or real(*args))
+    trainer = bench.make(initialize=str(source.xp.folder))
+    trainer.start()
+    assert len(read) == 1
+    assert differences(state(source), state(trainer)) == []

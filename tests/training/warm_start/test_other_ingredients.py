@@ -1,0 +1,170 @@
+"""Rows that stand for other labels, characters, affixes or kinds there are not taken."""
+
+import pytest
+import torch
+from torch import nn
+
+from weft.checkpoint import Checkpoints
+from weft.errors import UserError
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.intent_slots import IntentSlotModel
+from weft.models.layers.word_embeddings import WordEmbedding
+from weft.models.tagger import Tagger
+from weft.tasks.intent_slots import IntentSlots
+from weft.tasks.tagging import WordTagging
+from weft.text.features.affixes import Affixes
+from weft.text.features.characters import Characters
+from weft.text.features.dictionaries import GivenKinds
+from weft.text.features.labels import Labels
+from weft.text.features.slots import Slots
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from weft.training.warm_start.fitted_inputs import standing_for
+from weft.training.warm_start.initial_weights import Initial
+
+SMALL = {"embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6)}
+AFFIXES = Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[2], suffixes=[3], column="text")
+SAME = {
+    "labels": Labels(["go", "stop"]),
+    "slots": Slots(["day", "time"]),
+    "characters": Characters("abc", column="text"),
+    "affixes": AFFIXES,
+    "dictionary": GivenKinds(["drink", "song"], column="found"),
+}
+OTHERS = {
+    "labels": (
+        Labels(["stop", "go"]),
+        "number 0 is 'stop' here and 'go' there",
+        ["intents.weight", "intents.bias"],
+    ),
+    "slots": (
+        Slots(["time", "day"]),
+        "number 1 is 'B-time' here and 'B-day' there",
+        ["tags.weight", "tags.bias", "crf.transitions"],
+    ),
+    "characters": (
+        Characters("abd", column="text"),
+        "number 2 is 'd' here and 'c' there",
+        ["characters.characters.weight"],
+    ),
+    "affixes": (
+        Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[3], suffixes=[3], column="text"),
+        "other prefixes",
+        ["affixes.affixes.weight"],
+    ),
+    "dictionary": (
+        GivenKinds(["song", "drink"], column="found"),
+        "number 0 is 'song' here and 'drink' there",
+        ["dictionary.kinds.weight"],
+    ),
+}
+
+
+def tokenizer():
+    return WordTokenizer.Config(words=("a", "b")).build()
+
+
+def joint(**changes):
+    given = {"tokenizer": tokenizer(), **SAME, **changes}
+    module = IntentSlotModel.Config(**SMALL, crf=True).build(**given)
+    return IntentSlots.Config().build(module=module, **given)
+
+
+def tagger(*labels):
+    given = {"tokenizer": tokenizer(), "labels": Labels(labels, column="tags", multiple=True)}
+    module = Tagger.Config(**SMALL, crf=True).build(**given)
+    return WordTagging.Config().build(module=module, **given)
+
+
+def saved(task, folder):
+    """A checkpoint with numbers that no new module has."""
+    with torch.no_grad():
+        for value in task.module.parameters():
+            value.copy_(torch.randn_like(value) + 10)
+    store = Checkpoints(folder / "checkpoints")
+    return str(store.save(1, {"model": task.module}, write_text=task.text.save))
+
+
+def left(task, place, **names):
+    """The lines of the report, and what kept its numbers."""
+    before = {key: value.clone() for key, value in task.module.state_dict().items()}
+    lines = Initial(place, names, task=task).load()
+    after = task.module.state_dict()
+    return lines, [key for key, value in before.items() if torch.equal(value, after[key])]
+
+
+def test_the_same_are_taken(tmp_path):
+    lines, kept = left(joint(), saved(joint(), tmp_path))
+    assert (len(lines), kept) == (1, [])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_stands_for_another_stays_and_is_named(name, tmp_path):
+    made, said, tensors = OTHERS[name]
+    lines, kept = left(joint(**{name: made}), saved(joint(), tmp_path))
+    assert kept == tensors
+    assert lines[1:] == [f"Of other {name} ({said}), so left as they were: {', '.join(tensors)}."]
+
+
+def test_labels_in_another_order_are_not_taken_for_each_other(tmp_path):
+    place = saved(tagger("N", "V"), tmp_path)
+    lines, kept = left(tagger("V", "N"), place)
+    assert kept == ["scores.weight", "scores.bias", "crf.transitions"]
+    assert lines[1].startswith("Of other labels (number 0 is 'V' here and 'N' there), so left")
+    assert left(tagger("N", "V"), place, scores="scores")[1][-1] == "crf.transitions"
+
+
+def test_an_encoder_as_wide_as_the_labels_is_taken(tmp_path):
+    wide = [f"l{i}" for i in range(24)]
+    here, place = tagger(*reversed(wide)), saved(tagger(*wide), tmp_path)
+    assert any(len(value) == len(wide) for value in here.module.encoder.parameters())
+    assert left(here, place)[1] == ["scores.weight", "scores.bias", "crf.transitions"]
+
+
+def test_what_is_named_is_refused_and_its_neighbour_is_not(tmp_path):
+    place, here = saved(tagger("N", "V"), tmp_path), tagger("V", "N")
+    with pytest.raises(UserError) as caught:
+        Initial(place, {"scores": "scores", "encoder": "encoder"}, task=here).check()
+    assert str(caught.value) == (
+        "trainer.initialize_from names 'scores', but scores.weight, scores.bias would be taken "
+        f"from {place}, which has other labels (number 0 is 'V' here and 'N' there). Set labels as "
+        "they are there, or name what to take without these."
+    )
+    lines, _ = left(here, place, encoder="encoder")
+    assert not any("other labels" in line for line in lines)
+    kept = left(tagger("V", "N"), place, **{"": ""})[1]
+    assert kept == ["scores.weight", "scores.bias", "crf.transitions"]
+
+
+def test_a_source_of_which_nothing_else_fits_is_refused(tmp_path):
+    place = saved(tagger("N", "V"), tmp_path)
+    here = tagger("V", "N")
+    here.module = nn.ModuleDict({"scores": here.module.scores})
+    with pytest.raises(UserError) as caught:
+        Initial(place, {}, task=here).check()
+    assert str(caught.value) == (
+        f"trainer.initialize: nothing in {place} can be taken but scores.weight, scores.bias, and "
+        "it has other labels (number 0 is 'V' here and 'N' there). Name another run, or set these "
+        "as they are there."
+    )
+
+
+def test_a_text_path_without_such_has_none(tmp_path):
+    given = {k: v for k, v in SAME.items() if k != "dictionary"}
+    here, there = joint(), joint()
+    there.text = (
+        IntentSlots.Config().build(module=there.module, tokenizer=tokenizer(), **given).text
+    )
+    lines, kept = left(here, saved(there, tmp_path))
+    assert kept == ["dictionary.kinds.weight"]
+    assert lines[1].startswith("Of other dictionary (none there), so left as they were: ")
+
+
+def test_a_model_of_ones_own_is_looked_through():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(7, 3)
+            self.head = nn.Linear(3, 2)
+
+    assert standing_for(Own(), "characters", Characters("abc")) == ["table.weight"]
+    assert standing_for(Own(), "labels", Labels(["a", "b"])) == ["head.weight", "head.bias"]

@@ -49,11 +49,15 @@ __all__ = [
 ]
 
 
+_NEVER_MOVED = ("weft.former_names", "weft.cli", "weft.cli.main")
+"""What every command imports: a word of help need not read the table."""
+
+
 class _FormerNames:
     """Finds modules by the names that they had, so that recipes written for those still run."""
 
     def find_spec(self, name: str, path: Any = None, target: object = None) -> Any:
-        if not name.startswith("weft.") or name == "weft.former_names":
+        if not name.startswith("weft.") or name in _NEVER_MOVED:
             return None
         from weft.former_names import spec_of
 

@@ -203,7 +203,7 @@ def _row(cells: Sequence[Cell], lines: Mapping[tuple[str, str], Line]) -> list[s
     means = {part: statistics.mean(line["value"] for line in by_part[part]) for part in parts}
     seconds = {part: statistics.mean(line["cpu_s"] for line in by_part[part]) for part in parts}
     best, rows = max(value for part, value in means.items() if part != WEFT), whole[0][0]["dev"]
-    error = _error(best / 100, rows, labels=cells[0].split in SPLITS)
+    error = _error(best / 100, rows, labels=not cells[0].numbers)
     values = [f"{means[part]:.2f}" if part in means else "" for part in PARTS]
     times = f"{seconds[WEFT] / seconds[LINEAR]:.1f} times"
     verdict = "below" if means[WEFT] < best - error else ""

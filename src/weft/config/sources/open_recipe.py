@@ -109,13 +109,12 @@ def open_recipe(
     layer = _settings(node, path, _SAVED_OUTER if saved else _OUTER)
     layer = _without_places(_as_it_was(layer, table), left_out) if saved else layer
     swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
-    if swaps:
-        table = replace(table, swaps={**table.swaps, **swaps})
+    table = replace(table, swaps={**table.swaps, **swaps})
     if saved and not allow_code:
         closed = (str(path), *closed)
-    layers = (layer, *further)
+    further.insert(0, layer)
     return Source(
-        table, layers, table.name, table.path, path, swaps, closed, left_out, tuple(include)
+        table, tuple(further), table.name, table.path, path, swaps, closed, left_out, tuple(include)
     )
 
 

@@ -24,7 +24,7 @@ TRIES = 2
 """How often at most one step is shortened."""
 GROWTH = 2.0
 """How many times as long as the last step a step is at most: after a bad pair it can be a hundred
-times too long, which nobody sees where it is the run's last."""
+times too long, and the steps back from it cost gradients."""
 FLAT = 1e-10
 """Curvature, relative to the change of the gradient, below which a pair is not kept."""
 

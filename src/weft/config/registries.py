@@ -150,34 +150,32 @@ dictionaries: Registry[Any] = Registry(
 optimizers: Registry[Any] = Registry(
     "optimizer",
     {
-        "adafactor": "weft.training.optimizers.adafactor",
-        "adam": "weft.training.optimizers.adam",
-        "adamw": "weft.training.optimizers.adam",
+        "adafactor": "weft.training.optimizers.torch_optimizers",
+        "adam": "weft.training.optimizers.torch_optimizers",
+        "adamw": "weft.training.optimizers.torch_optimizers",
         "lamb": "weft.training.optimizers.lamb",
         "lbfgs": "weft.training.optimizers.lbfgs",
         "lion": "weft.training.optimizers.lion",
         "muon": "weft.training.optimizers.muon",
-        "sgd": "weft.training.optimizers.sgd",
+        "sgd": "weft.training.optimizers.torch_optimizers",
     },
 )
 schedules: Registry[Any] = Registry(
     "lr_scheduler",
-    {
-        "plateau": "weft.training.schedules.plateau",
-        **dict.fromkeys(
-            (
-                "constant",
-                "cosine",
-                "exponential",
-                "inverse_square_root",
-                "linear",
-                "one_cycle",
-                "polynomial",
-                "step",
-            ),
-            "weft.training.schedules.decay",
+    dict.fromkeys(
+        (
+            "constant",
+            "cosine",
+            "exponential",
+            "inverse_square_root",
+            "linear",
+            "one_cycle",
+            "plateau",
+            "polynomial",
+            "step",
         ),
-    },
+        "weft.training.schedules.decay",
+    ),
 )
 metrics: Registry[Any] = Registry(
     "metric",

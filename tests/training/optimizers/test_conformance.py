@@ -337,9 +337,9 @@ def test_a_tensor_of_no_gradient_anywhere_is_no_error(name):
 def test_how_many_numbers_are_moved_at_once_changes_nothing(name, numbers, monkeypatch):
     whole, parts = Job(ALL[name][0]), Job(ALL[name][0])
     calls = []
-    move = type(parts.optimizer)._move
+    move = type(parts.optimizer).move
     monkeypatch.setattr(
-        type(parts.optimizer), "_move", lambda *a: (calls.append(len(a[1])), move(*a))
+        type(parts.optimizer), "move", lambda *a: (calls.append(len(a[1])), move(*a))
     )
     whole.step()
     assert calls == [4, 3]

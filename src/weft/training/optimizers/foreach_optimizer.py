@@ -1,6 +1,5 @@
 """The frame that torch expects of optimizers that weft writes itself: LAMB, Lion, Muon, L-BFGS."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, overload
 
@@ -15,7 +14,15 @@ CPU_NUMBERS = 65_536
 
 
 class ForeachOptimizer(torch.optim.Optimizer):
-    """Base: a subclass moves the parameters that have a gradient."""
+    """Base: a subclass moves the parameters that have a gradient.
+
+    Args:
+        groups: Groups of parameters.
+        defaults: Settings of the groups that do not say their own.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], **defaults: Any) -> None:
+        super().__init__(groups, defaults)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -37,9 +44,16 @@ class ForeachOptimizer(torch.optim.Optimizer):
         self.move_groups()
         return loss
 
-    @abstractmethod
     def move_groups(self) -> None:
         """Moves the parameters of all groups, in place."""
+        for parameters, gradients, group in self.moving():
+            self.move(parameters, gradients, group)
+
+    def move(
+        self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
+    ) -> None:
+        """Moves some parameters of a group, by its settings; each has a gradient."""
+        raise NotImplementedError
 
     def moving(self) -> Iterator[tuple[list[Tensor], list[Tensor], dict[str, Any]]]:
         """Parameters that have a gradient, their gradients, and their group: as many as fit."""

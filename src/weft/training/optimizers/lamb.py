@@ -1,16 +1,14 @@
 """LAMB: Adam whose step of each parameter is a share of that parameter's norm."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.validators import require
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["LAMB"]
 
@@ -19,12 +17,7 @@ class LAMBSteps(ForeachOptimizer):
     """The algorithm, over all parameters of a group at once."""
 
     @override
-    def move_groups(self) -> None:
-        """Moves each parameter by a share of its own norm."""
-        for parameters, gradients, group in self.moving():
-            self._move(parameters, gradients, group)
-
-    def _move(
+    def move(
         self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
     ) -> None:
         updates = self._adam_directions(parameters, gradients, group)
@@ -67,7 +60,7 @@ class LAMB(Optimizer):
     paper's phi is the identity), and each parameter is a layer of its own.
 
     Example:
-        >>> optimizer = LAMB.Config(lr=2e-3).build(module=nn.Linear(2, 2))
+        >>> optimizer = LAMB.Config(lr=2e-3).build(module=torch.nn.Linear(2, 2))
         >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
         ('LAMBSteps', 0.002)
     """
@@ -82,17 +75,9 @@ class LAMB(Optimizer):
         weight_decay: float = 0.01
         """Share of a matrix that is added to its direction (the paper's 0.01)."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses numbers with which LAMB takes no sensible step."""
-            super().__post_init__()
-            require(
-                self, "optimizer", shares=["betas"], positive=["eps"], not_negative=["weight_decay"]
-            )
-
-        @override
-        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-            """LAMB over the groups."""
-            settings = ("lr", "betas", "eps", "weight_decay")
-            defaults = {name: getattr(self, name) for name in settings}
-            return without_compiler(LAMBSteps)(groups, defaults)
+        algorithm = LAMBSteps
+        limits: ClassVar = {
+            "shares": ["betas"],
+            "positive": ["eps"],
+            "not_negative": ["weight_decay"],
+        }

@@ -1,19 +1,17 @@
 """L-BFGS: quasi-Newton steps, for smooth losses of all rows at once."""
 
 from collections.abc import Sized
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["LBFGS", "LBFGSSteps"]
 
@@ -159,11 +157,8 @@ class LBFGS(Optimizer):
         """Share of a matrix that is added to its gradient (L2); null: 2 over the rows of
         ``train_data``, as scikit-learn's ``LinearSVC(C=0.5)`` and ``Ridge(alpha=1)`` have."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses numbers with which L-BFGS takes no sensible step."""
-            super().__post_init__()
-            require(self, "optimizer", sizes=["history"], not_negative=["weight_decay"])
+        algorithm = LBFGSSteps
+        limits: ClassVar = {"sizes": ["history"], "not_negative": ["weight_decay"]}
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
@@ -187,12 +182,8 @@ class LBFGS(Optimizer):
             return optimizer
 
         @override
-        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-            """L-BFGS over the groups."""
-            settings = ("lr", "history", "weight_decay")
-            defaults = {name: getattr(self, name) for name in settings}
-            defaults |= {"taken": 0.0, "slope": 0.0, "tries": 0, "pairs": 0}
-            return without_compiler(LBFGSSteps)(groups, defaults)
+        def arguments(self) -> dict[str, Any]:
+            return {**super().arguments(), "taken": 0.0, "slope": 0.0, "tries": 0, "pairs": 0}
 
 
 def _rows(train_data: object) -> int:

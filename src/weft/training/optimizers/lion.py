@@ -1,16 +1,14 @@
 """Lion: a step of one size for every number, by the sign of an average."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.validators import require
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["Lion"]
 
@@ -19,12 +17,7 @@ class LionSteps(ForeachOptimizer):
     """The algorithm, over all parameters of a group at once."""
 
     @override
-    def move_groups(self) -> None:
-        """Moves each number by the rate."""
-        for parameters, gradients, group in self.moving():
-            self._move(parameters, gradients, group)
-
-    def _move(
+    def move(
         self, parameters: list[Tensor], gradients: list[Tensor], group: dict[str, Any]
     ) -> None:
         rate, (near, far) = group["lr"], group["betas"]
@@ -46,7 +39,7 @@ class Lion(Optimizer):
     as much higher.
 
     Example:
-        >>> optimizer = Lion.Config().build(module=nn.Linear(2, 2))
+        >>> optimizer = Lion.Config().build(module=torch.nn.Linear(2, 2))
         >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
         ('LionSteps', 0.0001)
     """
@@ -61,14 +54,5 @@ class Lion(Optimizer):
         weight_decay: float = 0.0
         """Decoupled decay of matrices a step, as a share of the rate."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses numbers with which Lion takes no sensible step."""
-            super().__post_init__()
-            require(self, "optimizer", shares=["betas"], not_negative=["weight_decay"])
-
-        @override
-        def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-            """Lion over the groups."""
-            defaults = {"lr": self.lr, "betas": self.betas, "weight_decay": self.weight_decay}
-            return without_compiler(LionSteps)(groups, defaults)
+        algorithm = LionSteps
+        limits: ClassVar = {"shares": ["betas"], "not_negative": ["weight_decay"]}

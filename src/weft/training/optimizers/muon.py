@@ -1,13 +1,12 @@
 """Muon for the matrices of the layers, AdamW for all else, as one optimizer."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from typing_extensions import override
 
 from weft.config import registries
-from weft.config.validators import require
 from weft.errors import UserError
 from weft.training.layer_rates import hidden_matrices
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
@@ -30,7 +29,7 @@ class MuonAndAdamW(ForeachOptimizer):
             self._parts["muon"] = without_compiler(torch.optim.Muon)(own["muon"], **muon)
         if own["adamw"]:
             self._parts["adamw"] = without_compiler(torch.optim.AdamW)(own["adamw"], **adamw)
-        super().__init__(groups, {})
+        super().__init__(groups)
 
     @override
     def move_groups(self) -> None:
@@ -74,12 +73,11 @@ class Muon(Optimizer):
         weight_decay: float = 0.0
         """Decoupled decay of matrices a step, as a share of the rate."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses numbers with which neither takes a sensible step."""
-            super().__post_init__()
-            require(self, "optimizer", shares=["momentum", "betas"], positive=["eps"])
-            require(self, "optimizer", not_negative=["weight_decay"])
+        limits: ClassVar = {
+            "shares": ["momentum", "betas"],
+            "positive": ["eps"],
+            "not_negative": ["weight_decay"],
+        }
 
         @override
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
@@ -95,20 +93,11 @@ class Muon(Optimizer):
                     f"optimizer.type=muon finds no matrix to train in the layers of "
                     f"{type(module).__name__}; optimizer.type=adamw trains all else."
                 )
+            both = self.arguments()
+            adamw = {name: both.pop(name) for name in ("betas", "eps")}
+            shared = {name: both[name] for name in ("lr", "weight_decay")}
             return without_compiler(MuonAndAdamW)(
                 split,
-                muon={
-                    "lr": self.lr,
-                    "weight_decay": self.weight_decay,
-                    "momentum": self.momentum,
-                    "nesterov": self.nesterov,
-                    "adjust_lr_fn": "match_rms_adamw",
-                },
-                adamw={
-                    "lr": self.lr,
-                    "betas": self.betas,
-                    "eps": self.eps,
-                    "weight_decay": self.weight_decay,
-                    "fused": True,
-                },
+                muon={**both, "adjust_lr_fn": "match_rms_adamw"},
+                adamw={**shared, **adamw, "fused": True},
             )

@@ -2,9 +2,9 @@
 
 import logging
 import math
-from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -16,6 +16,7 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training.layer_rates import freeze, rate_factors, split_by_rate
+from weft.training.optimizers.without_compiler import without_compiler
 
 __all__ = ["Optimizer"]
 
@@ -41,13 +42,19 @@ class Optimizer(Component):
         rates: Mapping[str, float] = setting(factory=dict)
         """Factors on the rate by names of parameters, as ``{"decoder.*": 0.5}``."""
 
+        limits: ClassVar[Mapping[str, Sequence[str]]] = {}
+        """A subclass's own numbers by what they must be, as ``require`` has it."""
+        algorithm: ClassVar[type[torch.optim.Optimizer]]
+        """Torch's optimizer, or one on ``ForeachOptimizer``."""
+
         def __post_init__(self) -> None:
-            """Refuses rates with which nothing is learned."""
+            """Refuses numbers with which no sensible step is taken."""
             require(self, "optimizer", positive=["lr", "layer_decay"])
             if self.layer_decay > 1:
                 raise UserError(
                     f"optimizer.layer_decay must be at most 1, but is {self.layer_decay}."
                 )
+            require(self, "optimizer", **self.limits)
             for glob, factor in self.rates.items():
                 if not 0 < factor < math.inf:
                     raise UserError(
@@ -67,6 +74,12 @@ class Optimizer(Component):
             factors = rate_factors(module, rates=self.rates, layer_decay=self.layer_decay)
             return self.make(split_by_rate(groups, factors, lr=self.lr), module)
 
-        @abstractmethod
+        def arguments(self) -> dict[str, Any]:
+            """What the algorithm is called with: the settings but those of the groups."""
+            of_groups = ("freeze", "layer_decay", "rates")
+            names = (field.name for field in fields(self))
+            return {name: getattr(self, name) for name in names if name not in of_groups}
+
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
+            return without_compiler(self.algorithm)(groups, **self.arguments())

@@ -1,15 +1,16 @@
-"""The schedules that know the step and the length of the run; plateau.py follows a metric."""
+"""The schedules, by the step and the length of the run, or (``plateau``) by a metric."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar
 
 from typing_extensions import override
 
 from weft.config import registries
 from weft.config.component import setting
-from weft.config.validators import require
 from weft.errors import UserError
 from weft.training.schedules.schedule import Schedule
 
@@ -20,6 +21,7 @@ __all__ = [
     "InverseSquareRoot",
     "Linear",
     "OneCycle",
+    "Plateau",
     "Polynomial",
     "Step",
 ]
@@ -40,7 +42,6 @@ class Constant(Schedule):
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """Always 1."""
         return 1.0
 
 
@@ -65,17 +66,12 @@ class Linear(Schedule):
         hold: float = setting(0.0, in_key="set")
         """Share of the steps after the warm-up before the line falls."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses a line that never falls."""
-            super().__post_init__()
-            require(self, "lr_scheduler", shares=["hold"])
+        limits: ClassVar = {"shares": ["hold"]}
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """On the line."""
         left = min(1.0, self._left(step, total) / (1 - self.config.hold))
         return self.config.end + (1 - self.config.end) * left
 
@@ -100,17 +96,12 @@ class Polynomial(Schedule):
         end: float = 0.0
         """Factor that the curve reaches after the last step."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses a power with which the rate never falls, or starts at its end."""
-            super().__post_init__()
-            require(self, "lr_scheduler", positive=["power"])
+        limits: ClassVar = {"positive": ["power"]}
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """On the curve."""
         left: float = self._left(step, total) ** self.config.power
         return self.config.end + (1 - self.config.end) * left
 
@@ -135,7 +126,6 @@ class Cosine(Schedule):
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """On the curve."""
         height = (1 - math.cos(math.pi * self._left(step, total))) / 2
         return self.config.end + (1 - self.config.end) * height
 
@@ -162,24 +152,25 @@ class Exponential(Schedule):
         end: float = 0.0
         """Factor below which the rate does not fall."""
 
+        limits: ClassVar = {"sizes": ["every"]}
+
         @override
         def __post_init__(self) -> None:
-            """Refuses a curve that does not fall."""
             super().__post_init__()
-            if not 0 < self.decay <= 1:
-                raise UserError(
-                    f"lr_scheduler.decay must be above 0 and at most 1, but is {self.decay}."
-                )
-            require(self, "lr_scheduler", sizes=["every"])
+            _check_decay(self.decay)
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """On the curve, or on its step."""
         taken, every = step - 1 - self.config.warmup_steps, self.config.every
         times = taken // every if self.config.staircase else taken / every
         return max(self.config.end, self.config.decay**times)
+
+
+def _check_decay(decay: float) -> None:
+    if not 0 < decay <= 1:
+        raise UserError(f"lr_scheduler.decay must be above 0 and at most 1, but is {decay}.")
 
 
 @registries.schedules.register("step")
@@ -202,26 +193,19 @@ class Step(Schedule):
 
         @override
         def __post_init__(self) -> None:
-            """Refuses milestones that are none, or a rate that does not fall."""
             super().__post_init__()
-            rising = all(
-                a < b for a, b in zip((0, *self.milestones), self.milestones, strict=False)
-            )
+            rising = all(a < b for a, b in pairwise((0, *self.milestones)))
             if not self.milestones or not rising:
                 raise UserError(
                     "lr_scheduler.milestones must be steps that grow, the first at least 1, "
                     f"but is {list(self.milestones)}."
                 )
-            if not 0 < self.decay <= 1:
-                raise UserError(
-                    f"lr_scheduler.decay must be above 0 and at most 1, but is {self.decay}."
-                )
+            _check_decay(self.decay)
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """The factor to the power of the milestones that are passed."""
         factor: float = self.config.decay ** bisect_left(self.config.milestones, step)
         return factor
 
@@ -250,14 +234,7 @@ class InverseSquareRoot(Schedule):
         cooldown: float = 0.0
         """Share of the run's end over which the rate falls linearly to 0 (Hägele et al. 2024)."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses what is no share too."""
-            super().__post_init__()
-            if not 0 <= self.cooldown <= 1:
-                raise UserError(
-                    f"lr_scheduler.cooldown must be from 0 to 1, but is {self.cooldown}."
-                )
+        factors = ("cooldown",)
 
     length_free: ClassVar[str] = "set lr_scheduler.cooldown=0"
 
@@ -265,7 +242,6 @@ class InverseSquareRoot(Schedule):
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """On the curve, and in the cooldown below it."""
         factor = math.sqrt(max(1, self.config.warmup_steps) / step)
         if self.config.cooldown > 0:
             factor *= min(1.0, self._left(step, total) / self.config.cooldown)
@@ -297,13 +273,7 @@ class OneCycle(Schedule):
         end: float = 4e-6
         """Factor of the last step (a ten-thousandth of the first)."""
 
-        @override
-        def __post_init__(self) -> None:
-            """Refuses what is no share."""
-            super().__post_init__()
-            for name in ("rise", "start"):
-                if not 0 <= (value := getattr(self, name)) <= 1:
-                    raise UserError(f"lr_scheduler.{name} must be from 0 to 1, but is {value}.")
+        factors = ("end", "rise", "start")
 
     config: Config
 
@@ -314,7 +284,6 @@ class OneCycle(Schedule):
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        """On the way up, or on the way down."""
         length = self._length(total)
         peak = min(length, max(1.0, self.config.warmup_steps or self.config.rise * length))
         if step < peak:
@@ -326,3 +295,71 @@ class OneCycle(Schedule):
 def _between(one: float, other: float, share: float) -> float:
     """Half a cosine from one to the other."""
     return other + (one - other) * (1 + math.cos(math.pi * share)) / 2
+
+
+@registries.schedules.register("plateau")
+class Plateau(Schedule):
+    """Falls by the factor ``decay`` after ``patience`` evaluations without a better value.
+
+    The value is that of ``trainer.selection.metric`` on ``valid_data``; what the selection saves of
+    it is all there is to know, so a resumed run has the rate of the undisturbed one. A NaN is not
+    better than anything.
+
+    Example:
+        >>> schedule = Plateau.Config(patience=2).build()
+        >>> [schedule(9, None, losses) for losses in ([], [3.0, 2.0], [3.0, 2.0, 2.1, 2.0])]
+        [1.0, 1.0, 0.5]
+    """
+
+    class Config(Schedule.Config):
+        """Settings of the plateau schedule."""
+
+        decay: float = 0.5
+        """Factor on the rate each time."""
+        patience: int = 2
+        """Evaluations without a better value after which the rate falls."""
+        min_delta: float = 0.0
+        """Change smaller than this does not count as better."""
+        cooldown: int = 0
+        """Evaluations after a fall that are not counted."""
+        end: float = 0.0
+        """Factor below which the rate does not fall."""
+
+        limits: ClassVar = {"sizes": ["patience"], "not_negative": ["min_delta", "cooldown"]}
+
+        @override
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            if not 0 < self.decay < 1:
+                raise UserError(
+                    f"lr_scheduler.decay must be above 0 and below 1, but is {self.decay}."
+                )
+
+    config: Config
+
+    @override
+    def check(self, total: int | None, *, measured: bool) -> None:
+        """Refuses a run in which nothing is measured."""
+        if not measured:
+            raise UserError(
+                "The plateau schedule follows the selected metric on valid_data, and there is no "
+                "valid_data. Define valid_data, or choose lr_scheduler.type=inverse_square_root."
+            )
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        return max(self.config.end, self.config.decay ** plateaus(self.config, tuple(history)))
+
+
+@lru_cache(maxsize=1)  # the history changes once an evaluation, and is asked for at every step
+def plateaus(config: Plateau.Config, history: tuple[float, ...]) -> int:
+    """How often patience was spent over a history, of which lower is better."""
+    best, waited, cooling, found = math.inf, 0, 0, 0
+    for value in history:
+        better = value < best - config.min_delta
+        best, waited = (value, 0) if better else (best, waited + 1)
+        if cooling > 0:
+            cooling, waited = cooling - 1, 0
+        if waited >= config.patience:
+            found, waited, cooling = found + 1, 0, config.cooldown
+    return found

@@ -6,7 +6,7 @@ the signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_schedul
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from weft.config.component import Component
@@ -26,11 +26,18 @@ class Schedule(Component):
         warmup_steps: int = 0
         """Steps over which the rate grows linearly from near 0 to its peak."""
 
+        limits: ClassVar[Mapping[str, Sequence[str]]] = {}
+        """A subclass's own numbers by what they must be, as ``require`` has it."""
+        factors: ClassVar[Sequence[str]] = ("end",)
+        """Those that must be from 0 to 1."""
+
         def __post_init__(self) -> None:
-            """Refuses a warm-up of fewer steps than none, and factors that are none."""
+            """Refuses numbers of which no rate of learning comes."""
             require(self, "lr_scheduler", not_negative=["warmup_steps"])
-            if not 0 <= (end := getattr(self, "end", 0.0)) <= 1:
-                raise UserError(f"lr_scheduler.end must be from 0 to 1, but is {end}.")
+            for name in self.factors:
+                if not 0 <= (value := getattr(self, name, 0.0)) <= 1:
+                    raise UserError(f"lr_scheduler.{name} must be from 0 to 1, but is {value}.")
+            require(self, "lr_scheduler", **self.limits)
 
     length_free: ClassVar[str] = "choose lr_scheduler.type=inverse_square_root"
     """What to do where the schedule needs a length and the run has none."""

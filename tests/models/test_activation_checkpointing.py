@@ -5,8 +5,8 @@ import torch
 
 from weft.models import fast
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from weft.models.layers.attention import TalkingHeads
 from weft.models.layers.feed_forward import Gated
-from weft.models.layers.heads import TalkingHeads
 
 SETTINGS = {
     "dropout": {"dropout": 0.3},

@@ -9,8 +9,8 @@ import torch
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
 from weft.models.encoders.self_attention import TransformerEncoder
+from weft.models.layers.attention import MultiHead, TalkingHeads
 from weft.models.layers.feed_forward import Gated
-from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import RMSNorm
 from weft.models.layers.positions import RotaryPositions

@@ -10,7 +10,7 @@ from weft.errors import UserError
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoding import Decoding
 from weft.models.decoding.decode import decode
-from weft.models.decoding.hypothesis import Generator
+from weft.models.decoding.search_state import Generator
 from weft.models.language_model import LstmLanguageModel
 
 TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=11, pad_idx=0))

@@ -13,8 +13,8 @@ from weft.config.values.yaml_files import dump_yaml, yaml_nodes
 from weft.errors import UserError
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.encoders.self_attention import TransformerEncoder
+from weft.models.layers.attention import MultiHead, TalkingHeads
 from weft.models.layers.feed_forward import Gated, Mlp
-from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions

@@ -94,8 +94,8 @@ poolings: Registry[Any] = Registry(
 attentions: Registry[Any] = Registry(
     "attention",
     {
-        "multi_head": "weft.models.layers.heads",
-        "talking_heads": "weft.models.layers.heads",
+        "multi_head": "weft.models.layers.attention",
+        "talking_heads": "weft.models.layers.attention",
     },
 )
 feed_forwards: Registry[Any] = Registry(

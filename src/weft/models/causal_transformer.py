@@ -11,8 +11,8 @@ from weft.config.component import Config as BaseConfig
 from weft.config.component import config_fields, setting
 from weft.config.validators import require
 from weft.errors import UserError
-from weft.models.decoder_state import DecoderMemory
-from weft.models.decoders.causal import CausalDecoder, CausalState
+from weft.models.decoder_state import DecoderMemory, DecoderState
+from weft.models.decoders.transformer import CausalDecoder
 from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
 from weft.models.layers.embedding import Embedding, token_table
@@ -119,14 +119,14 @@ class CausalTransformer(LanguageModel):
         return self.decoder(self.text(ids)), None
 
     @override
-    def start(self, memory: DecoderMemory) -> CausalState:
+    def start(self, memory: DecoderMemory) -> DecoderState:
         """As :meth:`LanguageModel.start`."""
         return self.decoder.start(memory.states)
 
     @override
     def step(self, tokens: Tensor, state: object) -> Tensor:
         """As :meth:`LanguageModel.step`."""
-        assert isinstance(state, CausalState)
+        assert isinstance(state, DecoderState)
         x = self.text(tokens[:, None], state.position)
         return self.project(self.decoder.step(x, state)[:, 0])
 

@@ -24,7 +24,7 @@ __all__ = ["LanguageModel", "LstmLanguageModel", "LstmState"]
 class LanguageModel(Component, nn.Module):
     """Base of models that score the next token of a text from those before it.
 
-    It is a :class:`~weft.models.decoding.hypothesis.Generator`: a search goes on with a text that
+    It is a :class:`~weft.models.decoding.search_state.Generator`: a search goes on with a text that
     is read token by token, and there is nothing to encode.
     """
 

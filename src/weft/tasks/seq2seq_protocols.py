@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from weft.errors import UserError
-from weft.models.decoding.hypothesis import Generator
+from weft.models.decoding.search_state import Generator
 
 __all__ = ["HiddenStates", "LinearOutput", "generator_of", "label_logits", "longest_input"]
 

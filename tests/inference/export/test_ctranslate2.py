@@ -17,8 +17,8 @@ from weft.inference.export.folder import ROWS, write_export
 from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from weft.models.decoding import Decoding, decode
 from weft.models.encoders.self_attention import TransformerEncoder
+from weft.models.layers.attention import MultiHead, TalkingHeads
 from weft.models.layers.feed_forward import Gated
-from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.tasks import Translation

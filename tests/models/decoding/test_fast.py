@@ -11,8 +11,8 @@ from weft.models.decoders.transformer import TransformerDecoder, TransformerDeco
 from weft.models.decoding import Decoding, decode
 from weft.models.decoding.fast import FastDecoder, fastest
 from weft.models.decoding.fast.slot_cache import FIRST_STEPS, LEAST_SLOTS
+from weft.models.layers.attention import MultiHead, TalkingHeads
 from weft.models.layers.feed_forward import Gated
-from weft.models.layers.heads import MultiHead, TalkingHeads
 from weft.models.layers.norms import RMSNorm
 from weft.models.transformer import Transformer
 

@@ -11,8 +11,7 @@ from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotary
 
 from weft.config import registries
 from weft.errors import UserError
-from weft.models.layers.attention import CrossAttention, SelfAttention
-from weft.models.layers.heads import MultiHead, TalkingHeads
+from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention, TalkingHeads
 from weft.models.layers.positions import RotaryPositions
 
 DIM, HEADS, LENGTH = 24, 4, 7

@@ -1,27 +1,23 @@
-"""The Transformer decoder (Vaswani et al. 2017): over whole targets, or one position at a time."""
+"""Transformer decoders, whole targets or one position at a time: with a memory, and without."""
 
-from collections.abc import Iterable
-from typing import cast, final
+from typing import final
 
 from torch import Tensor
 from typing_extensions import override
 
-from weft.models.layers.attention import CrossAttention, SelfAttention
-from weft.models.layers.heads import Attention, MultiHead
-from weft.models.layers.layer import Layer, LayerStack
+from weft.models.decoder_state import DecoderState
+from weft.models.layers.attention import Attention, CrossAttention, MultiHead, SelfAttention
+from weft.models.layers.layer import Layer, LayerStack, SelfAttentionLayer
 from weft.models.layers.positions import RotaryPositions
 
-__all__ = ["TransformerDecoder", "TransformerDecoderLayer"]
+__all__ = ["CausalDecoder", "TransformerDecoder", "TransformerDecoderLayer"]
 
 
 @final
 class TransformerDecoderLayer(Layer):
     """Causal self-attention, attention to the memory, and a feed-forward block, each with residual.
 
-    Args:
-        config: The settings; none of them None.
-        dim: Features in and out, :math:`D`.
-        positions: Turns the queries and keys of self-attention; None does not.
+    Its arguments are those of :class:`SelfAttentionLayer`.
     """
 
     class Config(Layer.Config):
@@ -91,15 +87,37 @@ class TransformerDecoder(LayerStack):
         layer: TransformerDecoderLayer.Config = TransformerDecoderLayer.Config()
         """Settings of each layer."""
 
-    def each_layer(self) -> Iterable[TransformerDecoderLayer]:
-        """The layers, typed."""
-        return cast("Iterable[TransformerDecoderLayer]", self.layers)
-
     @override
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        """Runs whole targets.
-
-        *Shape:* :math:`(B,T,D)` and ``memory`` :math:`(B,S,D)` to :math:`(B,T,D)`; ``memory_mask``
-        as in :class:`CrossAttention`.
-        """
+        """As :class:`TransformerDecoderLayer`."""
         return self.run(x, memory, memory_mask)
+
+
+@final
+class CausalDecoder(LayerStack):
+    """A stack of layers in which every position sees itself and those before it (GPT)."""
+
+    class Config(LayerStack.Config):
+        """Settings of the decoder."""
+
+        layer: SelfAttentionLayer.Config = SelfAttentionLayer.Config()
+        """Settings of each layer."""
+
+    @override
+    def forward(self, x: Tensor) -> Tensor:
+        """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`."""
+        return self.run(x, None, True)
+
+    def start(self, like: Tensor) -> DecoderState:
+        """A state in which nothing was read, with a row for each of ``like``, and no memory."""
+        attention = next(iter(self.each_layer())).attention
+        sizes = (2, len(like), attention.num_kv_heads, 0, attention.head_dim)
+        return DecoderState([like.new_zeros(sizes)] * len(self.layers), None)
+
+    def step(self, x: Tensor, state: DecoderState) -> Tensor:
+        """Runs one new position; the state moves on. *Shape:* :math:`(B,1,D)` to the same."""
+        for number, layer in enumerate(self.each_layer()):
+            x = layer.step(x, state.self_cache(number), state.position)
+        state.position += 1
+        out: Tensor = self.norm(x)
+        return out

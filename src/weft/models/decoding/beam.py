@@ -1,18 +1,20 @@
 """Beam search: the best sequences among those that stay among the best at every length."""
 
-from typing import Final, final
+from typing import final
 
 import torch
 from torch import Tensor
 
-from weft.models.decoding.hypothesis import BeamReading, Generator, Hypothesis
-from weft.models.decoding.search_state import Request
+from weft.models.decoding.search_state import (
+    DROP_SHARE,
+    BeamReading,
+    Generator,
+    Hypothesis,
+    Request,
+)
 from weft.models.decoding.topk import best_successors, log_sums
 
 __all__ = ["beam_search"]
-
-DROP_SHARE: Final = 0.25
-"""Finished sources are dropped once they are this share of the batch: it copies the cache."""
 
 
 @torch.inference_mode()
@@ -69,7 +71,7 @@ class _Beams:
     """
 
     def __init__(self, request: Request, limits: Tensor) -> None:
-        self.decoding, self.eos_idx = request.decoding, request.eos_idx
+        self.request, self.decoding = request, request.decoding
         self.start = len(request.prefix)
         groups, beams = len(limits), self.decoding.beam_size
         self.length = 0
@@ -103,7 +105,7 @@ class _Beams:
         ids = _gather(self.ids, parents)
         ids[:, :, self.start + self.length] = tokens
         self.length += 1
-        ended = (tokens == self.eos_idx) | (self.limits <= self.length)[:, None]
+        ended = (tokens == self.request.eos_idx) | (self.limits <= self.length)[:, None]
         # Only candidates among the K best may end: those behind them only stand in for the ended.
         self._finish(ids[:, :beams], best[:, :beams], ended[:, :beams])
         self.log_probs, chosen = best.masked_fill(ended, -torch.inf).topk(beams, dim=1)
@@ -170,12 +172,8 @@ class _Beams:
         for row in rows:
             finished = [h for h in zip(*row, strict=True) if h[2] > -torch.inf]
             best = finished[: self.decoding.n_best]
-            found.append([self._hypothesis(*h) for h in best])
+            found.append([self.request.hypothesis(*h) for h in best])
         return found
-
-    def _hypothesis(self, ids: list[int], length: int, score: float) -> Hypothesis:
-        ended = ids[length - 1] == self.eos_idx
-        return Hypothesis(ids[: length - ended], score)
 
 
 def _gather(ids: Tensor, beams: Tensor) -> Tensor:

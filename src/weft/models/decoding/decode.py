@@ -1,16 +1,14 @@
 """The search that the settings ask for."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from torch import Tensor
 
 from weft.models.decoding.beam import beam_search
 from weft.models.decoding.fast import fastest
-from weft.models.decoding.hypothesis import Generator, Hypothesis
 from weft.models.decoding.sampling import sample
 from weft.models.decoding.search_settings import Decoding
-from weft.models.decoding.search_state import Request
+from weft.models.decoding.search_state import Generator, Hypothesis, Request
 from weft.models.decoding.token_loop import greedy
 
 __all__ = ["decode"]
@@ -29,17 +27,8 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Searches targets for sources: draws with ``sample``, else greedy or beam search.
 
-    A model in training mode is put in evaluation mode meanwhile.
-
-    Args:
-        model: The model.
-        source: Token ids. *Shape:* :math:`(B,S)`.
-        source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-        decoding: The settings.
-        prefix: Ids every target starts with: the start mark, and a language tag where there is one.
-        eos_idx: Id of the end mark.
-        unk_idx: Id of the unknown token; only its penalty needs it.
-        forced: Ids that each row's target begins with, after the prefix.
+    A model in training mode is put in evaluation mode meanwhile. What is asked are the fields of a
+    :class:`~weft.models.decoding.search_state.Request`.
 
     Returns:
         For each row of ``source``, in order, ``n_best`` hypotheses, the best first.
@@ -65,25 +54,14 @@ def decode(
         unk_idx=unk_idx,
         forced=forced,
     )
-    return _search(model, request) if len(source) else []
-
-
-def _search(model: Generator, request: Request) -> list[list[Hypothesis]]:
-    decoding = request.decoding
+    if not len(source):
+        return []
     search = sample if decoding.sample else greedy if decoding.beam_size == 1 else beam_search
-    rows = len(request.source) * max(decoding.beam_size, decoding.n_best)
-    with _evaluating(model):
-        return search(fastest(model, rows=rows), request)
-
-
-@contextmanager
-def _evaluating(model: Generator) -> Iterator[None]:
-    """Puts a model in evaluation mode, and back."""
-    training = model.training
+    training, rows = model.training, len(source) * max(decoding.beam_size, decoding.n_best)
     if training:
         model.train(False)
     try:
-        yield
+        return search(fastest(model, rows=rows), request)
     finally:
         if training:
             model.train()

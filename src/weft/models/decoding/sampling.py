@@ -6,77 +6,54 @@ A generator's state would give a row other numbers in another batch. Here a numb
 """
 
 import dataclasses
-from dataclasses import dataclass
-from typing import final
 
 import torch
 from torch import Tensor
 
-from weft.models.decoding.hypothesis import Generator, Hypothesis
-from weft.models.decoding.search_state import Request
+from weft.models.decoding.search_settings import Decoding
+from weft.models.decoding.search_state import Generator, Hypothesis, Request
 from weft.models.decoding.token_loop import grow
 
-__all__ = ["SamplingFilter", "sample", "source_keys", "uniforms"]
+__all__ = ["draw", "likely", "sample", "source_keys", "uniforms"]
 
 
-@final
-@dataclass(frozen=True)
-class SamplingFilter:
-    """The distribution that tokens are drawn from.
+def likely(scores: Tensor, decoding: Decoding) -> tuple[Tensor, Tensor | None]:
+    """Probabilities of the tokens that the settings leave, which do not sum to 1, and their ids.
+
+    Args:
+        scores: *Shape:* :math:`(N,V)`.
+        decoding: Its ``temperature``, ``top_k`` and ``top_p``.
+
+    Returns:
+        Probabilities, float64, and ids (None: a probability for each id), both :math:`(N,M)`.
+    """
+    scores, tokens = scores.double() / decoding.temperature, None
+    if 0 < decoding.top_k < scores.shape[1] or decoding.top_p < 1:
+        kept = min(decoding.top_k or scores.shape[1], scores.shape[1])
+        scores, tokens = scores.topk(kept, dim=1)
+    probabilities = scores.softmax(dim=1)
+    if decoding.top_p < 1:
+        before = probabilities.cumsum(dim=1) - probabilities
+        probabilities = probabilities.masked_fill(before >= decoding.top_p, 0.0)
+    return probabilities, tokens
+
+
+def draw(scores: Tensor, uniforms: Tensor, decoding: Decoding) -> Tensor:
+    """A token of each row by its number from 0 to below 1, of those that are :func:`likely`.
+
+    The number is looked up in the cumulated probabilities: rounding errors of scores change a
+    token about as rarely as they are small. *Shape:* :math:`(N,V)`, :math:`(N)` to :math:`(N)`.
 
     Example:
-        >>> one, two = SamplingFilter(top_k=2).draw(
-        ...     torch.tensor([[0.0, 1.0, 2.0]] * 2), torch.tensor([0.1, 0.99], dtype=torch.float64)
-        ... )
-        >>> int(one), int(two)
-        (2, 1)
+        >>> scores, numbers = torch.tensor([[0.0, 1.0, 2.0]] * 2), torch.tensor([0.1, 0.99])
+        >>> draw(scores, numbers.double(), Decoding(sample=True, top_k=2)).tolist()
+        [2, 1]
     """
-
-    temperature: float = 1.0
-    """Scores are divided by it."""
-    top_k: int = 0
-    """Only this many likeliest tokens are left (Fan et al. 2018); 0: all."""
-    top_p: float = 1.0
-    """The fewest likeliest tokens with this probability together are left (Holtzman et al. 2020),
-    of those that ``top_k`` leaves; at least one."""
-
-    def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Probabilities of the tokens left, which do not sum to 1, and their ids.
-
-        Args:
-            scores: *Shape:* :math:`(N,V)`.
-
-        Returns:
-            Probabilities, float64, and ids (None: a probability for each id), both :math:`(N,M)`.
-        """
-        scores, tokens = scores.double() / self.temperature, None
-        if 0 < self.top_k < scores.shape[1] or self.top_p < 1:
-            kept = min(self.top_k or scores.shape[1], scores.shape[1])
-            scores, tokens = scores.topk(kept, dim=1)
-        probabilities = scores.softmax(dim=1)
-        if self.top_p < 1:
-            before = probabilities.cumsum(dim=1) - probabilities
-            probabilities = probabilities.masked_fill(before >= self.top_p, 0.0)
-        return probabilities, tokens
-
-    def draw(self, scores: Tensor, uniforms: Tensor) -> Tensor:
-        """Draws a token of each row by its number from 0 to below 1.
-
-        The number is looked up in the cumulated probabilities: rounding errors of scores change a
-        token about as rarely as they are small.
-
-        Args:
-            scores: *Shape:* :math:`(N,V)`.
-            uniforms: float64. *Shape:* :math:`(N)`.
-
-        Returns:
-            Ids. *Shape:* :math:`(N)`.
-        """
-        probabilities, tokens = self(scores)
-        sums = probabilities.cumsum(dim=1)
-        places = torch.searchsorted(sums, (uniforms * sums[:, -1])[:, None], right=True)
-        places = places.clamp(max=sums.shape[1] - 1)
-        return (places if tokens is None else tokens.gather(1, places))[:, 0]
+    probabilities, tokens = likely(scores, decoding)
+    sums = probabilities.cumsum(dim=1)
+    places = torch.searchsorted(sums, (uniforms * sums[:, -1])[:, None], right=True)
+    places = places.clamp(max=sums.shape[1] - 1)
+    return (places if tokens is None else tokens.gather(1, places))[:, 0]
 
 
 _GOLDEN = -0x61C8864680B583EB  # 2**64 divided by the golden ratio, as a signed number
@@ -134,7 +111,7 @@ def uniforms(keys: Tensor, number: Tensor | int) -> Tensor:
 
 @torch.inference_mode()
 def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
-    """Draws ``n_best`` targets for each source, see :class:`SamplingFilter` and :func:`uniforms`.
+    """Draws ``n_best`` targets for each source, see :func:`draw` and :func:`uniforms`.
 
     The draws of a source depend on the seed and its ids alone, not on the batch it is in.
 
@@ -146,7 +123,6 @@ def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
         For each row ``n_best`` hypotheses, the best score first; the same one may come twice.
     """
     decoding, draws = request.decoding, request.decoding.n_best
-    chosen_from = SamplingFilter(decoding.temperature, decoding.top_k, decoding.top_p)
     begun = request.begin(model)
     keys = source_keys(request.source, request.source_lengths, seed=decoding.seed)
     # Draws are rows of their own, that each ends and is dropped when it will.
@@ -162,7 +138,7 @@ def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
 
     def choose(scores: Tensor, kept: Tensor, length: int) -> Tensor:
         numbers = uniforms(keys[rows[kept]], number[kept] * 2**32 + length)
-        return chosen_from.draw(scores, numbers)
+        return draw(scores, numbers, decoding)
 
     found = grow(model, request, begun, choose)
     groups = (found[i : i + draws] for i in range(0, len(found), draws))

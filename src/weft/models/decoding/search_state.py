@@ -1,19 +1,85 @@
-"""What is asked of a search, and how every search begins."""
+"""What a search reads from, what is asked of it, how it begins, and what it finds."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from weft.errors import UserError
-from weft.models.decoding.forced_prefix import Forced
-from weft.models.decoding.hypothesis import Generator, check_state
-from weft.models.decoding.score_processors import Scores, processors_of
+from weft.models.decoder_state import DecoderMemory
+from weft.models.decoding.score_processors import Scores
 from weft.models.decoding.search_settings import Decoding
 
-__all__ = ["Begun", "Request"]
+__all__ = ["BeamReading", "Begun", "EncodedSource", "Generator", "Hypothesis", "Request"]
+
+DROP_SHARE: Final = 0.25
+"""Finished rows are dropped once they are this share of the batch: dropping copies the cache. 64
+draws of 0 to 64 tokens take 260 ms so, 273 with every row dropped at once, 500 with none."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A target sequence that a search found."""
+
+    ids: list[int]
+    """Token ids without the prefix and without the end mark; forced ids are among them."""
+    score: float
+    """Log-probability (natural logarithm) of the ids and the end mark, divided by their number to
+    the power of the length penalty; higher is better. It is the model's own, but in beam search,
+    which ranks by it, bans and penalties count."""
+
+
+class EncodedSource(Protocol):
+    """What a generator keeps of the tokens it read: all that greedy search and draws ask of it."""
+
+    def select(self, indices: Tensor, /) -> None:
+        """Keeps the rows of these indices, in their order; an index may repeat."""
+        ...
+
+
+class BeamReading(EncodedSource, Protocol):
+    """What beam search asks of it, such as :class:`weft.models.decoder_state.DecoderState`."""
+
+    def repeat(self, times: int, /) -> None:
+        """Makes each row a group of ``times`` equal rows, one after another."""
+        ...
+
+    @override
+    def select(self, indices: Tensor, /, *, groups: Tensor | None = None) -> None:
+        """Keeps rows; ``groups`` are the groups they are of, in their order; None: all of them."""
+        ...
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """A model that decodes one token at a time, such as :class:`Transformer`."""
+
+    training: bool
+
+    def train(self, mode: bool = True) -> object:
+        """Switches training mode, as ``torch.nn.Module`` does."""
+        ...
+
+    @property
+    def max_length(self) -> int:
+        """Longest target it has positions for, in tokens."""
+        ...
+
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
+        """Runs the encoder."""
+        ...
+
+    def start(self, memory: DecoderMemory) -> Any:
+        """An :class:`EncodedSource` with nothing read; for beam search a :class:`BeamReading`."""
+        ...
+
+    def step(self, tokens: Tensor, state: Any) -> Tensor:
+        """Reads a token of each row; returns the next one's logits, which may be changed."""
+        ...
 
 
 @final
@@ -45,21 +111,26 @@ class Request:
         """
         if not self.prefix:
             raise UserError("Decoding needs a prefix of at least one id, the start mark.")
-        scores, limits = self._scores(), self._limits(model.max_length)
+        forced, rows = self.forced, len(self.source)
+        if forced is not None and len(forced) != rows:
+            raise UserError(
+                f"Forced ids must be given for each of the {rows} sources, "
+                f"but are for {len(forced)}."
+            )
+        scores = Scores(self.decoding, eos_idx=self.eos_idx, unk_idx=self.unk_idx)
+        if forced is not None:
+            scores = scores.forcing(forced, self.source.device)
+        limits = self._limits(model.max_length)
         state = model.start(model.encode(self.source, self.source_lengths))
-        check_state(model, state, beam_size=self.decoding.beam_size)
+        _check_state(model, state, beam_size=self.decoding.beam_size)
         logits = torch.empty(0)
         for token in self.prefix:
-            tokens = torch.full((len(self.source),), token, device=self.source.device)
-            logits = model.step(tokens, state)
+            logits = model.step(torch.full((rows,), token, device=self.source.device), state)
         return Begun(state, logits, limits, scores)
 
-    def _scores(self) -> Scores:
-        forced = None if self.forced is None else Forced(self.forced, self.source.device)
-        if forced is not None:
-            forced.check_rows(len(self.source))
-        processors = processors_of(self.decoding, eos_idx=self.eos_idx, unk_idx=self.unk_idx)
-        return Scores(processors, forced, eos_idx=self.eos_idx)
+    def hypothesis(self, ids: list[int], length: int, score: float) -> Hypothesis:
+        """What was found, of ``length`` ids, the end mark among them where there is one."""
+        return Hypothesis(ids[: length - (ids[length - 1] == self.eos_idx)], score)
 
     def _limits(self, max_length: int) -> Tensor:
         """The most ids to generate for each row; forced ones do not count against the settings."""
@@ -92,3 +163,42 @@ class Begun:
     """The most ids to generate for each row. *Shape:* :math:`(B)`."""
     scores: Scores
     """What changes scores."""
+
+
+def _check_state(model: Generator, state: object, *, beam_size: int) -> None:
+    """Refuses a decoder's state that lacks what the search will ask for, before it asks.
+
+    Raises:
+        UserError: Names the methods that are missing.
+    """
+    select = getattr(state, "select", None)
+    missing = []
+    if not callable(select):
+        missing.append("select(indices)" if beam_size == 1 else "select(indices, groups=None)")
+    elif beam_size > 1 and not _takes(select, "groups"):
+        missing.append("groups=None in its select(indices)")
+    if beam_size > 1 and not callable(getattr(state, "repeat", None)):
+        missing.append("repeat(times)")
+    if not missing:
+        return
+    greedy = (
+        "" if beam_size == 1 else ", or set decoding.beam_size=1, which needs select(indices) alone"
+    )
+    raise UserError(
+        f"{_name(model)}.start(memory) gives a state, {_name(state)}, without "
+        f"{' and '.join(missing)}, which the search needs (decoding.beam_size is {beam_size}). "
+        f"weft.models.decoder_state.DecoderState has all that a search asks for; add it{greedy}."
+    )
+
+
+def _takes(function: Callable[..., object], name: str) -> bool:
+    """Whether a function takes an argument of this name; True where nothing tells."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _name(thing: object) -> str:
+    return type(thing).__name__

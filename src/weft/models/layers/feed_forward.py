@@ -1,4 +1,4 @@
-"""The position-wise feed-forward block: the base of all kinds, the usual one and the gated one."""
+"""Position-wise feed-forward blocks: the base of all kinds, the usual one and the gated one."""
 
 from collections.abc import Callable
 from typing import Final, Literal, final
@@ -11,9 +11,9 @@ from weft.config import registries
 from weft.config.component import Component
 from weft.config.validators import require
 from weft.models.layers.blocks import BlockConfig, needed
-from weft.models.layers.linear import LinearLayer
+from weft.models.layers.linear import LinearLayer, init_xavier
 
-__all__ = ["ACTIVATIONS", "Activation", "FeedForward", "Gated", "Mlp", "start"]
+__all__ = ["ACTIVATIONS", "Activation", "FeedForward", "Gated", "Mlp"]
 
 Activation = Literal["relu", "gelu", "silu"]
 ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
@@ -41,13 +41,6 @@ class FeedForward(Component, nn.Module):
         def __post_init__(self) -> None:
             """Refuses a block without features."""
             require(self, sizes=["ffn_dim"])
-
-
-def start(*projections: nn.Linear) -> None:
-    """Gives the projections of a block the weights it starts with: Xavier-uniform, biases zero."""
-    for linear in projections:
-        nn.init.xavier_uniform_(linear.weight)
-        nn.init.zeros_(linear.bias)
 
 
 @registries.feed_forwards.register("mlp")
@@ -83,7 +76,7 @@ class Mlp(FeedForward):
         self.activation = ACTIVATIONS[needed(config, "activation")]
         self.inner = LinearLayer(dim, ffn_dim)
         self.outer = LinearLayer(ffn_dim, dim)
-        start(self.inner, self.outer)
+        init_xavier(self.inner, self.outer)
 
     @override
     def forward(self, x: Tensor) -> Tensor:
@@ -125,7 +118,7 @@ class Gated(FeedForward):
         self.gate = LinearLayer(dim, ffn_dim)
         self.inner = LinearLayer(dim, ffn_dim)
         self.outer = LinearLayer(ffn_dim, dim)
-        start(self.gate, self.inner, self.outer)
+        init_xavier(self.gate, self.inner, self.outer)
 
     @override
     def forward(self, x: Tensor) -> Tensor:

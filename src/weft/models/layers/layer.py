@@ -1,7 +1,7 @@
 """Layers of an encoder and of a decoder: what they have in common, and a stack of them."""
 
-from collections.abc import Callable
-from typing import Literal, final
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -10,11 +10,10 @@ from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.validators import require
-from weft.models.layers.attention import SelfAttention
+from weft.models.layers.attention import Attention, MultiHead, SelfAttention
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.feed_forward import FeedForward, Mlp
-from weft.models.layers.heads import Attention, MultiHead
 from weft.models.layers.norms import LayerNorm, Norm
 from weft.models.layers.positions import PositionEncoding, RotaryPositions
 
@@ -139,6 +138,10 @@ class LayerStack(Component, nn.Module):
         post = config.layer.norm_order == "post"
         self.norm = nn.Identity() if post else config.layer.norm.build(dim=dim)
 
+    def each_layer(self) -> Iterable[Any]:
+        """The layers, first to last."""
+        return self.layers
+
     def run(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
         """All layers and the last normalization. *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
 
@@ -163,11 +166,8 @@ class SelfAttentionLayer(Layer):
         positions: Turns the queries and keys of self-attention; None does not.
     """
 
-    class Config(Layer.Config):
-        """Blocks of a layer."""
-
     def __init__(
-        self, config: Config, *, dim: int, positions: RotaryPositions | None = None
+        self, config: Layer.Config, *, dim: int, positions: RotaryPositions | None = None
     ) -> None:
         super().__init__(config, dim=dim)
         self.attention = SelfAttention(config.attention.build(), dim=dim, positions=positions)

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from weft.models import fast
 
-__all__ = ["LinearLayer", "linear"]
+__all__ = ["LinearLayer", "init_xavier", "linear"]
 
 ROWS = 64
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024
@@ -25,7 +25,6 @@ class LinearLayer(nn.Linear):
     :class:`weft.models.fast.Fast`.
 
     Example:
-        >>> import torch
         >>> LinearLayer(2, 3)(torch.zeros(4, 2)).shape
         torch.Size([4, 3])
     """
@@ -34,6 +33,13 @@ class LinearLayer(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """*Shape:* :math:`(*,I)` to :math:`(*,O)`."""
         return linear(x, self.weight, self.bias)
+
+
+def init_xavier(*projections: nn.Linear) -> None:
+    """Gives projections the weights of a block's start: Xavier-uniform, biases zero."""
+    for projection in projections:
+        nn.init.xavier_uniform_(projection.weight)
+        nn.init.zeros_(projection.bias)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

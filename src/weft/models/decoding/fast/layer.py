@@ -1,14 +1,14 @@
-"""One layer of a decoder, for one position at a time."""
+"""One layer of a decoder, and its affine maps, for one position of few rows at a time."""
 
 from collections.abc import Callable
-from typing import final
+from dataclasses import dataclass
+from typing import TypeGuard, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from weft.models.decoders.transformer import TransformerDecoderLayer
-from weft.models.decoding.fast.affine import Affine
 from weft.models.decoding.fast.slot_cache import SlotCache
 from weft.models.layers.attention import SelfAttention
 from weft.models.layers.feed_forward import Mlp
@@ -16,7 +16,49 @@ from weft.models.layers.layer import Residual
 from weft.models.layers.linear import LinearLayer
 from weft.models.layers.norms import LayerNorm
 
-__all__ = ["FastLayer", "norm_of"]
+__all__ = ["Affine", "FastLayer", "norm_of"]
+
+
+@final
+@dataclass(frozen=True)
+class Affine:
+    r"""A linear layer, its weight laid out for products of few rows.
+
+    The products of one position of 32 rows, dimension 128, take 0.54 ms with these weights and 0.98
+    with those of ``torch.nn.Linear`` (4 layers, one thread); oneDNN's own layout takes 1.05.
+
+    Example:
+        >>> linear = torch.nn.Linear(2, 3)
+        >>> x = torch.ones(4, 2)
+        >>> torch.allclose(Affine.of(linear.weight, linear.bias, copy=True)(x), linear(x))
+        True
+    """
+
+    weight: Tensor
+    """*Shape:* :math:`(I,O)`."""
+    bias: Tensor | None
+    """*Shape:* :math:`(O)`."""
+    scale: float = 1.0
+    """What the result is multiplied with, at no cost."""
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor | None, *, copy: bool, scale: float = 1.0) -> "Affine":
+        """The map of a linear layer; its weight, :math:`(O,I)`, is copied for speed, or a view."""
+        weight = weight.detach().t()
+        bias = None if bias is None else bias.detach()
+        return cls(weight.contiguous() if copy else weight, bias, scale)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """*Shape:* :math:`(N,I)` to :math:`(N,O)`."""
+        if self.bias is None:
+            y = torch.mm(x, self.weight)
+            return y if self.scale == 1 else y * self.scale
+        return torch.addmm(self.bias, x, self.weight, beta=self.scale, alpha=self.scale)
+
+    def add_to(self, x: Tensor, y: Tensor) -> Tensor:
+        """Adds the map of ``y`` to ``x``, :math:`(N,O)`, in place: 4 us less than in two steps."""
+        x.addmm_(y, self.weight, alpha=self.scale)
+        return x if self.bias is None else x.add_(self.bias, alpha=self.scale)
 
 
 @final
@@ -45,9 +87,9 @@ class FastLayer:
         self.cross_q = Affine.of(weight, bias, copy=copy, scale=scale)
         self.feed_forward: Callable[[Tensor], Tensor] = layer.feed_forward
         outer = None
-        if type(layer.feed_forward) is Mlp and _is_linear(layer.feed_forward):
-            inner, outer = affine(layer.feed_forward.inner), affine(layer.feed_forward.outer)
-            activation = _in_place(layer.feed_forward.activation)
+        if _is_plain_mlp(block := layer.feed_forward):
+            inner, outer = affine(block.inner), affine(block.outer)
+            activation = torch.relu_ if block.activation is F.relu else block.activation
             self.feed_forward = lambda x: activation(inner(x))
         self.residuals = [
             _residual(layer.attention_residual, affine(itself.out)),
@@ -138,10 +180,6 @@ def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
 
 
-def _is_linear(block: Mlp) -> bool:
-    inside: tuple[nn.Module, ...] = (block.inner, block.outer)  # whatever was put there since
-    return all(type(module) is LinearLayer for module in inside)
-
-
-def _in_place(activation: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    return torch.relu_ if activation is F.relu else activation
+def _is_plain_mlp(block: nn.Module) -> TypeGuard[Mlp]:
+    """Whether it is the usual block; something else may have been put into it since."""
+    return type(block) is Mlp and type(block.inner) is type(block.outer) is LinearLayer

@@ -125,13 +125,11 @@ def column_rows(stream: Any, name: str, layout: Any, again: Any = None) -> Itera
 
     from weft.data.bad_rows import BadRow
     from weft.data.formats.json_lines import JsonLinesFormat
-    from weft.data.formats.row_format import CountingScan
 
     whole = again if isinstance(layout, JsonLinesFormat) else None
     scan = layout.scan(stream, name)
     for line, row in scan:
-        byte = None if isinstance(scan, CountingScan) else scan.place
-        bad = row if isinstance(row, BadRow) else BadRow(name, line, byte, "", "")
+        bad = row if isinstance(row, BadRow) else BadRow(name, line, scan.byte, "", "")
         place = str(replace(bad, reason="")).removesuffix(": ")
         found = _json_at(whole, scan.place, layout.max_line_bytes) if whole else {}
         if isinstance(found, str):

@@ -203,7 +203,7 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
                 "again when it is whole."
             )
         summary = {
-            "head": head or 0 if getattr(layout, "header", False) else 0,
+            "head": head or 0 if layout.has_header else 0,
             "bad_rows": [[*asdict(row).values()][1:] for row in bad],
             "bad": num_bad,
             "total": scan.total,
@@ -219,21 +219,15 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
 Placed = tuple[NDArray[np.int64], NDArray[np.int64], list[BadRow]]
 
 
-def _placed(scan: Scan) -> Iterator[Placed]:
+def _placed(scan: Scan[Any]) -> Iterator[Placed]:
     """Places and lines of good rows, and bad rows, as they come."""
     none = np.zeros(0, np.int64)
-    if isinstance(scan, TableScan):
-        for line, found in scan.parts():
-            if isinstance(found, list):
-                places = scan.places
-                yield places, line + np.arange(len(places)), []
-            elif isinstance(found, BadRow):
-                yield none, none, [found]
-            else:
-                yield np.array([scan.place]), np.array([line]), []
-        return
-    for line, found in scan:
-        if isinstance(found, BadRow):
+    for line, found in scan.parts():
+        if isinstance(found, list):
+            assert isinstance(scan, TableScan)
+            places = scan.places
+            yield places, line + np.arange(len(places)), []
+        elif isinstance(found, BadRow):
             yield none, none, [found]
         else:
             yield np.array([scan.place]), np.array([line]), []

@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.formats.lines import LineFormat as LineFormat
-from weft.data.formats.lines import TableScan
 from weft.data.formats.lines import text_format as text_format
 from weft.data.formats.lines import tsv_format as tsv_format
 from weft.data.formats.row_format import RowFormat
@@ -97,7 +96,7 @@ def read_table(path: Path | str | BinaryIO, layout: RowFormat, *, fast: bool = T
     bad, num_bad = list[BadRow](), 0
     with _opened(path) as (stream, name):
         scan = layout.scan(stream, name)
-        for line, found in scan.parts() if fast and isinstance(scan, TableScan) else scan:
+        for line, found in scan.parts() if fast else scan:
             if isinstance(found, BadRow):
                 num_bad += 1
                 bad += [found] if num_bad <= KEPT else []

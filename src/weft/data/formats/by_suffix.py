@@ -1,6 +1,6 @@
 """The format of a file of columns, by its name or as it is said."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -11,7 +11,7 @@ from weft.data.formats.comma_separated import csv_format
 from weft.data.formats.conll import conll_format
 from weft.data.formats.json_lines import json_lines_format
 from weft.data.formats.lines import tsv_format
-from weft.data.formats.row_format import RowFormat, numbered
+from weft.data.formats.row_format import Columns, RowFormat, numbered
 from weft.data.formats.squad import squad_format
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
@@ -100,7 +100,7 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
 
 def column_format(
     name: FileFormat,
-    columns: Sequence[str] | Mapping[str, int | str],
+    columns: Columns,
     **reading: Unpack[FormatChoice],
 ) -> RowFormat:
     """The layout of a file of that format.

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from typing_extensions import override
 
@@ -13,7 +13,7 @@ from weft.data.formats.arrow_types import is_list, is_readable, is_text, plain
 from weft.data.formats.cells import ANSWERS, CellError, as_list, cell_of, json_answers
 from weft.data.formats.header import columns_setting, proposed
 from weft.data.formats.json_lines import named_places
-from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
+from weft.data.formats.row_format import PAIR, Columns, NumberedFormat, NumberedScan, Row
 from weft.errors import DataError
 
 __all__ = ["ColumnarFormat", "arrow_format", "parquet_format"]
@@ -21,85 +21,7 @@ __all__ = ["ColumnarFormat", "arrow_format", "parquet_format"]
 BATCH_ROWS = 8192
 BLOCK_BYTES = 1 << 20
 SHOWN = 80  # characters of a bad row
-
-
-@dataclass(frozen=True)
-class ColumnarFormat(RowFormat):
-    """Columns by their names; made by `parquet_format` and `arrow_format`.
-
-    A row's line is its number from 1, its byte offset that of its row group (Parquet), else 0.
-
-    Attributes:
-        kind: The file's format; Arrow is its file format (Feather) or its stream format.
-        lists: The columns that are lists where they have a text, too.
-    """
-
-    kind: Literal["parquet", "arrow"] = "parquet"
-    lists: tuple[str, ...] = ()
-
-    @override
-    def scan(self, stream: BinaryIO, name: str) -> Scan:
-        return _ColumnarScan(stream, name, self)
-
-    @override
-    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
-        with path.open("rb") as stream:
-            scan = _ColumnarScan(stream, str(path), self)
-            for _, row in scan.numbered(start):
-                if stop is not None and scan.place >= stop:
-                    return
-                if not isinstance(row, BadRow):
-                    yield row
-
-
-def parquet_format(
-    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
-    *,
-    required: Sequence[str] | None = None,
-    lists: Sequence[str] = (),
-) -> ColumnarFormat:
-    """Parquet.
-
-    Args:
-        columns: Names of columns, or a name for each column of the file; ``translation.en`` is the
-            field ``en`` of the column ``translation``.
-        required: The columns that a row cannot be without; all by default.
-        lists: As for `json_lines_format`.
-
-    Raises:
-        UserError: A column is named by a position, or ``lists`` names one that is none.
-    """
-    return _format(columns, required, "parquet", lists)
-
-
-def arrow_format(
-    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
-    *,
-    required: Sequence[str] | None = None,
-    lists: Sequence[str] = (),
-) -> ColumnarFormat:
-    """Arrow IPC: Feather files, and the files in which Hugging Face ``datasets`` keeps its data.
-
-    Args:
-        columns: As for `parquet_format`.
-        required: The columns that a row cannot be without; all by default.
-        lists: As for `json_lines_format`.
-
-    Raises:
-        UserError: A column is named by a position, or ``lists`` names one that is none.
-    """
-    return _format(columns, required, "arrow", lists)
-
-
-def _format(
-    columns: Sequence[str] | Mapping[str, int | str],
-    required: Sequence[str] | None,
-    kind: Literal["parquet", "arrow"],
-    lists: Sequence[str],
-) -> ColumnarFormat:
-    places = named_places(columns, "columns of Parquet and Arrow files", lists)
-    wanted = tuple(places if required is None else required)
-    return ColumnarFormat(places, wanted, kind, tuple(lists))
+NAMED = "columns of Parquet and Arrow files"
 
 
 @dataclass(frozen=True)
@@ -113,45 +35,42 @@ class _Problem:
 _Value = str | bytes | None | _Problem
 
 
-class _ColumnarScan(CountingScan):
-    def __init__(self, stream: BinaryIO, name: str, layout: ColumnarFormat) -> None:
-        super().__init__(stream, name)
-        self._layout = layout
-
+class _ColumnarScan(NumberedScan["ColumnarFormat"]):
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         try:
-            if not self._stream.seekable():
+            if not self.stream.seekable():
                 raise DataError(
-                    f"{self.name}: a {self._layout.kind} file cannot be read from a pipe. Name "
+                    f"{self.name}: a {self.layout.kind} file cannot be read from a pipe. Name "
                     "the file."
                 )
             digest = hashlib.sha256()
-            while block := self._stream.read(BLOCK_BYTES):
+            while block := self.stream.read(BLOCK_BYTES):
                 digest.update(block)
-            self._digest = digest.hexdigest()
-            self._stream.seek(0)
+            self.sha256 = digest.hexdigest()
+            self.stream.seek(0)
         except OSError as error:
             raise DataError(f"{self.name}: cannot be read: {error.strerror}.") from error
         yield from self.numbered(0)
 
+    @override
     def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        """The rows from number ``first`` on; row groups before it are not read."""
+        """Row groups before the first row are not read."""
         import pyarrow
 
         try:
             yield from self._rows(first)
         except (pyarrow.ArrowException, OSError) as error:
             raise DataError(
-                f"{self.name}: no {self._layout.kind} file that can be read: "
+                f"{self.name}: no {self.layout.kind} file that can be read: "
                 f"{str(error).strip().splitlines()[0]:.300}"
             ) from error
 
     def _rows(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        is_parquet = self._layout.kind == "parquet"
+        is_parquet = self.layout.kind == "parquet"
         read = _parquet if is_parquet else _arrow
         for start, offset, batch in read(self._source(), first):
-            self._total = start + batch.num_rows
+            self.total = start + batch.num_rows
             skipped = max(0, first - start)
             part = batch.slice(skipped)
             columns = self._columns(part)
@@ -167,25 +86,25 @@ class _ColumnarScan(CountingScan):
         """The file mapped into memory where it is one: pages that are read are not copied."""
         import pyarrow
 
-        path = getattr(self._stream, "name", None)
+        path = getattr(self.stream, "name", None)
         is_file = isinstance(path, str) and Path(path).is_file()
-        return pyarrow.memory_map(path) if is_file else self._stream
+        return pyarrow.memory_map(path) if is_file else self.stream
 
     def _columns(self, batch: Any) -> list[Sequence[_Value]]:
         """The cells of all columns, those of answers as JSON."""
-        keys = [str(at) for at in self._layout.columns.values()]
+        keys = [str(at) for at in self.layout.columns.values()]
         answers = _answers(batch, keys)
         return [answers[key] if key in answers else self._column(batch, key) for key in keys]
 
     def _column(self, batch: Any, key: str) -> Sequence[_Value]:
         """The cells of a column; those that are no UTF-8 as bytes."""
-        found, wanted = _find(batch, key), set(self._layout.required)
-        names = [name for name, at in self._layout.columns.items() if at == key]
+        found, wanted = _find(batch, key), set(self.layout.required)
+        names = [name for name, at in self.layout.columns.items() if at == key]
         if found is None:
             if wanted.isdisjoint(names):
                 return [None] * int(batch.num_rows)
             known = ", ".join(map(repr, batch.schema.names)) or "none"
-            setting = columns_setting(proposed(self._layout.columns, batch.schema.names))
+            setting = columns_setting(proposed(self.layout.columns, batch.schema.names))
             raise DataError(
                 f"{self.name}: wanted the column {key!r}, found {known}. If it has it by another "
                 f"name: {setting}"
@@ -202,17 +121,62 @@ class _ColumnarScan(CountingScan):
 
     def _pick(self, values: tuple[_Value, ...]) -> Row | str:
         row = []
-        for name, value in zip(self._layout.columns, values, strict=True):
+        for name, value in zip(self.layout.columns, values, strict=True):
             if isinstance(value, _Problem):
                 return value.text
-            if value is None and name in self._layout.required:
+            if value is None and name in self.layout.required:
                 return f"column {name!r} is null"
             if isinstance(value, bytes):
                 return f"column {name!r}: bad UTF-8"
             if value and "\0" in value:
                 return f"column {name!r}: NUL at character {value.index(chr(0))}"
-            row.append(as_list(value) if value and name in self._layout.lists else value or "")
-        return self._layout.blank(tuple(row)) or tuple(row)
+            row.append(as_list(value) if value and name in self.layout.lists else value or "")
+        return self.layout.blank(tuple(row)) or tuple(row)
+
+
+@dataclass(frozen=True)
+class ColumnarFormat(NumberedFormat):
+    """Columns by their names; made by `parquet_format` and `arrow_format`.
+
+    A row's line is its number from 1, its byte offset that of its row group (Parquet), else 0.
+
+    Attributes:
+        kind: The file's format; Arrow is its file format (Feather) or its stream format.
+        lists: The columns that are lists where they have a text, too.
+    """
+
+    kind: Literal["parquet", "arrow"] = "parquet"
+    lists: tuple[str, ...] = ()
+
+    SCAN = _ColumnarScan
+
+
+def parquet_format(
+    columns: Columns = PAIR, *, required: Sequence[str] | None = None, lists: Sequence[str] = ()
+) -> ColumnarFormat:
+    """Parquet.
+
+    Args:
+        columns: Names of columns, or a name for each column of the file; ``translation.en`` is the
+            field ``en`` of the column ``translation``.
+        required: The columns that a row cannot be without; all by default.
+        lists: As for `json_lines_format`.
+
+    Raises:
+        UserError: A column is named by a position, or ``lists`` names one that is none.
+    """
+    named = named_places(columns, required, NAMED, lists)
+    return ColumnarFormat(*named, "parquet", tuple(lists))
+
+
+def arrow_format(
+    columns: Columns = PAIR, *, required: Sequence[str] | None = None, lists: Sequence[str] = ()
+) -> ColumnarFormat:
+    """Arrow IPC: Feather files, and the files in which Hugging Face ``datasets`` keeps its data.
+
+    The arguments, and what is raised, are those of `parquet_format`.
+    """
+    return ColumnarFormat(*named_places(columns, required, NAMED, lists), "arrow", tuple(lists))
 
 
 def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:

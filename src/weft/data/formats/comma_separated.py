@@ -6,90 +6,23 @@ quote does not swallow the rest of the file.
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.header import header_places
-from weft.data.formats.row_format import LineScan, RawLine, Row, RowFormat, Scan, numbered, text_of
-from weft.data.line_blocks import MAX_LINE_BYTES
-from weft.errors import DataError, UserError
+from weft.data.formats.header import DelimitedFormat, DelimitedScan, DelimitedSettings
+from weft.data.formats.row_format import PAIR, Columns, RawLine, Row, numbered, text_of
+from weft.errors import UserError
 
 __all__ = ["CsvFormat", "csv_format"]
 
 
-@dataclass(frozen=True)
-class CsvFormat(RowFormat):
-    """Records of fields; made by `csv_format`.
-
-    Attributes:
-        separator: Between fields: one ASCII character.
-        header: The first record names the columns and is no row.
-        extra_columns: What a field beyond the named ones is: nothing, or a bad row.
-        max_line_bytes: A longer record is a bad row.
-    """
-
-    separator: str = ","
-    header: bool = False
-    extra_columns: Literal["ignore", "error"] = "ignore"
-    max_line_bytes: int = MAX_LINE_BYTES
-
-    @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\r\n\0':
-            raise UserError(
-                f"separator: wanted one ASCII character, no quote or line end, found "
-                f"{self.separator!r}."
-            )
-        self.check_places(header=self.header)
-
-    @override
-    def scan(self, stream: BinaryIO, name: str) -> Scan:
-        return _CsvScan(stream, name, self)
-
-
-def csv_format(
-    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
-    *,
-    required: Sequence[str] | None = None,
-    separator: str = ",",
-    header: bool = False,
-    extra_columns: Literal["ignore", "error"] = "ignore",
-    max_line_bytes: int = MAX_LINE_BYTES,
-) -> CsvFormat:
-    """CSV with quotes (RFC 4180); the arguments are those of `tsv_format`.
-
-    Args:
-        columns: Names for the first columns in their order, which a header that has these names
-            may have in another; or each name's position (from 0) or its name in the header.
-        required: The columns that a row cannot be without; all by default.
-        separator: Between fields; ``";"`` where the comma is the decimal point.
-        header: The first record is a header.
-        extra_columns: ``ignore`` or ``error``.
-        max_line_bytes: The longest record that is read, in bytes.
-
-    Raises:
-        UserError: The settings contradict each other.
-    """
-    places, wanted = numbered(columns, required)
-    return CsvFormat(
-        places,
-        wanted,
-        separator=separator,
-        header=header,
-        extra_columns=extra_columns,
-        max_line_bytes=max_line_bytes,
-    )
-
-
-class _CsvScan(LineScan):
-    def __init__(self, stream: BinaryIO, name: str, layout: CsvFormat) -> None:
-        super().__init__(stream, name, layout.max_line_bytes)
-        self._layout = layout
+class _CsvScan(DelimitedScan["CsvFormat"]):
+    def __init__(self, stream: BinaryIO, name: str, layout: "CsvFormat") -> None:
+        super().__init__(stream, name, layout)
         separator = re.escape(layout.separator)
         # A field with quotes, or one without any, then what ends it.
         self._field = re.compile(
@@ -98,37 +31,28 @@ class _CsvScan(LineScan):
         # What a line that begins inside a quoted field holds of it, where it does not end in it.
         self._inside = re.compile(rb'[^"]*+(?:""[^"]*+)*+\Z')
         self._ahead: deque[RawLine] = deque()
-        self._records = 0
-        self._at: list[int] = [at for at in layout.columns.values() if isinstance(at, int)]
-        self._width = max(self._at, default=-1) + 1
-        self._is_placed = not layout.header
-
-    @property
-    @override
-    def total(self) -> int:
-        return self._records
 
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         lines = self.lines()
-        while True:
-            line = self._ahead.popleft() if self._ahead else next(lines, None)
-            if line is None:
-                return
+        while line := self._next(lines):
             record = self._record(line, lines)
-            if not self._is_placed:
-                self._read_header(record)
+            if not self.at:
+                self.read_header(record)
                 continue
-            self._records += 1
+            self.total += 1
             self.place = line.offset
-            row = self._pick(record) if isinstance(record, list) else record
+            row = self.pick(record) if isinstance(record, list) else record
             yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
+
+    def _next(self, lines: Iterator[RawLine]) -> RawLine | None:
+        return self._ahead.popleft() if self._ahead else next(lines, None)
 
     def _record(self, line: RawLine, lines: Iterator[RawLine]) -> list[str] | str:
         """The fields of the record that begins with a line, or what is wrong with that line."""
         if line.problem is not None or b'"' not in line.raw:
-            text, problem = text_of(line.raw, first=line.number == 1)
-            return line.problem or problem or text.split(self._layout.separator)
+            text, problem = line.text()
+            return problem or text.split(self.layout.separator)
         fields, taken = list[bytes](), [line]
         part, start = line.raw, 0  # what is not split yet, and where in the record it begins
         while isinstance(wrong := self._split_fields(part, start, fields), int):
@@ -152,8 +76,7 @@ class _CsvScan(LineScan):
         ended = len(taken) - 1
         size += len(taken[-1].end)
         while True:
-            line = self._ahead.popleft() if self._ahead else next(lines, None)
-            if line is None:
+            if (line := self._next(lines)) is None:
                 return None
             taken.append(line)
             size += len(line.raw) + len(line.end)
@@ -195,17 +118,36 @@ class _CsvScan(LineScan):
             "(RFC 4180: double a quote inside a field)"
         )
 
-    def _pick(self, fields: list[str]) -> Row | str:
-        layout, count = self._layout, len(fields)
-        places = list(zip(layout.columns, self._at, strict=True))
-        needed = 1 + max((at for name, at in places if name in layout.required), default=-1)
-        if count < needed or (layout.extra_columns == "error" and count > self._width):
-            return f"wanted {self._width} column{'s' * (self._width != 1)}, found {count}"
-        row = tuple(fields[at] if at < count else "" for at in self._at)
-        return layout.blank(row) or row
 
-    def _read_header(self, header: list[str] | str) -> None:
-        if isinstance(header, str):
-            raise DataError(f"{self.name}:1: the header cannot be read: {header}.")
-        self._at = header_places(self._layout, header, self.name)
-        self._width, self._is_placed = len(header), True
+@dataclass(frozen=True)
+class CsvFormat(DelimitedFormat):
+    """Records of fields; made by `csv_format`. The separator is one ASCII character."""
+
+    separator: str = ","
+
+    SCAN = _CsvScan
+
+    @override
+    def __post_init__(self) -> None:
+        if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\r\n\0':
+            raise UserError(
+                f"separator: wanted one ASCII character, no quote or line end, found "
+                f"{self.separator!r}."
+            )
+        super().__post_init__()
+
+
+def csv_format(
+    columns: Columns = PAIR,
+    *,
+    required: Sequence[str] | None = None,
+    **settings: Unpack[DelimitedSettings],
+) -> CsvFormat:
+    """CSV with quotes (RFC 4180); the arguments are those of `tsv_format`.
+
+    The separator is ``","``; give ``";"`` where the comma is the decimal point.
+
+    Raises:
+        UserError: The settings contradict each other.
+    """
+    return CsvFormat(*numbered(columns, required), **settings)

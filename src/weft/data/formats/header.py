@@ -1,16 +1,22 @@
-"""Where a header says that the columns of a file are."""
+"""Files whose columns have positions, and where a header says that they are."""
 
 import json
 import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, TypedDict, TypeVar
 
-from weft.data.formats.row_format import RowFormat
-from weft.errors import DataError
+from typing_extensions import override
+
+from weft.data.formats.row_format import LineScan, LinesFormat, Row, RowFormat
+from weft.errors import DataError, UserError
 
 __all__ = [
-    "ABSENT",
+    "DelimitedFormat",
+    "DelimitedScan",
+    "DelimitedSettings",
     "columns_setting",
     "header_places",
     "misplaced",
@@ -23,6 +29,87 @@ ABSENT = sys.maxsize
 """The position of an optional column that a file does not have."""
 _PLAIN = re.compile(r"(?!(?i:true|false|null|yes|no|on|off)\Z)[^\W\d][\w.-]*(?: [\w.-]+)*")
 """What YAML takes as text without quotes, for sure."""
+
+
+class DelimitedSettings(TypedDict, total=False):
+    """The settings of :class:`DelimitedFormat`."""
+
+    separator: str
+    header: bool
+    extra_columns: Literal["ignore", "error"]
+    max_line_bytes: int
+
+
+@dataclass(frozen=True)
+class DelimitedFormat(LinesFormat):
+    """Columns that have a character between them; base of TSV and CSV.
+
+    Attributes:
+        columns: Name to its position (from 0), or to its name in the header.
+        separator: Between columns; None where the whole line is the one column.
+        header: The first line names the columns and is no row.
+        extra_columns: What a column beyond the named ones is: nothing, or a bad row.
+    """
+
+    separator: str | None = None
+    header: bool = False
+    extra_columns: Literal["ignore", "error"] = "ignore"
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, at in self.columns.items():
+            if isinstance(at, int) and at < 0:
+                raise UserError(
+                    f"columns: wanted a position from 0 for {name!r}, found {at}. Positions from "
+                    "the end are those of CoNLL files, a token in a line: if it is one, say so by "
+                    "train_data.format=conll, which valid_data follows."
+                )
+            if isinstance(at, str) and not self.header:
+                raise UserError(
+                    f"columns: {name!r} is to be found by the name {at!r}, which needs header=true."
+                )
+
+    @property
+    @override
+    def has_header(self) -> bool:
+        return self.header
+
+
+D = TypeVar("D", bound=DelimitedFormat)
+
+
+class DelimitedScan(LineScan[D]):
+    """A pass over a file of such columns; ``at`` are their positions, none before the header."""
+
+    def __init__(self, stream: BinaryIO, name: str, layout: D) -> None:
+        super().__init__(stream, name, layout)
+        self.at: list[int] = []
+        self.is_strict = layout.extra_columns == "error"
+        if not layout.header:
+            at = [at for at in layout.columns.values() if isinstance(at, int)]
+            self._take_places(at, max(at) + 1)
+
+    def _take_places(self, at: list[int], width: int) -> None:
+        """Takes the columns' positions, and how many a line has with the optional ones."""
+        named, required = zip(self.layout.columns, at, strict=True), self.layout.required
+        self._least = 1 + max((place for name, place in named if name in required), default=-1)
+        self.at, self.width = at, width
+
+    def read_header(self, cells: Sequence[str] | str) -> None:
+        """Takes the cells of the first line, or what is wrong with it."""
+        if isinstance(cells, str):
+            raise DataError(f"{self.name}:1: the header cannot be read: {cells}.")
+        self._take_places(header_places(self.layout, cells, self.name), len(cells))
+
+    def pick(self, cells: Sequence[str]) -> Row | str:
+        """The row of a line's cells, or what is wrong with them."""
+        count, least, width = len(cells), self._least, self.width
+        if count < least or (self.is_strict and count > width):
+            wanted = "" if least == width else f"at least {least} of "
+            return f"wanted {wanted}{width} column{'s' * (width != 1)}, found {count}"
+        row = tuple([cells[at] if at < count else "" for at in self.at])
+        return self.layout.blank(row) or row
 
 
 def header_places(

@@ -3,38 +3,57 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.cells import KINDS, CellError, as_list, cell_of, json_answers, json_of
-from weft.data.formats.row_format import LineScan, Row, RowFormat, Scan, text_of
+from weft.data.formats.row_format import PAIR, Columns, LineScan, LinesFormat, RawLine, Row
 from weft.data.line_blocks import MAX_LINE_BYTES
 from weft.errors import UserError
 
 __all__ = ["JsonLinesFormat", "first_keys", "json_lines_format", "pick_row"]
 
 
+class _JsonScan(LineScan["JsonLinesFormat"]):
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for line in self.lines():
+            self.place, row = line.offset, self._row(line)
+            yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
+        self.total = self.blocks.lines
+
+    def _row(self, line: RawLine) -> Row | str:
+        text, problem = line.text()
+        if problem is not None:
+            return problem
+        if not text.strip():
+            return "the line is blank"
+        try:
+            found = json_of(text)
+        except ValueError as error:  # also of a number of more than 4,300 digits
+            return str(error)
+        if not isinstance(found, dict):
+            return f"wanted an object, found {KINDS[type(found)]}"
+        return pick_row(found, self.layout)
+
+
 @dataclass(frozen=True)
-class JsonLinesFormat(RowFormat):
+class JsonLinesFormat(LinesFormat):
     """Objects of which some keys are columns; made by `json_lines_format`.
 
     Attributes:
-        max_line_bytes: A longer line is a bad row, and is not held in memory.
         lists: The columns that are lists where they have a text, too.
     """
 
-    max_line_bytes: int = MAX_LINE_BYTES
     lists: tuple[str, ...] = ()
 
-    @override
-    def scan(self, stream: BinaryIO, name: str) -> Scan:
-        return _JsonScan(stream, name, self)
+    SCAN = _JsonScan
 
 
 def json_lines_format(
-    columns: Sequence[str] | Mapping[str, int | str] = ("source", "target"),
+    columns: Columns = PAIR,
     *,
     required: Sequence[str] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -53,15 +72,14 @@ def json_lines_format(
     Raises:
         UserError: A column is named by a position, or ``lists`` names one that is none.
     """
-    places = named_places(columns, "JSON lines", lists)
-    wanted = tuple(places) if required is None else tuple(required)
-    return JsonLinesFormat(places, wanted, max_line_bytes, tuple(lists))
+    named = named_places(columns, required, "JSON lines", lists)
+    return JsonLinesFormat(*named, max_line_bytes, tuple(lists))
 
 
 def named_places(
-    columns: Sequence[str] | Mapping[str, int | str], what: str, lists: Sequence[str] = ()
-) -> dict[str, int | str]:
-    """Columns by the name they have in the file.
+    columns: Columns, required: Sequence[str] | None, what: str, lists: Sequence[str] = ()
+) -> tuple[dict[str, int | str], tuple[str, ...]]:
+    """Columns by the name they have in the file, and those that a row cannot be without.
 
     Raises:
         UserError: A column is named by a position, or ``lists`` names one that is none.
@@ -77,39 +95,7 @@ def named_places(
     unknown = next((name for name in lists if name not in places), None)
     if unknown is not None:
         raise UserError(f"lists: wanted names of columns ({', '.join(places)}), found {unknown!r}.")
-    return places
-
-
-class _JsonScan(LineScan):
-    def __init__(self, stream: BinaryIO, name: str, layout: JsonLinesFormat) -> None:
-        super().__init__(stream, name, layout.max_line_bytes)
-        self._layout = layout
-
-    @override
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
-        for line in self.lines():
-            self.place = line.offset
-            row = line.problem or self._row(line.raw, first=line.number == 1)
-            yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
-
-    @property
-    @override
-    def total(self) -> int:
-        return self.num_lines
-
-    def _row(self, raw: bytes, *, first: bool) -> Row | str:
-        text, problem = text_of(raw, first=first)
-        if problem is not None:
-            return problem
-        if not text.strip():
-            return "the line is blank"
-        try:
-            found = json_of(text)
-        except ValueError as error:  # also of a number of more than 4,300 digits
-            return str(error)
-        if not isinstance(found, dict):
-            return f"wanted an object, found {KINDS[type(found)]}"
-        return pick_row(found, self._layout)
+    return places, tuple(places if required is None else required)
 
 
 def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:

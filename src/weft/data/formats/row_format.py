@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from typing_extensions import override
 
@@ -21,67 +21,62 @@ from weft.data.line_blocks import (
 from weft.errors import UserError
 
 __all__ = [
-    "CountingScan",
+    "PAIR",
+    "Columns",
     "LineScan",
+    "LinesFormat",
+    "NumberedFormat",
+    "NumberedScan",
     "RawLine",
     "Row",
     "RowFormat",
     "Scan",
     "numbered",
     "text_of",
-    "too_long",
 ]
 
 Row = tuple[str, ...]
+Columns = Sequence[str] | Mapping[str, int | str]
+"""Names, or each name with its place in the file: a position (from 0) or a name there."""
+PAIR = ("source", "target")
+
+F = TypeVar("F", bound="RowFormat")
+L = TypeVar("L", bound="LinesFormat")
 
 
-class Scan(ABC):
+class Scan(ABC, Generic[F]):
     """One pass over one file; what is known of the whole file is so when the pass has ended.
 
     Iterating gives the line (or number, from 1) where a row begins, and the row or what is wrong.
-    """
-
-    notes: FileNotes
-    """Oddities that did no harm."""
-    place: int = 0
-    """Where the row given last begins: its byte, or its number from 0 (Parquet, Arrow)."""
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]: ...
-
-    @property
-    @abstractmethod
-    def total(self) -> int:
-        """Rows, good and bad."""
-
-    @property
-    @abstractmethod
-    def sha256(self) -> str:
-        """Of the file's bytes, hexadecimal."""
-
-
-class CountingScan(Scan):
-    """A pass that counts its rows and takes the digest of its file itself.
 
     Args:
         stream: Open for reading bytes.
         name: What errors call the file.
+        layout: How it is read.
+
+    Attributes:
+        notes: Oddities that did no harm.
+        place: Where the row given last begins: its byte, or its number from 0 (Parquet, Arrow).
+        total: Rows, good and bad.
+        sha256: Of the file's bytes, hexadecimal.
     """
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self._stream, self.name = stream, name
+    def __init__(self, stream: BinaryIO, name: str, layout: F) -> None:
+        self.stream, self.name, self.layout = stream, name, layout
         self.notes = FileNotes()
-        self._total, self._digest = 0, ""
+        self.place, self.total, self.sha256 = 0, 0, ""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]: ...
+
+    def parts(self) -> Iterator[tuple[int, Row | BadRow | list[list[str]]]]:
+        """What iterating gives, or the columns of many rows at once with the line of the first."""
+        return iter(self)
 
     @property
-    @override
-    def total(self) -> int:
-        return self._total
-
-    @property
-    @override
-    def sha256(self) -> str:
-        return self._digest
+    def byte(self) -> int | None:
+        """The byte that the row given last begins at; None where ``place`` is its number."""
+        return self.place
 
 
 @dataclass(frozen=True)
@@ -96,6 +91,9 @@ class RowFormat(ABC):
     columns: Mapping[str, int | str]
     required: tuple[str, ...]
 
+    SCAN: ClassVar[type[Scan[Any]]]
+    """What passes over a file."""
+
     def __post_init__(self) -> None:
         known = ", ".join(self.columns)
         if not self.columns:
@@ -104,25 +102,16 @@ class RowFormat(ABC):
             if name not in self.columns:
                 raise UserError(f"required: wanted names of columns ({known}), found {name!r}.")
 
-    def check_places(self, *, header: bool) -> None:
-        """Refuses a position below 0, and a name where no header has it."""
-        for name, at in self.columns.items():
-            if isinstance(at, int) and at < 0:
-                raise UserError(
-                    f"columns: wanted a position from 0 for {name!r}, found {at}. Positions from "
-                    "the end are those of CoNLL files, a token in a line: if it is one, say so by "
-                    "train_data.format=conll, which valid_data follows."
-                )
-            if isinstance(at, str) and not header:
-                raise UserError(
-                    f"columns: {name!r} is to be found by the name {at!r}, which needs header=true."
-                )
+    @property
+    def has_header(self) -> bool:
+        """Whether the file begins with one."""
+        return False
 
-    @abstractmethod
-    def scan(self, stream: BinaryIO, name: str) -> Scan:
+    def scan(self, stream: BinaryIO, name: str) -> Scan[Any]:
         """Starts a pass over an open file, which errors call ``name``."""
+        return self.SCAN(stream, name, self)
 
-    def scan_part(self, stream: BinaryIO, name: str) -> Scan:
+    def scan_part(self, stream: BinaryIO, name: str) -> Scan[Any]:
         """Starts a pass over a part of a file that begins with a good row."""
         return self.scan(stream, name)
 
@@ -141,7 +130,11 @@ class RowFormat(ABC):
             file.seek(start)
             size = None if stop is None else stop - start
             scan = self.scan_part(cast("BinaryIO", _Excerpt(before, file, size)), str(path))
-            yield from (row for _, row in scan if not isinstance(row, BadRow))
+            for _, found in scan.parts():
+                if isinstance(found, list):
+                    yield from zip(*found, strict=True)
+                elif not isinstance(found, BadRow):
+                    yield found
 
     def blank(self, row: Row) -> str | None:
         """What is wrong with a row whose required column is blank; None where none is."""
@@ -152,7 +145,7 @@ class RowFormat(ABC):
 
 
 def numbered(
-    columns: Sequence[str] | Mapping[str, int | str], required: Sequence[str] | None
+    columns: Columns, required: Sequence[str] | None
 ) -> tuple[dict[str, int | str], tuple[str, ...]]:
     """Each column with its place, which is its number where only names are given.
 
@@ -165,7 +158,7 @@ def numbered(
     """
     if not isinstance(columns, Mapping):
         columns = {name: at for at, name in enumerate(columns)}
-    return dict(columns), tuple(columns) if required is None else tuple(required)
+    return dict(columns), tuple(columns if required is None else required)
 
 
 class _Excerpt:
@@ -186,7 +179,17 @@ class _Excerpt:
 
 
 @dataclass(frozen=True)
-class RawLine:
+class LinesFormat(RowFormat):
+    """A format whose files are read line by line.
+
+    Attributes:
+        max_line_bytes: A longer line is a bad row, and is not held in memory.
+    """
+
+    max_line_bytes: int = MAX_LINE_BYTES
+
+
+class RawLine(NamedTuple):
     """One line as it is in the file, without its end."""
 
     raw: bytes
@@ -203,42 +206,34 @@ class RawLine:
         """This line as a bad row."""
         return BadRow(file, self.number, self.offset, reason, excerpt(self.raw))
 
+    def text(self) -> tuple[str, str | None]:
+        """Its text, and what is wrong with it."""
+        if self.problem is not None:
+            return "", self.problem
+        return text_of(self.raw, first=self.number == 1)
 
-class LineScan(Scan):
-    """A pass over a file of lines.
 
-    Args:
-        stream: Open for reading bytes.
-        name: What errors call the file.
-        longest: The longest line that is read, in bytes.
-    """
+class LineScan(Scan[L]):
+    """A pass over a file of lines."""
 
-    def __init__(self, stream: BinaryIO, name: str, longest: int = MAX_LINE_BYTES) -> None:
-        self.name, self.longest = name, longest
-        self._blocks = LineBlocks(stream, name, longest)
-        self.notes = self._blocks.notes
-
-    @property
-    def num_lines(self) -> int:
-        """Lines read so far."""
-        return self._blocks.lines
-
-    @property
-    @override
-    def sha256(self) -> str:
-        """Of the bytes read so far."""
-        return self._blocks.sha256
+    def __init__(self, stream: BinaryIO, name: str, layout: L) -> None:
+        super().__init__(stream, name, layout)
+        self.longest = layout.max_line_bytes
+        self.blocks = LineBlocks(stream, name, self.longest)
+        self.notes = self.blocks.notes
 
     def lines(self) -> Iterator[RawLine]:
         """All lines, one by one."""
-        for block in self._blocks:
-            if isinstance(block, LongLine):
-                reason = too_long(block.size, self.longest)
-                yield RawLine(block.head, block.line, block.offset, b"\n", reason)
-            else:
-                yield from self._split(block)
+        for block in self.blocks:
+            yield from self.split(block)
+        self.sha256 = self.blocks.sha256
 
-    def _split(self, block: Block) -> Iterator[RawLine]:
+    def split(self, block: Block | LongLine) -> Iterator[RawLine]:
+        """The lines of a block."""
+        if isinstance(block, LongLine):
+            reason = self._too_long(block.size)
+            yield RawLine(block.head, block.line, block.offset, b"\n", reason)
+            return
         lines = block.data.split(b"\n")
         last = None if lines[-1] else lines.pop()
         offset = block.offset
@@ -246,9 +241,39 @@ class LineScan(Scan):
             closed = last is not None or at < len(lines) - 1
             raw = ended.removesuffix(b"\r")
             end = ended[len(raw) :] + b"\n" * closed
-            problem = too_long(len(raw), self.longest) if len(raw) > self.longest else None
+            problem = self._too_long(len(raw)) if len(raw) > self.longest else None
             yield RawLine(raw, block.line + at, offset, end, problem)
             offset += len(raw) + len(end)
+
+    def _too_long(self, size: int) -> str:
+        return f"the line has {size} bytes, and max_line_bytes is {self.longest}"
+
+
+class NumberedScan(Scan[F]):
+    """A pass over a file whose rows have numbers and no bytes."""
+
+    @abstractmethod
+    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
+        """The rows from number ``first`` on."""
+
+    @property
+    @override
+    def byte(self) -> None:
+        return None
+
+
+class NumberedFormat(RowFormat):
+    """A format of such files."""
+
+    @override
+    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
+        with path.open("rb") as stream:
+            scan = cast("NumberedScan[Any]", self.scan(stream, str(path)))
+            for _, row in scan.numbered(start):
+                if stop is not None and scan.place >= stop:
+                    return
+                if not isinstance(row, BadRow):
+                    yield row
 
 
 def text_of(raw: bytes, *, first: bool = False) -> tuple[str, str | None]:
@@ -274,12 +299,3 @@ def text_of(raw: bytes, *, first: bool = False) -> tuple[str, str | None]:
     if "\0" in text:
         return "", f"NUL at byte {raw.index(0)} of the line"
     return text, None
-
-
-def too_long(size: int, longest: int) -> str:
-    """What is wrong with a line of so many bytes.
-
-    >>> too_long(12, 10)
-    'the line has 12 bytes, and max_line_bytes is 10'
-    """
-    return f"the line has {size} bytes, and max_line_bytes is {longest}"

@@ -9,12 +9,37 @@ from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.conll import ConllFormat
-from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan
+from weft.data.formats.row_format import Row, RowFormat, Scan
 from weft.data.line_blocks import excerpt
 from weft.errors import UserError
 from weft.text.features.slots import SpansError, places_of, read_slots, tags_of
 
 __all__ = ["SpansFormat", "spans_format"]
+
+
+class _SpansScan(Scan["SpansFormat"]):
+    def __init__(self, stream: BinaryIO, name: str, layout: "SpansFormat") -> None:
+        super().__init__(stream, name, layout)
+        self._inner = layout.inner.scan(stream, name)
+        self.notes = self._inner.notes
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for line, row in self._inner:
+            self.place = self._inner.place
+            if isinstance(row, BadRow):
+                yield line, row
+            elif isinstance(tagged := self.layout.tagged(row), str):
+                shown = excerpt("\t".join(row).encode())
+                yield line, BadRow(self.name, line, self.byte, tagged, shown)
+            else:
+                yield line, tagged
+        self.total, self.sha256 = self._inner.total, self._inner.sha256
+
+    @property
+    @override
+    def byte(self) -> int | None:
+        return self._inner.byte
 
 
 @dataclass(frozen=True)
@@ -29,14 +54,12 @@ class SpansFormat(RowFormat):
     inner: RowFormat
     spans: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def header(self) -> bool:
-        """Whether the file begins with one."""
-        return bool(getattr(self.inner, "header", False))
+    SCAN = _SpansScan
 
+    @property
     @override
-    def scan(self, stream: BinaryIO, name: str) -> Scan:
-        return _SpansScan(self.inner.scan(stream, name), name, self)
+    def has_header(self) -> bool:
+        return self.inner.has_header
 
     @override
     def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
@@ -89,34 +112,3 @@ def spans_format(inner: RowFormat, spans: Mapping[str, str]) -> SpansFormat:
         raise UserError("spans: a conll file has tags of words, and no spans; leave spans out.")
     required = tuple(name for name in inner.required if name not in spans)
     return SpansFormat(inner.columns, required, replace(inner, required=required), dict(spans))
-
-
-class _SpansScan(Scan):
-    def __init__(self, scan: Scan, name: str, layout: SpansFormat) -> None:
-        self._scan, self._name, self._layout = scan, name, layout
-        self.notes = scan.notes
-
-    @override
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
-        for line, row in self._scan:
-            self.place = self._scan.place
-            if isinstance(row, BadRow):
-                yield line, row
-                continue
-            tagged = self._layout.tagged(row)
-            if isinstance(tagged, str):
-                byte = None if isinstance(self._scan, CountingScan) else self.place
-                shown = excerpt("\t".join(row).encode())
-                yield line, BadRow(self._name, line, byte, tagged, shown)
-            else:
-                yield line, tagged
-
-    @property
-    @override
-    def total(self) -> int:
-        return self._scan.total
-
-    @property
-    @override
-    def sha256(self) -> str:
-        return self._scan.sha256

@@ -4,16 +4,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.cells import KINDS, json_of, text_problem
 from weft.data.formats.json_lines import no_key
-from weft.data.formats.row_format import CountingScan, Row, RowFormat, Scan, numbered
+from weft.data.formats.row_format import Columns, NumberedFormat, NumberedScan, Row
 from weft.errors import DataError, UserError
 
 __all__ = ["SquadFormat", "squad_format"]
@@ -24,75 +22,18 @@ BLOCK_BYTES = 1 << 20
 SHOWN = 80  # characters of a bad row
 
 
-@dataclass(frozen=True)
-class SquadFormat(RowFormat):
-    """Questions of SQuAD 1.1 or 2.0; made by `squad_format`.
-
-    A row is a question, its line its number in the file, from 1; a paragraph that cannot be read is
-    one bad row.
-    """
-
-    @override
-    def scan(self, stream: BinaryIO, name: str) -> Scan:
-        return _SquadScan(stream, name, self)
-
-    @override
-    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
-        with path.open("rb") as stream:
-            scan = _SquadScan(stream, str(path), self)
-            for _, row in scan:
-                if stop is not None and scan.place >= stop:
-                    return
-                if scan.place >= start and not isinstance(row, BadRow):
-                    yield row
-
-
-def squad_format(
-    columns: Sequence[str] | Mapping[str, int | str] = ("question", "context", "answers"),
-    *,
-    required: Sequence[str] | None = None,
-) -> SquadFormat:
-    """The JSON of SQuAD (Rajpurkar et al. 2016 and 2018).
-
-    Args:
-        columns: Which of ``id``, ``title``, ``question``, ``context``, ``answers``,
-            ``answer_starts`` and ``impossible`` are columns, or a name for each. Answers are a JSON
-            list of texts, their starts one of the characters they begin at, ``impossible`` is
-            ``true`` or ``false``.
-        required: The columns that a row cannot be without; all by default.
-
-    Raises:
-        UserError: A column is none of these.
-    """
-    places, _ = numbered(columns, None)
-    if not isinstance(columns, Mapping):
-        places = {name: name for name in columns}
-    for name, at in places.items():
-        if at == name and at not in KEYS:
-            raise UserError(
-                f"columns: a question of a SQuAD file has {', '.join(KEYS)}, but no {name!r}. The "
-                "file may be one of another task; a file of another kind has another suffix, or is "
-                "named by format."
-            )
-        if at not in KEYS:
-            raise UserError(
-                f"columns: a question of a SQuAD file has {', '.join(KEYS)}; wanted one of these "
-                f"for {name!r}, found {at!r}. A file of another kind has another suffix, or is "
-                "named by format."
-            )
-    return SquadFormat(places, tuple(places if required is None else required))
-
-
-class _SquadScan(CountingScan):
-    def __init__(self, stream: BinaryIO, name: str, layout: SquadFormat) -> None:
-        super().__init__(stream, name)
-        self._layout = layout
-
+class _SquadScan(NumberedScan["SquadFormat"]):
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        return self.numbered(0)
+
+    @override
+    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
         ids = set[str]()
-        for number, (where, found) in zip(count(), _questions(self._articles()), strict=False):
-            self.place, self._total = number, number + 1
+        for number, (where, found) in enumerate(_questions(self._articles())):
+            self.place, self.total = number, number + 1
+            if number < first:
+                continue
             row = found if isinstance(found, str) else self._row(found)
             if isinstance(found, dict) and isinstance(name := found.get("id"), str):
                 self._note(name, ids)
@@ -113,10 +54,10 @@ class _SquadScan(CountingScan):
     def _articles(self) -> list[Any]:
         """All of the file; it is one JSON object, which cannot be read in parts."""
         digest, blocks = hashlib.sha256(), []
-        while block := self._stream.read(BLOCK_BYTES):
+        while block := self.stream.read(BLOCK_BYTES):
             digest.update(block)
             blocks.append(block)
-        self._digest = digest.hexdigest()
+        self.sha256 = digest.hexdigest()
         try:
             found = json_of(b"".join(blocks).decode("utf-8-sig"))
         except ValueError as error:  # also of bytes that are no UTF-8
@@ -132,15 +73,61 @@ class _SquadScan(CountingScan):
     def _row(self, found: Mapping[str, Any]) -> Row | str:
         """The columns of a question, or what is wrong with it."""
         row = list[str]()
-        for name, key in self._layout.columns.items():
+        for name, key in self.layout.columns.items():
             value: Any = found.get(str(key))
-            if value is None and name not in self._layout.required:
+            if value is None and name not in self.layout.required:
                 value = ""
             problem = _problem(found, str(key), value)
             if problem is not None:
                 return problem
             row.append(value)
-        return self._layout.blank(tuple(row)) or tuple(row)
+        return self.layout.blank(tuple(row)) or tuple(row)
+
+
+@dataclass(frozen=True)
+class SquadFormat(NumberedFormat):
+    """Questions of SQuAD 1.1 or 2.0; made by `squad_format`.
+
+    A row is a question, its line its number in the file, from 1; a paragraph that cannot be read is
+    one bad row.
+    """
+
+    SCAN = _SquadScan
+
+
+def squad_format(
+    columns: Columns = ("question", "context", "answers"),
+    *,
+    required: Sequence[str] | None = None,
+) -> SquadFormat:
+    """The JSON of SQuAD (Rajpurkar et al. 2016 and 2018).
+
+    Args:
+        columns: Which of ``id``, ``title``, ``question``, ``context``, ``answers``,
+            ``answer_starts`` and ``impossible`` are columns, or a name for each. Answers are a JSON
+            list of texts, their starts one of the characters they begin at, ``impossible`` is
+            ``true`` or ``false``.
+        required: The columns that a row cannot be without; all by default.
+
+    Raises:
+        UserError: A column is none of these.
+    """
+    named = columns if isinstance(columns, Mapping) else {name: name for name in columns}
+    places = dict[str, int | str](named)
+    for name, at in places.items():
+        if at == name and at not in KEYS:
+            raise UserError(
+                f"columns: a question of a SQuAD file has {', '.join(KEYS)}, but no {name!r}. The "
+                "file may be one of another task; a file of another kind has another suffix, or is "
+                "named by format."
+            )
+        if at not in KEYS:
+            raise UserError(
+                f"columns: a question of a SQuAD file has {', '.join(KEYS)}; wanted one of these "
+                f"for {name!r}, found {at!r}. A file of another kind has another suffix, or is "
+                "named by format."
+            )
+    return SquadFormat(places, tuple(places if required is None else required))
 
 
 def _problem(found: Mapping[str, Any], key: str, value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""What tokenizers of every kind do alike: special ids, language tags, both modes, saving.
+"""What tokenizers of every kind do alike: special ids, languages and their tags, modes, saving.
 
 A kind brings its :class:`Pieces`, text to ids and back; the frame around them is the same for all.
 """
@@ -6,19 +6,20 @@ A kind brings its :class:`Pieces`, text to ids and back; the frame around them i
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from weft.config import Config as BaseConfig
 from weft.errors import UserError
+from weft.runtime.files import write_file
 from weft.text.metadata import SavedTextError, settings_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.languages import LANGUAGE_SETTINGS, Languages
 from weft.text.tokenizers.tokenizer import (
     DESCRIPTION,
     Decoder,
@@ -29,7 +30,143 @@ from weft.text.tokenizers.tokenizer import (
     not_text,
 )
 
-__all__ = ["Marks", "Pieces", "TaggedTokenizer", "language_settings"]
+__all__ = [
+    "LanguageConfig",
+    "LanguageSettings",
+    "Languages",
+    "Marks",
+    "Pieces",
+    "TaggedTokenizer",
+    "in_order",
+]
+
+Tags = Literal["auto", "always", "never"]
+LANGUAGE_SETTINGS: dict[str, type] = {
+    "source_langs": list,
+    "target_langs": list,
+    "default_source_lang": str,
+    "default_target_lang": str,
+    "tags": str,
+}
+"""The settings that are saved with every tokenizer, and the types of their values."""
+
+
+class LanguageConfig(BaseConfig):
+    """The language settings that tokenizers share."""
+
+    source_langs: tuple[str, ...] = ("source",)
+    """Languages of the source side."""
+    target_langs: tuple[str, ...] = ("target",)
+    """Languages of the target side."""
+    default_source_lang: str | None = None
+    """Language of a source whose language is not given. None: the first."""
+    default_target_lang: str | None = None
+    """Language of a target whose language is not given. None: the first."""
+    tags: Tags = "auto"
+    """Language tags: on sides with several languages (auto), on both (always), or never."""
+
+
+class LanguageSettings(TypedDict, total=False):
+    """The same where a tokenizer is loaded or fitted; what is left out is as there."""
+
+    source_langs: Collection[str]
+    target_langs: Collection[str]
+    default_source_lang: str | None
+    default_target_lang: str | None
+    tags: Tags
+
+
+@dataclass(frozen=True)
+class Languages:
+    """The languages of both sides; a language of both sides has one tag.
+
+    >>> two = Languages(("eng",), ("fra", "spa"), "eng", "fra", tags="auto")
+    >>> two.tagged, two.offset("target", "spa"), two.offset("source", None)
+    (('fra', 'spa'), 1, None)
+    """
+
+    source_langs: tuple[str, ...]
+    target_langs: tuple[str, ...]
+    default_source_lang: str
+    default_target_lang: str
+    tags: Tags
+
+    @classmethod
+    def of(cls, config: LanguageConfig) -> "Languages":
+        """The languages a Config names, defaults filled in.
+
+        Raises:
+            UserError: A side has no language, one twice, or a default that is not its own.
+        """
+        return cls(
+            config.source_langs,
+            config.target_langs,
+            _default("source", config.default_source_lang, config.source_langs),
+            _default("target", config.default_target_lang, config.target_langs),
+            config.tags,
+        )
+
+    @property
+    def tagged(self) -> tuple[str, ...]:
+        """The languages that have a tag, in the order of their ids."""
+        sides = [side for side in (self.source_langs, self.target_langs) if self._has_tags(side)]
+        return tuple(dict.fromkeys(lang for side in sides for lang in side))
+
+    def offset(self, side: str, lang: str | None) -> int | None:
+        """Which tag a text of that side gets, from 0; None where the side has no tags.
+
+        Raises:
+            UserError: ``lang`` is not a language of that side.
+        """
+        source = side == "source"
+        langs = self.source_langs if source else self.target_langs
+        lang = lang or (self.default_source_lang if source else self.default_target_lang)
+        if lang not in langs:
+            raise UserError(
+                f"'{lang}' is not a {side} language of this tokenizer; these are: {_listed(langs)}."
+            )
+        return self.tagged.index(lang) if self._has_tags(langs) else None
+
+    def settings(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return {name: getattr(self, name) for name in LANGUAGE_SETTINGS}
+
+    def _has_tags(self, langs: tuple[str, ...]) -> bool:
+        return self.tags == "always" or (self.tags == "auto" and len(langs) > 1)
+
+    @override
+    def __str__(self) -> str:
+        return f"{'+'.join(self.source_langs)}->{'+'.join(self.target_langs)}"
+
+
+def in_order(settings: LanguageSettings) -> dict[str, Any]:
+    """The settings with languages as tuples; a set is sorted, so that tags have one order.
+
+    >>> in_order({"source_langs": {"fra", "eng"}, "target_langs": "spa", "tags": "always"})
+    {'source_langs': ('eng', 'fra'), 'target_langs': ('spa',), 'tags': 'always'}
+    """
+    found = dict[str, Any](settings)
+    for side in {"source_langs", "target_langs"} & set(found):
+        langs = [found[side]] if isinstance(found[side], str) else found[side]
+        found[side] = tuple(sorted(langs) if isinstance(langs, set | frozenset) else langs)
+    return found
+
+
+def _default(side: str, given: str | None, langs: tuple[str, ...]) -> str:
+    if not langs or len(set(langs)) < len(langs):
+        raise UserError(
+            f"{side}_langs must name one language or several different ones, but is {langs!r:.200}."
+        )
+    if given is not None and given not in langs:
+        raise UserError(
+            f"default_{side}_lang is '{given}', which is not in {side}_langs: {_listed(langs)}."
+        )
+    return given or langs[0]
+
+
+def _listed(langs: Sequence[str]) -> str:
+    """The names of 200 languages, no more: a list from a file may be of any length."""
+    return ", ".join(langs[:200]) + (", ..." if len(langs) > 200 else "")
 
 
 @dataclass(frozen=True)
@@ -74,6 +211,12 @@ class TaggedTokenizer(Tokenizer):
     has no tags.
     """
 
+    config: Any
+    Config: ClassVar[type[Any]]
+    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = {}
+    """Settings that are saved beside the languages, and the types of their values."""
+    saved_file: ClassVar[tuple[str, str] | None] = None
+    """The setting that names a file of the vocabulary, and the name it is saved by."""
     languages: Languages
     vocabulary: Pieces
 
@@ -117,6 +260,32 @@ class TaggedTokenizer(Tokenizer):
     @override
     def target_prefix(self, lang: str | None = None) -> list[int]:
         return [self._vocab_info.bos_idx, *self._tag("target", lang)]
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        if self.saved_file is not None:
+            write_file(folder / self.saved_file[1], self.vocabulary.to_bytes())
+        return self.languages.settings() | {n: getattr(self.config, n) for n in self.saved}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggedTokenizer":
+        path = folder / DESCRIPTION
+        settings_of(path, settings, {**LANGUAGE_SETTINGS, **cls.saved})
+        if settings["tags"] not in ("auto", "always", "never"):
+            raise SavedTextError(f"{path}: 'tags' cannot be {settings['tags']!r:.80}.")
+        read = settings | {n: tuple(settings[n]) for n in ("source_langs", "target_langs")}
+        if cls.saved_file is not None:
+            read[cls.saved_file[0]] = file = folder / cls.saved_file[1]
+            if not file.exists():
+                raise SavedTextError(f"{file}: missing.")
+        try:
+            made: TaggedTokenizer = cls.Config(**read).build()
+        except SavedTextError:
+            raise
+        except UserError as error:
+            raise SavedTextError(f"{path}: {error}") from None
+        return made
 
     def fingerprint(self) -> str:
         """The sha256 of all that decides the ids: the vocabulary's bytes, marks and languages."""
@@ -170,19 +339,3 @@ class _PieceDecoder(Decoder):
         size = self._pieces.size
         kept = [[i for i in map(int, row) if 0 <= i < size] for row in rows]
         return self._pieces.decode(kept) if kept else []
-
-
-def language_settings(
-    folder: Path,
-    settings: dict[str, Any],
-    more: Mapping[str, type | tuple[type, ...]] | None = None,
-) -> dict[str, Any]:
-    """A stranger's saved settings, checked: the languages, and what a kind has ``more``."""
-    kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(LANGUAGE_SETTINGS, str)
-    kinds |= {"source_langs": list, "target_langs": list, **(more or {})}
-    path = folder / DESCRIPTION
-    settings_of(path, settings, kinds)
-    if settings["tags"] not in ("auto", "always", "never"):
-        raise SavedTextError(f"{path}: 'tags' cannot be {settings['tags']!r:.80}.")
-    lists = {name: tuple(settings[name]) for name in ("source_langs", "target_langs")}
-    return settings | lists

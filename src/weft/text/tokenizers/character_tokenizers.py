@@ -6,8 +6,7 @@ encode by one look-up in an array, without a Python step per text.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +14,17 @@ from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.errors import UserError
-from weft.text.metadata import SavedTextError
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.base_tokenizer import Marks, Pieces, TaggedTokenizer, language_settings
-from weft.text.tokenizers.languages import LanguageConfig, Languages, LanguageSettings, in_order
-from weft.text.tokenizers.tokenizer import DESCRIPTION, UNKNOWN
+from weft.text.tokenizers.base_tokenizer import (
+    LanguageConfig,
+    Languages,
+    LanguageSettings,
+    Marks,
+    Pieces,
+    TaggedTokenizer,
+    in_order,
+)
+from weft.text.tokenizers.tokenizer import UNKNOWN
 
 __all__ = ["ByteTokenizer", "CharacterTokenizer", "covering"]
 
@@ -75,6 +80,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
     """
 
     kind: ClassVar[str] = "characters"
+    saved = {"characters": str}  # noqa: RUF012
 
     class Config(LanguageConfig):
         """An alphabet."""
@@ -82,7 +88,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
         characters: str
         """Each character once, in the order of their ids."""
 
-    def __init__(self, config: "CharacterTokenizer.Config") -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
         self._frame(_CharacterPieces(config.characters), Languages.of(config))
 
@@ -122,19 +128,6 @@ class CharacterTokenizer(Component, TaggedTokenizer):
             )
         return cls(cls.Config(characters="".join(found), **in_order(languages)))
 
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return self.languages.settings() | {"characters": self.config.characters}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "CharacterTokenizer":
-        checked = language_settings(folder, settings, {"characters": str})
-        try:
-            return cls(cls.Config(**checked))
-        except UserError as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
-
 
 @registries.tokenizers.register("bytes")
 class ByteTokenizer(Component, TaggedTokenizer):
@@ -154,18 +147,9 @@ class ByteTokenizer(Component, TaggedTokenizer):
     class Config(LanguageConfig):
         """There is nothing to fit."""
 
-    def __init__(self, config: "ByteTokenizer.Config") -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
         self._frame(_BytePieces(), Languages.of(config))
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return self.languages.settings()
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "ByteTokenizer":
-        return cls(cls.Config(**language_settings(folder, settings)))
 
 
 class _CharacterPieces(Pieces):

@@ -15,6 +15,7 @@ from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.runtime.files import write_atomic
+from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from weft.text.tokenizers.file_cache import kept
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
 from weft.text.tokenizers.sentencepiece import ModelType, train_sentencepiece
@@ -116,24 +117,19 @@ class FittedTokenizer(Component):
             langs = {"source_langs": self.source_langs, "target_langs": self.target_langs}
             if self.kind == "bytes":
                 return self._bytes(langs)
+            fits = {"sentencepiece": self._sentencepiece, "characters": self._characters}
             with training_text(train_data, self.columns) as text:
-                if self.kind == "sentencepiece":
-                    return self._sentencepiece(text, langs)
-                if self.kind == "characters":
-                    return self._characters(text, langs)
-                return self._from_json(text, langs)
+                return fits.get(self.kind, self._from_json)(text, langs)
 
         def _sentencepiece(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
-            made_by = ("model_type", "character_coverage", "byte_fallback")
-            settings = {name: getattr(self, name) for name in made_by}
-            key = [self.vocab_size, *settings.values()]
-            path = self._cached(self.model_type, key, text, ".model")
+            settings = self._settings("model_type", "character_coverage", "byte_fallback")
 
-            def make(path: Path, vocab_size: int) -> None:
+            def fit(path: Path, vocab_size: int) -> None:
                 some = text.at_most(MOST_CHARACTERS)
                 train_sentencepiece(some, path, vocab_size=vocab_size, **settings)
 
-            return MultilingualTokenizer.from_file(self._kept(path, make), **langs)
+            key = [self.model_type, self.vocab_size, *settings.values()]
+            return MultilingualTokenizer.from_file(self._fitted(key, text, ".model", fit), **langs)
 
         def _from_json(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
             # Imported here: the package takes 30 ms that other kinds need not wait for.
@@ -141,37 +137,30 @@ class FittedTokenizer(Component):
             from weft.text.tokenizers.train_tokenizer import JsonKind, fit_tokenizer_json
 
             (kind,) = (kind for kind in get_args(JsonKind) if kind == self.kind)
-            made_by = ("character_coverage", "min_count", "lowercase")
-            settings = {name: getattr(self, name) for name in made_by}
-            key = [kind, self.vocab_size, *settings.values()]
-            path = self._cached(kind, key, text, ".json")
+            settings = self._settings("character_coverage", "min_count", "lowercase")
 
-            def make(path: Path, vocab_size: int) -> None:
+            def fit(path: Path, vocab_size: int) -> None:
                 some = text.at_most(MOST_CHARACTERS) if kind == "unigram" else text
                 raw = fit_tokenizer_json(some, kind, vocab_size=vocab_size, **settings)
                 write_atomic(path, raw)
                 _log.info("trained a %s tokenizer: %s", kind, path)
 
-            return HuggingFaceTokenizer.from_file(self._kept(path, make), **langs)
+            key = [kind, kind, self.vocab_size, *settings.values()]
+            return HuggingFaceTokenizer.from_file(self._fitted(key, text, ".json", fit), **langs)
 
         def _characters(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
-            from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
+            settings = self._settings("character_coverage", "min_count")
 
-            made_by = ("vocab_size", "character_coverage", "min_count")
-            settings = {name: getattr(self, name) for name in made_by}
-            path = self._cached("characters", [*settings.values()], text, ".txt")
-
-            def make(path: Path) -> None:
-                made = CharacterTokenizer.fit(text, **settings)
+            def fit(path: Path, vocab_size: int) -> None:
+                made = CharacterTokenizer.fit(text, vocab_size=vocab_size, **settings)
                 write_atomic(path, made.config.characters.encode())
                 _log.info("trained a characters tokenizer: %s", path)
 
-            characters = kept(path, make).read_bytes().decode()
+            key = ["characters", self.vocab_size, *settings.values()]
+            characters = self._fitted(key, text, ".txt", fit).read_bytes().decode()
             return CharacterTokenizer(CharacterTokenizer.Config(characters=characters, **langs))
 
         def _bytes(self, langs: dict[str, Any]) -> Tokenizer:
-            from weft.text.tokenizers.character_tokenizers import ByteTokenizer
-
             made = ByteTokenizer(ByteTokenizer.Config(**langs))
             if self.vocab_size < made.vocabulary.size:
                 raise UserError(
@@ -181,14 +170,14 @@ class FittedTokenizer(Component):
                 )
             return made
 
-        def _kept(self, path: Path, make: Callable[[Path, int], None]) -> Path:
+        def _settings(self, *names: str) -> dict[str, Any]:
+            return {name: getattr(self, name) for name in names}
+
+        def _fitted(
+            self, key: list[Any], text: TrainingText, suffix: str, fit: Callable[[Path, int], None]
+        ) -> Path:
             """The file, made where it is not there: of fewer pieces where the text gives fewer."""
-            return kept(path, lambda to: fit_at_most(partial(make, to), self.vocab_size))
-
-        def _cached(self, name: str, made_by: list[Any], text: TrainingText, suffix: str) -> Path:
-            made = json.dumps([_FITTED, name, *made_by, text.key])
-            digest = hashlib.sha256(made.encode()).hexdigest()
-            return self.cache_dir / "tokenizers" / f"{name}-{self.vocab_size}-{digest[:12]}{suffix}"
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
+            digest = hashlib.sha256(json.dumps([_FITTED, *key, text.key]).encode()).hexdigest()
+            name = f"{key[0]}-{self.vocab_size}-{digest[:12]}{suffix}"
+            path = self.cache_dir / "tokenizers" / name
+            return kept(path, lambda to: fit_at_most(partial(fit, to), self.vocab_size))

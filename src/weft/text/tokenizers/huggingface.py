@@ -6,24 +6,29 @@ Source: https://huggingface.co/docs/tokenizers.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from typing_extensions import override
 
 from weft.config import Component, registries
 from weft.errors import DataError, UserError
-from weft.runtime.files import write_file
 from weft.text.metadata import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.base_tokenizer import Marks, Pieces, TaggedTokenizer, language_settings
-from weft.text.tokenizers.languages import LanguageConfig, Languages, LanguageSettings, in_order
+from weft.text.tokenizers.base_tokenizer import (
+    LanguageConfig,
+    Languages,
+    LanguageSettings,
+    Marks,
+    Pieces,
+    TaggedTokenizer,
+    in_order,
+)
 from weft.text.tokenizers.single_thread import tokenizers
 from weft.text.tokenizers.tokenizer import UNKNOWN, not_text
 from weft.text.tokenizers.tokenizer_json import LARGEST_FILE, TokenizerJson, parse_tokenizer_json
 
 __all__ = ["HuggingFaceTokenizer"]
 
-FILE = "huggingface.json"
 CHUNK = 16_384
 """Texts encoded at once: each is an object of some hundred bytes until its ids are copied."""
 _NAMES = {
@@ -46,6 +51,8 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
     """
 
     kind: ClassVar[str] = "huggingface"
+    saved = dict.fromkeys(_NAMES, (str, type(None)))
+    saved_file = "path", "huggingface.json"
 
     class Config(LanguageConfig):
         """A tokenizer loaded from a file."""
@@ -61,7 +68,7 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
         eos: str | None = None
         """Its token that ends texts. None: </s>, [EOS] or [SEP] if there, else a new id."""
 
-    def __init__(self, config: "HuggingFaceTokenizer.Config") -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
         names = {name: getattr(config, name) for name in _NAMES}
         pieces = _JsonPieces(read_bytes(config.path, largest=LARGEST_FILE), config.path, names)
@@ -82,19 +89,6 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
             UserError: A default language is not among its side's languages.
         """
         return cls(cls.Config(path=Path(path), **in_order(languages)))
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        write_file(folder / FILE, self.vocabulary.to_bytes())
-        names = {name: getattr(self.config, name) for name in _NAMES}
-        return self.languages.settings() | names
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "HuggingFaceTokenizer":
-        more = dict.fromkeys(_NAMES, (str, type(None)))
-        checked = language_settings(folder, settings, more)
-        return cls(cls.Config(path=folder / FILE, **checked))
 
 
 class _JsonPieces(Pieces):

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import sentencepiece
 from typing_extensions import override
@@ -13,11 +13,18 @@ from typing_extensions import override
 from weft.config import Component, registries
 from weft.config.component import setting
 from weft.errors import UserError
-from weft.runtime.files import write_file
+from weft.text.metadata import SavedTextError
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.base_tokenizer import Marks, Pieces, TaggedTokenizer, language_settings
+from weft.text.tokenizers.base_tokenizer import (
+    LanguageConfig,
+    Languages,
+    LanguageSettings,
+    Marks,
+    Pieces,
+    TaggedTokenizer,
+    in_order,
+)
 from weft.text.tokenizers.file_cache import kept
-from weft.text.tokenizers.languages import LanguageConfig, Languages, LanguageSettings, in_order
 from weft.text.tokenizers.sentencepiece import (
     DEFAULT_VOCAB_SIZE,
     ModelType,
@@ -28,7 +35,7 @@ from weft.text.tokenizers.sentencepiece import (
 
 __all__ = ["MultilingualTokenizer"]
 
-MODEL_FILE = "sentencepiece.model"
+_TRAINED_BY = ("model_type", "character_coverage", "byte_fallback", "pieces")
 
 
 @registries.tokenizers.register("multilingual")
@@ -59,6 +66,7 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
     """
 
     kind: ClassVar[str] = "multilingual"
+    saved_file = "model", "sentencepiece.model"
 
     class Config(LanguageConfig):
         """A tokenizer that is loaded from ``model``, or trained on ``train_on`` the first time."""
@@ -82,13 +90,21 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
         cache_dir: Path = setting(Path(".weft"), in_key=False)
         """Folder of trained tokenizers; one found there is not trained again."""
 
-    def __init__(self, config: "MultilingualTokenizer.Config") -> None:
+    def __init__(self, config: Config) -> None:
         path = config.model
         if path is None:
             path = kept(_cached_model(config), lambda path: _train(config, path))
         elif not path.exists():
             _train(config, path)
-        self._set_up(config, load_sentencepiece(path), path)
+        self.pieces = load_sentencepiece(path)
+        size, languages = self.pieces.vocab_size(), Languages.of(config)
+        if config.vocab_size not in (None, size):
+            raise UserError(
+                f"vocab_size={config.vocab_size}, but the model {path} has {size} pieces. "
+                "Leave vocab_size out, or name another model file."
+            )
+        self.config = dataclasses.replace(config, vocab_size=size, **languages.settings())
+        self._frame(_SentencePieces(self.pieces), languages)
 
     @classmethod
     def from_file(
@@ -104,37 +120,7 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
             SavedTextError: The file is missing or no model.
             UserError: A default language is not among its side's languages.
         """
-        config = cls.Config(model=Path(path), **in_order(languages))
-        made = cls.__new__(cls)
-        made._set_up(config, load_sentencepiece(Path(path)), Path(path))
-        return made
-
-    def _set_up(
-        self,
-        config: "MultilingualTokenizer.Config",
-        pieces: sentencepiece.SentencePieceProcessor,
-        path: Path,
-    ) -> None:
-        size = pieces.vocab_size()
-        if config.vocab_size not in (None, size):
-            raise UserError(
-                f"vocab_size={config.vocab_size}, but the model {path} has {size} pieces. "
-                "Leave vocab_size out, or name another model file."
-            )
-        languages = Languages.of(config)
-        self.config = dataclasses.replace(config, vocab_size=size, **languages.settings())
-        self.pieces = pieces
-        self._frame(_SentencePieces(pieces), languages)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        write_file(folder / MODEL_FILE, self.vocabulary.to_bytes())
-        return self.languages.settings()
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "MultilingualTokenizer":
-        return cls.from_file(folder / MODEL_FILE, **language_settings(folder, settings))
+        return cls(cls.Config(model=Path(path), **in_order(languages)))
 
 
 class _SentencePieces(Pieces):
@@ -169,14 +155,8 @@ def _cached_model(config: MultilingualTokenizer.Config) -> Path:
             "The tokenizer needs 'model' (a SentencePiece model file) or 'train_on' (a text or "
             "TSV file)."
         )
-    trained_with = [
-        config.columns,
-        config.vocab_size or DEFAULT_VOCAB_SIZE,
-        config.model_type,
-        config.character_coverage,
-        config.byte_fallback,
-        config.pieces,
-    ]
+    size = config.vocab_size or DEFAULT_VOCAB_SIZE
+    trained_with = [config.columns, size, *(getattr(config, name) for name in _TRAINED_BY)]
     digest = hashlib.sha256(json.dumps(trained_with).encode())
     try:
         with config.train_on.open("rb") as file:
@@ -184,17 +164,15 @@ def _cached_model(config: MultilingualTokenizer.Config) -> Path:
                 digest.update(block)
     except OSError as error:
         raise _unreadable(config.train_on, error) from None
-    size = config.vocab_size or DEFAULT_VOCAB_SIZE
     name = f"{config.train_on.stem}-{config.model_type}-{size}-{digest.hexdigest()[:12]}.model"
     return config.cache_dir / "tokenizers" / name
 
 
 def _train(config: MultilingualTokenizer.Config, path: Path) -> None:
     if config.train_on is None:
-        raise UserError(
+        raise SavedTextError(
             f"The tokenizer's model file {path} does not exist, and there is no 'train_on' to "
-            "train it on. "
-            "Set train_on to a text or TSV file, or correct the path."
+            "train it on. Set train_on to a text or TSV file, or correct the path."
         )
     if not config.columns or min(config.columns) < 0:
         raise UserError(f"columns must be numbers from 0, at least one, but is {config.columns!r}.")
@@ -203,10 +181,7 @@ def _train(config: MultilingualTokenizer.Config, path: Path) -> None:
             _texts(config.train_on, config.columns),
             path,
             vocab_size=config.vocab_size or DEFAULT_VOCAB_SIZE,
-            model_type=config.model_type,
-            character_coverage=config.character_coverage,
-            byte_fallback=config.byte_fallback,
-            pieces=config.pieces,
+            **{name: getattr(config, name) for name in _TRAINED_BY},
         )
     except OSError as error:
         raise _unreadable(config.train_on, error) from None

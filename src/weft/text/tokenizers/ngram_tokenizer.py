@@ -21,7 +21,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
-from weft.text.cells import joined_text, placed_errors, training_cell
+from weft.text.cells import placed_errors
 from weft.text.metadata import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import (
@@ -34,13 +34,15 @@ from weft.text.tokenizers.tokenizer import (
     not_text,
 )
 from weft.text.tokenizers.vocabulary_size import refuse_huge
-from weft.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD
+from weft.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD, fitted_text
 
 __all__ = ["FittedNgrams", "NgramTokenizer"]
 
 FIRST = 2
 """The id of the first n-gram."""
 NGRAMS = "ngrams.txt"
+SAVED = ("rows", "words", "longest", "least_characters", "most_characters")
+_READ_FOR = {"purpose": "to take n-grams from", "where": ", or by ngrams.columns"}
 ROWS = 10_000
 """Rows whose n-grams are counted together."""
 LOG = logging.getLogger("weft")
@@ -129,39 +131,30 @@ class NgramTokenizer(Tokenizer):
     def numbers(self) -> tuple[Number, Number]:
         """The ids of n-grams of words, and of those of characters; below 0 where not known."""
         words, characters = self._counts
-        known = _Known(zip(words, count(FIRST), strict=False))
-        parts = _Known(zip(characters, count(FIRST + len(words)), strict=False))
+        known = _Known((ngram, i) for i, ngram in enumerate(words, FIRST))
+        parts = _Known((ngram, i) for i, ngram in enumerate(characters, FIRST + len(words)))
         return known.__getitem__, parts.__getitem__
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
         lines = (f"{n} {ngram}\n" for part in self._counts for ngram, n in part.items())
         write_file(folder / NGRAMS, "".join(lines))
-        least, most = self.lengths
-        return {
-            "rows": self.rows,
-            "words": self.words,
-            "longest": self.longest,
-            "least_characters": least,
-            "most_characters": most,
-        }
+        found = (self.rows, self.words, self.longest, *self.lengths)
+        return dict(zip(SAVED, found, strict=True))
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NgramTokenizer":
-        names = ("rows", "words", "longest", "least_characters", "most_characters")
-        settings_of(folder / DESCRIPTION, settings, dict.fromkeys(names, int))
+        settings_of(folder / DESCRIPTION, settings, dict.fromkeys(SAVED, int))
+        rows, size, longest, least, most = (settings[name] for name in SAVED)
         path = folder / NGRAMS
         try:
             lines = read_bytes(path, largest=LARGEST).decode().split("\n")[:-1]
             found = [(ngram, int(n)) for n, _, ngram in (line.partition(" ") for line in lines)]
-            parts = found[: settings["words"]], found[settings["words"] :]
-            words, characters = (dict(part) for part in parts)
-            if not len(words) == settings["words"] or len(words) + len(characters) < len(found):
-                raise ValueError(f"wanted {settings['words']} n-grams of words, each n-gram once.")
-            lengths = settings["least_characters"], settings["most_characters"]
-            longest, rows = settings["longest"], settings["rows"]
-            return cls(words, characters, rows=rows, longest=longest, lengths=lengths)
+            words, characters = dict(found[:size]), dict(found[size:])
+            if not len(words) == size or len(words) + len(characters) < len(found):
+                raise ValueError(f"wanted {size} n-grams of words, each n-gram once.")
+            return cls(words, characters, rows=rows, longest=longest, lengths=(least, most))
         except (OverflowError, ValueError, UserError) as error:
             raise SavedTextError(f"{path}: {error} Save the text processor again.") from None
 
@@ -178,8 +171,7 @@ class _NgramEncoder(Encoder):
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
-        error = not_text(texts)
-        if error is not None:
+        if error := not_text(texts):
             raise error
         rows, ids = ngrams_of(texts, self._numbers, self._orders)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(texts)))])
@@ -303,7 +295,9 @@ class FittedNgrams(Component):
                 numbered = enumerate(train_data)
                 while some := list(islice(numbered, ROWS)):
                     for name in self.columns:
-                        texts = [_text(values, name, row) for row, values in some]
+                        texts = [
+                            fitted_text(values, name, row, **_READ_FOR) for row, values in some
+                        ]
                         counting.add(texts, (self.words, self.characters))
                     rows += len(some) * len(self.columns)
             kept = counting.most(self.vocab_size - FIRST, self.min_count)
@@ -313,9 +307,6 @@ class FittedNgrams(Component):
                     f"that {self.min_count} rows have. Lower min_count."
                 )
             return NgramTokenizer(*kept, rows=rows, longest=self.words, lengths=self.characters)
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
 
 
 class _Counting:
@@ -330,8 +321,7 @@ class _Counting:
         self.parts = tuple(defaultdict(numbers.__next__, part) for part in parts)
 
     def add(self, texts: Sequence[str], orders: Orders) -> None:
-        error = not_text(texts)
-        if error is not None:
+        if error := not_text(texts):
             raise error
         words, characters = (part.__getitem__ for part in self.parts)
         _, ids = ngrams_of(texts, (words, characters), orders)
@@ -361,17 +351,3 @@ class _Counting:
             for part in self.parts
         )
         return words, characters
-
-
-def _text(values: Mapping[str, Any], name: str, row: int) -> str:
-    cell = training_cell(
-        values,
-        name,
-        row,
-        purpose="to take n-grams from",
-        remedy="Name the columns by tokenizer.columns, or by ngrams.columns.",
-    )
-    text = joined_text(cell)
-    if not isinstance(text, str):
-        raise DataError(f"Row {row}, column '{name}': wanted text, found {type(text).__name__}.")
-    return text

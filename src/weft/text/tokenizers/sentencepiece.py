@@ -97,15 +97,14 @@ def sentencepiece_model(
     texts: Iterable[str],
     *,
     vocab_size: int,
-    model_type: ModelType = "unigram",
-    character_coverage: float = 1.0,
     byte_fallback: bool = False,
     pieces: Sequence[str] = (),
+    **settings: Any,
 ) -> bytes:
     """The bytes of the model that :func:`train_sentencepiece` writes, with the same arguments.
 
     Raises:
-        UserError: As there.
+        UserError: As there; an error of the texts is theirs.
     """
     refuse_huge(vocab_size)
     least = 5 + len(pieces) + 256 * byte_fallback
@@ -114,24 +113,14 @@ def sentencepiece_model(
             f"vocab_size={vocab_size} is too small: special pieces take 4, user-defined pieces "
             f"{len(pieces)}, bytes {256 * byte_fallback}. Set vocab_size to {least} or more."
         )
-    return _trained(
-        texts,
-        vocab_size=vocab_size,
-        model_type=model_type,
-        character_coverage=character_coverage,
-        byte_fallback=byte_fallback,
-        user_defined_symbols=[*pieces],
-    )
-
-
-def _trained(texts: Iterable[str], *, vocab_size: int, **settings: Any) -> bytes:
-    """The model; an error is that of the texts, or is told in words of the user's settings."""
     model, broken = io.BytesIO(), list[Exception]()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_sentences(texts, broken),
             model_writer=model,
             vocab_size=vocab_size,
+            byte_fallback=byte_fallback,
+            user_defined_symbols=[*pieces],
             pad_id=0,
             unk_id=1,
             bos_id=2,

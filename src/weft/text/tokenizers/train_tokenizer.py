@@ -82,9 +82,21 @@ def fit_tokenizer_json(
         settings["initial_alphabet"] = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     else:
         settings |= _alphabet(library, texts, character_coverage)
+    special = [*SPECIAL]
+
+    def train(library: tokenizers.Tokenizer, vocab_size: int) -> None:
+        trainer = tokenizers.trainers.BpeTrainer(
+            vocab_size=vocab_size, special_tokens=special, show_progress=False, **settings
+        )
+        library.train_from_iterator(texts, trainer)
+
     if kind == "wordpiece":
         settings["continuing_subword_prefix"] = CONTINUES
-    _train_pairs(library, texts, vocab_size, settings)
+        # The library gives "##a" its id in an order that changes from run to run, and ids decide
+        # which of two equally frequent pairs is joined. So they are found first, then given.
+        train(first := tokenizers.Tokenizer.from_str(library.to_str()), 0)
+        special += sorted(p for p in first.get_vocab() if p.startswith(CONTINUES) and len(p) == 3)
+    train(library, vocab_size)
     return _written(library, vocab_size, exactly=True)
 
 
@@ -128,27 +140,6 @@ def _untrained(kind: str, *, lowercase: bool) -> tokenizers.Tokenizer:
         if kind == "wordpiece":
             library.decoder = tokenizers.decoders.WordPiece(prefix=CONTINUES, cleanup=False)
     return library
-
-
-def _train_pairs(
-    library: tokenizers.Tokenizer, texts: Iterable[str], vocab_size: int, settings: dict[str, Any]
-) -> None:
-    special = [*SPECIAL]
-    if "continuing_subword_prefix" in settings:
-        # The library gives "##a" its id in an order that changes from run to run, and ids decide
-        # which of two equally frequent pairs is joined. So they are found first, then given.
-        first = tokenizers.Tokenizer.from_str(library.to_str())
-        first.train_from_iterator(texts, _pair_trainer(0, special, settings))
-        special += sorted(p for p in first.get_vocab() if p.startswith(CONTINUES) and len(p) == 3)
-    library.train_from_iterator(texts, _pair_trainer(vocab_size, special, settings))
-
-
-def _pair_trainer(
-    vocab_size: int, special: list[str], settings: dict[str, Any]
-) -> tokenizers.trainers.BpeTrainer:
-    return tokenizers.trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=special, show_progress=False, **settings
-    )
 
 
 def _alphabet(

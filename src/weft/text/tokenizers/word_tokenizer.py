@@ -8,7 +8,7 @@ is a word of its own.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, get_args
 
@@ -80,14 +80,13 @@ class WordTokenizer(Component, Tokenizer):
         """What divides words: white space; or punctuation too, each mark a word of its own."""
 
     def __init__(self, config: "WordTokenizer.Config") -> None:
-        self.config = config
-        first = _first(marks=config.marks)
+        self.config, self._first = config, _first(marks=config.marks)
         for word in config.words:
             if [word] != word.split():
                 raise UserError(
                     f"A word must be text without white space, but one is {word!r:.80}."
                 )
-        self.numbers = {word: first + i for i, word in enumerate(config.words)}
+        self.numbers = {word: i for i, word in enumerate(config.words, self._first)}
         """The id of each word."""
         if len(self.numbers) < len(config.words):
             twice = Counter(config.words).most_common(1)[0][0]
@@ -98,7 +97,7 @@ class WordTokenizer(Component, Tokenizer):
     def vocab_info(self) -> VocabInfo:
         marks = self.config.marks
         return VocabInfo(
-            size=_first(marks=marks) + len(self.numbers),
+            size=self._first + len(self.numbers),
             unk_idx=UNK,
             bos_idx=BOS if marks else NONE,
             eos_idx=EOS if marks else NONE,
@@ -106,7 +105,13 @@ class WordTokenizer(Component, Tokenizer):
         )
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, as the vocabulary has them."""
+        """The words of a text, as the vocabulary has them.
+
+        Example:
+            >>> tokenizer = WordTokenizer.Config(words=(), split="punctuation").build()
+            >>> tokenizer.words("The U.S. won!")
+            ['the', 'u', '.', 's', '.', 'won', '!']
+        """
         return _words(text, self.config.split, lowercase=self.config.lowercase)
 
     def places(self, text: str) -> list[tuple[int, int]]:
@@ -120,22 +125,15 @@ class WordTokenizer(Component, Tokenizer):
 
     @override
     def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
-        marks = self.config.marks
-        before = [BOS] if marks and mode == "target" else []
-        return _WordEncoder(
-            self.numbers,
-            self.words,
-            before=before,
-            after=[EOS] if marks else [],
-        )
+        before = self.target_prefix() if mode == "target" else []
+        return _WordEncoder(self, before, after=[EOS] if self.config.marks else [])
 
     @override
     def create_decoder(self) -> Decoder:
-        return _WordDecoder(self.config.words, first=_first(marks=self.config.marks))
+        return _WordDecoder(self.config.words, first=self._first)
 
     @override
     def target_prefix(self, lang: str | None = None) -> list[int]:
-        """The mark of a text's beginning, if there is one."""
         return [BOS] if self.config.marks else []
 
     @override
@@ -170,11 +168,6 @@ class WordTokenizer(Component, Tokenizer):
 
 
 def _words(text: str, split: Split, *, lowercase: bool) -> list[str]:
-    """The words of a text.
-
-    >>> _words("The U.S. won!", "punctuation", lowercase=True)
-    ['the', 'u', '.', 's', '.', 'won', '!']
-    """
     if split == "space":
         return (text.lower() if lowercase else text).split()
     found: list[str] = WORD[split].findall(text)
@@ -188,20 +181,14 @@ def _first(*, marks: bool) -> int:
 
 class _WordEncoder(Encoder):
     def __init__(
-        self,
-        numbers: Mapping[str, int],
-        words: Callable[[str], list[str]],
-        *,
-        before: Sequence[int],
-        after: Sequence[int],
+        self, tokenizer: WordTokenizer, before: Sequence[int], after: Sequence[int]
     ) -> None:
-        self._numbers, self._words = numbers, words
+        self._numbers, self._words = tokenizer.numbers, tokenizer.words
         self._before, self._after = before, after
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
-        error = not_text(texts)
-        if error is not None:
+        if error := not_text(texts):
             raise error
         get, words = self._numbers.get, self._words
         rows = Ragged.from_lists([[get(word, UNK) for word in words(text)] for text in texts])
@@ -271,7 +258,7 @@ class FittedWords(Component):
             counts: Counter[str] = Counter()
             for row, values in enumerate(train_data):
                 for name in self.columns:
-                    text = _text(values, name, row)
+                    text = fitted_text(values, name, row, purpose="to take words from")
                     counts.update(_words(text, self.split, lowercase=self.lowercase))
             kept = [word for word, count in counts.items() if count >= self.min_count]
             first = _first(marks=self.marks)
@@ -282,27 +269,16 @@ class FittedWords(Component):
                     f"No word of train_data is known: its {' and '.join(self.columns)} has none "
                     f"that occurs {self.min_count} times. Lower tokenizer.min_count."
                 )
-            return WordTokenizer(
-                WordTokenizer.Config(
-                    words=tuple(kept),
-                    lowercase=self.lowercase,
-                    marks=self.marks,
-                    split=self.split,
-                )
-            )
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
+            same = {name: getattr(self, name) for name in ("lowercase", "marks", "split")}
+            return WordTokenizer(WordTokenizer.Config(words=tuple(kept), **same))
 
 
-def _text(values: Mapping[str, Any], name: str, row: int) -> str:
-    text = training_cell(
-        values,
-        name,
-        row,
-        purpose="to take words from",
-        remedy="Name the columns by tokenizer.columns.",
-    )
+def fitted_text(
+    values: Mapping[str, Any], name: str, row: int, *, purpose: str, where: str = ""
+) -> str:
+    """The text of a column of ``train_data``; of a list of words, the text of them."""
+    remedy = f"Name the columns by tokenizer.columns{where}."
+    text = training_cell(values, name, row, purpose=purpose, remedy=remedy)
     if isinstance(text, str):
         return text
     if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):

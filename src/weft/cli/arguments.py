@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.errors import UserError
 
-__all__ = ["add_include", "add_recipe", "add_run", "add_words", "load_predictor", "log_lines"]
+__all__ = ["add_include", "add_recipe", "add_run", "add_words", "load_predictor"]
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +20,12 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a YAML file of settings; several may follow, the later ones win",
     )
-    _add_device(parser)
-    add_include(parser)
-    _add_allow_code(parser)
+    _add_device_and_code(parser)
+
+
+def recipe_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How a recipe is read, of arguments of :func:`add_recipe`."""
+    return {"configs": args.config, "allow_code": args.allow_code, "device": args.device}
 
 
 def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
@@ -40,9 +43,12 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="best (the default), last, or a name such as step-00001000",
     )
-    _add_device(parser)
-    add_include(parser)
-    _add_allow_code(parser)
+    _add_device_and_code(parser)
+
+
+def run_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How a run is loaded, of arguments of :func:`add_run`."""
+    return {"checkpoint": args.checkpoint, "device": args.device, "allow_code": args.allow_code}
 
 
 def load_predictor(args: argparse.Namespace) -> Any:
@@ -58,9 +64,7 @@ def load_predictor(args: argparse.Namespace) -> Any:
     if not is_export(Path(args.run)):
         from weft.runs.load_run import load
 
-        return load(
-            args.run, checkpoint=args.checkpoint, device=args.device, allow_code=args.allow_code
-        )
+        return load(args.run, **run_options(args))
     if args.checkpoint != "best":
         raise UserError(
             f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
@@ -69,12 +73,6 @@ def load_predictor(args: argparse.Namespace) -> Any:
     from weft.exported import load as load_export
 
     return load_export(args.run, device=args.device)
-
-
-def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
-    )
 
 
 def add_include(parser: argparse.ArgumentParser) -> None:
@@ -88,16 +86,13 @@ def add_include(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_allow_code(parser: argparse.ArgumentParser) -> None:
+def _add_device_and_code(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
+    )
+    add_include(parser)
     parser.add_argument(
         "--allow-code",
         action="store_true",
         help="execute code that a run folder brings; only for folders you trust",
     )
-
-
-def log_lines() -> Any:
-    """Shows weft's messages on stderr, as plain lines."""
-    from weft.runtime.logging import log_to_stderr
-
-    return log_to_stderr()

@@ -3,21 +3,18 @@
 import argparse
 import sys
 import textwrap
-from typing import Any
 
-from weft.cli.arguments import add_recipe
+from weft.cli.arguments import add_recipe, recipe_options
 from weft.runtime.logging import printable
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "check",
-        help="check a recipe, its data and one real batch before training",
-        description="Plans the recipe, reads every row, and puts one real batch through module, "
-        "loss, backward, metrics, checkpoint and prediction. Lists everything that is wrong.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Plans the recipe, reads every row, and puts one real batch through module, "
+        "loss, backward, metrics, checkpoint and prediction. Lists everything that is wrong."
     )
     add_recipe(parser)
 
@@ -26,14 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Checks; exit code 2 if anything is wrong."""
     from weft.preflight.check import check
 
-    found = check(
-        args.recipe,
-        args.words,
-        configs=args.config,
-        allow_code=args.allow_code,
-        device=args.device,
-        say=print,
-    )
+    found = check(args.recipe, args.words, **recipe_options(args), say=print)
     for note in found.notes:
         print(f"note: {note}")
     sys.stdout.flush()  # problems, on stderr, come after what was tried

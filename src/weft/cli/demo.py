@@ -1,20 +1,19 @@
 """``weft demo``: a translator from nothing in a few minutes."""
 
 import argparse
-from typing import Any
+from pathlib import Path
 
-from weft.cli.arguments import add_words, log_lines
+from weft.cli.arguments import add_words
+from weft.runtime.logging import log_to_stderr
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="train and try a translator on a generated corpus, in minutes",
-        description="Trains English to French on the built-in corpus, compares it with two "
-        "baselines on held-out sentences, and translates five new ones. Nothing is downloaded.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Trains English to French on the built-in corpus, compares it with two "
+        "baselines on held-out sentences, and translates five new ones. Nothing is downloaded."
     )
     add_words(parser)
     parser.add_argument("--run-dir", metavar="DIR", help="the run folder (default: runs/…/KEY)")
@@ -23,9 +22,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the demonstration."""
-    log_lines()
-    from pathlib import Path
-
+    log_to_stderr()
     from weft.runs.demo import demo
 
     demo(args.words, run_dir=Path(args.run_dir) if args.run_dir else None, again=args.again)

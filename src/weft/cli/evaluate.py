@@ -1,20 +1,23 @@
 """``weft evaluate RUN``: measure a trained run on its data, or on other data."""
 
 import argparse
+import json
+import os
+from pathlib import Path
 from typing import Any
 
-from weft.cli.arguments import add_run, add_words, log_lines
+from weft.cli.arguments import add_run, add_words, run_options
+from weft.errors import UserError
+from weft.runtime.logging import log_to_stderr, printable
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "evaluate",
-        help="measure a trained run",
-        description="Evaluates the best checkpoint of a run on its valid_data and test_data, or on "
-        "other data: weft evaluate RUN valid_data.path=other.tsv",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Evaluates the best checkpoint of a run on its valid_data and test_data, or on "
+        "other data: weft evaluate RUN valid_data.path=other.tsv"
     )
     add_run(parser)
     add_words(parser, "settings of valid_data and test_data")
@@ -25,20 +28,13 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluates, and prints a table for each data ingredient."""
-    log_lines()
+    log_to_stderr()
     if args.predictions:
         _refuse_unwritable(args.predictions)
     from weft.metrics.tables import is_of_label, labels_table, values_table
     from weft.runs.load_run import evaluate
-    from weft.runtime.logging import printable
 
-    found = evaluate(
-        args.run,
-        args.words,
-        checkpoint=args.checkpoint,
-        device=args.device,
-        allow_code=args.allow_code,
-    )
+    found = evaluate(args.run, args.words, **run_options(args))
     for name, evaluation in found.items():
         print(f"{name} ({len(evaluation.rows):,} answered rows)")
         whole = {n: value for n, value in evaluation.values.items() if not is_of_label(n)}
@@ -54,11 +50,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_unwritable(path: str) -> None:
     """Says before minutes are spent that the file of predictions cannot be written."""
-    import os
-    from pathlib import Path
-
-    from weft.errors import UserError
-
     folder = Path(path).parent
     if Path(path).is_dir():
         why = "it is a folder"
@@ -72,9 +63,6 @@ def _refuse_unwritable(path: str) -> None:
 
 
 def _write(path: str, found: dict[str, Any]) -> None:
-    import json
-    from pathlib import Path
-
     from weft.metrics.reporters.json_values import json_value
     from weft.runtime.files import write_atomic
 

@@ -1,20 +1,18 @@
 """``weft export RUN --format FORMAT``: write a trained run as a folder that needs no torch."""
 
 import argparse
-from typing import Any
 
-from weft.cli.arguments import add_run, log_lines
+from weft.cli.arguments import add_run, run_options
+from weft.runtime.logging import log_to_stderr, printable
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "export",
-        help="write a trained run as a folder that answers without torch",
-        description="Writes graph, processor and a manifest into one folder, and compares it with "
-        "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Writes graph, processor and a manifest into one folder, and compares it with "
+        "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it."
     )
     add_run(parser)
     parser.add_argument("--format", required=True, metavar="FORMAT", help="ctranslate2")
@@ -31,19 +29,10 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exports, and says how the export differs from the run."""
-    log_lines()
+    log_to_stderr()
     from weft.runs.export import export
-    from weft.runtime.logging import printable
 
-    made = export(
-        args.run,
-        args.format,
-        out=args.out,
-        rows=args.rows,
-        checkpoint=args.checkpoint,
-        device=args.device,
-        allow_code=args.allow_code,
-    )
+    made = export(args.run, args.format, out=args.out, rows=args.rows, **run_options(args))
     print(made.comparison.sentence)
     print(printable(str(made.folder)))
     return 0

@@ -1,7 +1,6 @@
 """``weft help RECIPE``: every ingredient with its settings; what is missing stands out."""
 
 import argparse
-from typing import Any
 
 from weft.cli.arguments import add_recipe
 
@@ -11,9 +10,8 @@ ABOUT_RECIPES = ("help", "check", "test", "train")
 ABOUT_RUNS = ("help", "train", "evaluate")
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser("help", help="show a recipe's ingredients and settings")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
     add_recipe(parser)
 
 

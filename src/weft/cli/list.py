@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-from typing import Any
 
 from weft.cli.arguments import add_include
 from weft.config import registries
@@ -12,9 +11,8 @@ from weft.errors import UserError
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser("list", help="list what recipes can name")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
     parser.add_argument(
         "concept", nargs="?", help="optimizers, models, experiments, ...; all when left out"
     )

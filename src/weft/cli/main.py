@@ -1,13 +1,13 @@
 """The command line: imports only the chosen command; errors become exit codes and one clear text.
 
-A command is a module of ``weft.cli`` with ``add(subparsers)`` and ``run(args) -> int``, and a line
-here.
+A command is a module here with ``add(parser)`` and ``run(args) -> int``, and a line below.
 """
 
 import argparse
 import contextlib
 import difflib
 import errno
+import importlib
 import io
 import os
 import sys
@@ -110,25 +110,19 @@ def _forget_stdout() -> None:
 
 def _run(words: list[str]) -> int:
     name = _command(words)
-    module = _module(name) if name else None
+    module = importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
     args = _parser(name, module).parse_args(words)
     if module is None:
         return 0
     from weft.errors import typed_command
 
-    with typed_command():
-        return _called(module, args)
+    with typed_command(), contextlib.ExitStack() as stack:
+        if names := getattr(args, "include", []):
+            from weft.config.sources.include import including
 
-
-def _called(module: ModuleType, args: argparse.Namespace) -> int:
-    if names := getattr(args, "include", []):
-        from weft.config.sources.include import including
-
-        with including(names):
-            code: int = module.run(args)
-    else:
-        code = module.run(args)
-    return code
+            stack.enter_context(including(names))
+        code: int = module.run(args)
+        return code
 
 
 def _command(words: list[str]) -> str | None:
@@ -142,12 +136,6 @@ def _command(words: list[str]) -> str | None:
             words[index] = ALIASES.get(word, word)
             return words[index]
     return None
-
-
-def _module(name: str) -> ModuleType | None:
-    import importlib
-
-    return importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
 
 
 def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
@@ -168,10 +156,9 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         title="commands", metavar="COMMAND", parser_class=_CommandParser
     )
     for command, (_, line) in COMMANDS.items():
+        of_command = subparsers.add_parser(command, help=line)
         if command == name and module is not None:
-            module.add(subparsers)
-        else:
-            subparsers.add_parser(command, help=line)
+            module.add(of_command)
     return parser
 
 

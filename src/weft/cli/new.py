@@ -1,18 +1,15 @@
 """``weft new NAME``: a recipe to begin with, or a task."""
 
 import argparse
-from typing import Any
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "new",
-        help="write a recipe to begin with: a folder with script, test, README and data",
-        description="Writes a folder NAME with a recipe that runs as it is, a test that trains a "
-        "tiny version of it, a README and generated data. Nothing is overwritten.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Writes a folder NAME with a recipe that runs as it is, a test that trains a "
+        "tiny version of it, a README and generated data. Nothing is overwritten."
     )
     parser.add_argument("name", help="what the recipe is called")
     parser.add_argument(

@@ -19,17 +19,15 @@ from weft.text.cells import unlisted
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "predict",
-        help="answer rows with a trained run (also: inference)",
-        description="Answers rows in their order: those of a file of columns (.tsv, .csv, .jsonl, "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Answers rows in their order: those of a file of columns (.tsv, .csv, .jsonl, "
         ".conll, .parquet, .arrow, .json of SQuAD, or named as the run's own are), read as the "
         "run's data is, with its targets or without; of stdin and of other files too, where a "
         "header or labels show that they have the columns, else their lines; on a terminal each "
         "line as it is typed. A row that cannot be read or answered leaves an empty line in its "
-        "place and a message that names its line; the exit code is then 1.",
+        "place and a message that names its line; the exit code is then 1."
     )
     add_run(parser)
     parser.add_argument("file", nargs="?", default="-", help="a file of rows; - is stdin")

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from weft.cli import runs_list, runs_verify
+from weft.cli import runs_list
+from weft.errors import CheckpointError, UserError, WeftError
+from weft.runtime.logging import printable
 
 __all__ = ["add", "run"]
 
@@ -19,12 +21,11 @@ TITLES = {
 }
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser("runs", help="list, verify, compare and prune runs")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the actions."""
     parser.set_defaults(perform=runs_list.run)
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION")
-    for add_action in (runs_list.add, runs_verify.add, _add_diff, _add_report, _add_prune):
+    for add_action in (runs_list.add, _add_verify, _add_diff, _add_report, _add_prune):
         add_action(actions)
 
 
@@ -32,6 +33,89 @@ def run(args: argparse.Namespace) -> int:
     """Does what the action says."""
     code: int = args.perform(args)
     return code
+
+
+def _add_verify(actions: Any) -> None:
+    parser = actions.add_parser(
+        "verify",
+        help="verify every byte of a run's checkpoints, and what says what they mean",
+        description="Compares every byte of a run's checkpoints, its config.yaml, the recipe's own "
+        "code, best.json and last.json with what the run wrote.",
+    )
+    parser.add_argument("run", help="the folder of a run")
+    parser.set_defaults(perform=_verify)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    """Prints a line for each checkpoint, and for each other thing that is wrong."""
+    from weft.checkpoint.saved import SavedCheckpoints
+    from weft.run_folder.folder import is_run_folder
+
+    folder = Path(args.run)
+    if not is_run_folder(folder):
+        raise UserError(f"{folder} is not a run folder (no run.json and config.yaml in it).")
+    saved = SavedCheckpoints.of(folder)
+    wrong = _seal_problems(saved)
+    paths = saved.paths()
+    bad = 0
+    for path in paths:
+        problems = saved.verify(path)
+        bad += bool(problems)
+        print(printable(f"{path.name}: {'ok' if not problems else '; '.join(problems)}"))
+    wrong += _pointer_problems(saved, folder, any_saved=bool(paths))
+    for problem in wrong:
+        print(printable(problem))
+    failed = bool(bad or wrong)
+    plural = "" if len(paths) == 1 else "s"
+    counted = f"{len(paths)} checkpoint{plural}, {bad} damaged" if paths else "no checkpoint"
+    print(counted, file=sys.stderr if failed else sys.stdout)
+    return 1 if failed else 0
+
+
+def _seal_problems(saved: Any) -> list[str]:
+    """What is wrong with ``config.yaml`` and the code beside it; that it has no seal is said."""
+    try:
+        seal = saved.seal
+    except CheckpointError as error:
+        saved.seal = None  # each checkpoint is still compared with its own manifest
+        return [str(error)]
+    if not seal.whole:
+        print("config.yaml: it has no seal, as the run was made before runs had one")
+    return [f"{name}: it is not as the run wrote it" for name in seal.changed_code()]
+
+
+def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]:
+    """What is wrong with ``last.json`` and ``best.json``, a line each.
+
+    ``last.json`` is there once anything was saved; ``best.json`` once something was selected.
+    """
+    from weft.checkpoint.layout import BEST, LAST
+    from weft.run_folder.folder import RunFolder
+
+    try:
+        run = RunFolder(folder)
+        best = run.result["best"]["step"] if run.finished else None
+    except (WeftError, ValueError, TypeError, LookupError, AttributeError):
+        best = None  # it does not say what it ended with
+    found = []
+    for which, name, wanted in (("last", LAST, any_saved), ("best", BEST, best is not None)):
+        try:
+            pointer = saved.pointer(which)
+            if pointer is not None:
+                place = saved.folder / pointer.folder
+                if not place.is_dir():
+                    found.append(f"{name}: it points to {place.name}, which is gone")
+                elif not pointer.fits(place):
+                    found.append(f"{name}: {place.name} is not the checkpoint that it points to")
+                if which == "best" and best not in (None, pointer.step):
+                    found.append(
+                        f"{name}: it points to step {pointer.step}, but run.json has {best}"
+                    )
+            elif wanted:
+                found.append(f"{name}: missing")
+        except (WeftError, OSError) as error:
+            found.append(str(error) if name in str(error) else f"{name}: {error}")
+    return found
 
 
 def _add_diff(actions: Any) -> None:
@@ -51,7 +135,6 @@ def _diff(args: argparse.Namespace) -> int:
     from weft.metrics.tables import text_table
     from weft.run_folder.diff import compare
     from weft.run_folder.record import Record
-    from weft.runtime.logging import printable
 
     first, second = (Record.read(Path(name)) for name in (args.first, args.second))
     for name, path, record in (("A", args.first, first), ("B", args.second, second)):
@@ -88,7 +171,6 @@ def _add_report(actions: Any) -> None:
 def _report(args: argparse.Namespace) -> int:
     """Writes it and says where."""
     from weft.runs.html_reporter import write_report
-    from weft.runtime.logging import printable
 
     path = write_report(
         Path(args.run),
@@ -130,9 +212,7 @@ def _add_prune(actions: Any) -> None:
 
 def _prune(args: argparse.Namespace) -> int:
     """Says what goes, asks, deletes."""
-    from weft.errors import UserError
     from weft.run_folder.prune import age, plan_prune, prune
-    from weft.runtime.logging import printable
 
     older = None if args.older_than is None else age(args.older_than)
     plan = plan_prune(Path(args.root), keep=args.keep, older_than=older, whole_runs=args.whole_runs)

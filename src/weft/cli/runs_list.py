@@ -10,6 +10,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from weft.errors import WeftError
+
 __all__ = ["add", "run"]
 
 WRITTEN = ("run.json", "metrics.jsonl")
@@ -71,24 +73,26 @@ class Listed:
     steps: str = "-"
     best: str = ""
     """The selected value as it is shown; of a folder that cannot be read, why."""
-    loss: float = math.nan
-    """The selected value where lower is better, else negated; NaN where that is not known."""
+    loss: float = math.inf
+    """The selected value where lower is better, else negated; infinite where it is not known."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """By their dotted names."""
 
     @classmethod
     def read(cls, path: Path) -> "Listed":
         """Reads a run folder, whatever is wrong with it."""
-        from weft.errors import WeftError
         from weft.metrics.tables import format_value
         from weft.run_folder.folder import RunFolder
-        from weft.run_folder.record import state_of
+        from weft.run_folder.record import saved_settings, state_of
 
         try:
             info = RunFolder(path).info
             result = info.get("result") or {}
             chosen = (result.get("best") or {}).items()
             best = {name: float(value) for name, value in chosen if name != "step"}
+            settings: Mapping[str, Any] = {}
+            with suppress(WeftError, OSError):
+                settings = saved_settings(path)
             return cls(
                 path,
                 recipe=str(info.get("recipe", "-")),
@@ -96,7 +100,7 @@ class Listed:
                 steps=_steps(path, result),
                 best=", ".join(f"{name} {format_value(name, v)}" for name, v in best.items()),
                 loss=_as_loss(best, info.get("selected_by")),
-                settings=_settings(path),
+                settings=settings,
             )
         except (WeftError, ValueError, TypeError, AttributeError, OSError) as error:
             return cls(path, best=str(error))
@@ -131,15 +135,10 @@ class Listed:
 
 
 _ORDERS: dict[str, Any] = {
-    "best": lambda run: (run.recipe == "-", run.recipe, *_rank(run.loss), str(run.path)),
+    "best": lambda run: (run.recipe == "-", run.recipe, run.loss, str(run.path)),
     "name": lambda run: str(run.path),
     "written": lambda run: (-run.written, str(run.path)),
 }
-
-
-def _rank(loss: float) -> tuple[bool, float]:
-    """What is not known comes last; NaN itself has no order."""
-    return (True, 0.0) if math.isnan(loss) else (False, loss)
 
 
 def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
@@ -162,22 +161,12 @@ def _unequal(settings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield name
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    """The settings of a run; none where its file of settings cannot be read."""
-    from weft.errors import WeftError
-    from weft.run_folder.record import saved_settings
-
-    try:
-        return saved_settings(path)
-    except (WeftError, OSError):
-        return {}
-
-
 def _as_loss(best: Mapping[str, float], selected: object) -> float:
-    """The selected value, so that lower is better; NaN of a run that does not say which way is."""
+    """The selected value, so that lower is better; infinite where a run does not say which is."""
     better = selected.get("better") if isinstance(selected, Mapping) else None
     value = next(iter(best.values()), math.nan)
-    return {"higher": -value, "lower": value}.get(str(better), math.nan)
+    found = {"higher": -value, "lower": value}.get(str(better), math.nan)
+    return math.inf if math.isnan(found) else found
 
 
 def _steps(path: Path, result: Mapping[str, Any]) -> str:

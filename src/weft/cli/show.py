@@ -1,7 +1,6 @@
 """``weft show NAME``: what a component is, with its settings; of what an experiment is made."""
 
 import argparse
-from typing import Any
 
 from weft.cli.arguments import add_include
 from weft.config.help import describe
@@ -9,9 +8,8 @@ from weft.config.help import describe
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser("show", help="show one component or experiment")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
     parser.add_argument(
         "name", help="a registered name, as 'weft list' prints it: adamw, optimizer/adamw"
     )

@@ -1,21 +1,19 @@
 """``weft test RECIPE -f NAME``: build one ingredient and look at it."""
 
 import argparse
-from typing import Any
 
-from weft.cli.arguments import add_recipe, log_lines
+from weft.cli.arguments import add_recipe, recipe_options
+from weft.runtime.logging import log_to_stderr
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "test",
-        help="build one ingredient of a recipe and show it",
-        description="Builds one ingredient with everything it needs. Data is read through and "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Builds one ingredient with everything it needs. Data is read through and "
         "measured: batches, examples, tokens a second and the share of padding; the first batch "
-        "is shown by its shapes, and its first example as text and ids.",
+        "is shown by its shapes, and its first example as text and ids."
     )
     add_recipe(parser)
     parser.add_argument(
@@ -31,16 +29,9 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Builds the ingredient and says what it is."""
-    log_lines()
+    log_to_stderr()
     from weft.preflight.ingredient_probe import try_ingredient
 
     for name in args.ingredients:
-        try_ingredient(
-            args.recipe,
-            name,
-            args.words,
-            configs=args.config,
-            allow_code=args.allow_code,
-            device=args.device,
-        )
+        try_ingredient(args.recipe, name, args.words, **recipe_options(args))
     return 0

@@ -4,18 +4,17 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from weft.cli.arguments import add_recipe, log_lines
+from weft.cli.arguments import add_recipe, recipe_options
+from weft.runtime.logging import log_to_stderr, printable
 
 __all__ = ["add", "run"]
 
 
-def add(subparsers: Any) -> None:
-    """Adds the command."""
-    parser = subparsers.add_parser(
-        "train",
-        help="train a recipe, or go on training it",
-        description="Trains a recipe. The same command resumes a run that was interrupted, and "
-        "shows the result of one that is finished.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Trains a recipe. The same command resumes a run that was interrupted, and "
+        "shows the result of one that is finished."
     )
     add_recipe(parser)
     parser.add_argument(
@@ -26,19 +25,11 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
-    log_lines()
+    log_to_stderr()
     from weft.runs.train import train
-    from weft.runtime.logging import printable
 
-    done = train(
-        args.recipe,
-        args.words,
-        configs=args.config,
-        run_dir=args.run_dir,
-        again=args.again,
-        allow_code=args.allow_code,
-        device=args.device,
-    )
+    options = recipe_options(args)
+    done = train(args.recipe, args.words, run_dir=args.run_dir, again=args.again, **options)
     for line in [*result_lines(done.result), f"run: {done.folder}"]:
         print(printable(line))
     return 0

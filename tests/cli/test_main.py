@@ -8,7 +8,6 @@ import textwrap
 
 import pytest
 
-from weft.cli import main as entry
 from weft.cli.main import COMMANDS, main
 from weft.errors import NonFiniteError, UserError
 

@@ -17,7 +17,7 @@ from weft.checkpoint.store import Checkpoints
 from weft.checkpoint.tensors import read_tensors, tensors_size, write_tensors
 from weft.errors import CheckpointError
 from weft.runtime.bounded_files import MOST_ITEMS
-from weft.runtime.files import HashingFile
+from weft.runtime.disk import HashingFile
 
 DTYPES = [
     torch.float64,

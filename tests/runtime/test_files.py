@@ -14,14 +14,13 @@ import pytest
 
 from weft.errors import StorageError
 from weft.runtime import disk
+from weft.runtime.disk import HashingFile
 from weft.runtime.files import (
-    HashingFile,
     clean_leftovers,
     make_folder,
     new_folder,
     remove_folder,
     sha256,
-    sync_stream,
     write_atomic,
     write_file,
 )
@@ -182,15 +181,6 @@ def test_the_hash_is_that_of_the_file_for_all_sizes_of_writes(tmp_path):
     assert (tmp_path / "a").read_bytes() == data
     assert file.size == len(data)
     assert file.sha256 == hashlib.sha256(data).hexdigest() == sha256(tmp_path / "a")
-
-
-def test_sync_stream_refuses_what_has_no_descriptor(tmp_path):
-    with (tmp_path / "a").open("w") as stream:
-        stream.write("x")
-        sync_stream(stream)
-        assert (tmp_path / "a").read_text() == "x"
-    with pytest.raises(StorageError, match=re.escape("object has no file descriptor")):
-        sync_stream(object())
 
 
 def test_left_overs_of_the_dead_are_removed_and_those_of_the_living_stay(tmp_path):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from weft.errors import RunError, StorageError
-from weft.runtime.files import JsonlLog
+from weft.runtime.jsonl_log import JsonlLog
 
 pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
 

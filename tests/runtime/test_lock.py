@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from weft.errors import InUseError
-from weft.runtime.files import Lock
-from weft.runtime.lock import owner_of
+from weft.runtime.lock import Lock, owner_of
 
 HOLD = """
 import sys, os

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, deserialize
 from torch import Tensor
 
 from weft.errors import CheckpointError
-from weft.runtime.files import HashingFile
+from weft.runtime.disk import HashingFile
 
 __all__ = ["read_tensors", "tensors_size", "write_tensors"]
 

@@ -16,8 +16,8 @@ from weft.checkpoint.state import split_state
 from weft.checkpoint.tensors import tensors_size, write_tensors
 from weft.errors import CheckpointError, StorageError
 from weft.runtime.bounded_files import MOST_ITEMS, count_items
-from weft.runtime.disk import storing
-from weft.runtime.files import HashingFile, new_folder, operations
+from weft.runtime.disk import HashingFile, operations, storing
+from weft.runtime.files import new_folder
 from weft.runtime.sealed import FileEntry
 
 __all__ = [

@@ -11,11 +11,10 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EEXIST, EFBIG, EIO, ELOOP, ENOENT, ENOSPC
 from pathlib import Path
-from typing import IO, Any
 
 from weft.errors import StorageError
 
@@ -30,7 +29,6 @@ __all__ = [
     "storage_error",
     "storing",
     "sync_folder",
-    "sync_stream",
     "write_all",
 ]
 
@@ -180,20 +178,22 @@ def outward_links(folder: Path, written: Mapping[str, bool]) -> list[Path]:
             are written into what is there. Of the others, whose entries are written, renamed and
             deleted as a whole, what is in them is not looked at.
     """
-    home, found = os.path.realpath(folder), []
+    found: list[Path] = []
     for top in folder.iterdir() if folder.is_dir() else ():
         name = top.name.casefold()  # some disks take any case for the same name
         if name not in written and not any(part in name for part in (".tmp-", ".old-")):
             continue
         within = os.walk(top) if written.get(name, True) and not top.is_symlink() else ()
         inside = [Path(root, name) for root, *names in within for name in itertools.chain(*names)]
-        links = filter(Path.is_symlink, (top, *inside))
-        found += [link for link in links if not _is_below(link, home)]
+        found += _outward((top, *inside), folder)
     return sorted(found)
 
 
-def _is_below(path: Path, home: str) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(home)
+def _outward(paths: Iterable[Path], folder: Path) -> list[Path]:
+    """Those that are links to what is not in a folder."""
+    home = os.path.realpath(folder)
+    links = filter(Path.is_symlink, paths)
+    return [link for link in links if not Path(os.path.realpath(link)).is_relative_to(home)]
 
 
 def refuse_outward_folder(folder: Path, home: Path) -> None:
@@ -206,11 +206,8 @@ def refuse_outward_folder(folder: Path, home: Path) -> None:
     Raises:
         StorageError: A folder between the two is a link to what is outside.
     """
-    for path in (folder, *folder.parents):
-        if path == home:
-            return
-        if path.is_symlink() and not _is_below(path, os.path.realpath(home)):
-            raise _elsewhere(path, home)
+    way = itertools.takewhile(lambda path: path != home, (folder, *folder.parents))
+    _refuse(_outward(way, home), home)
 
 
 def refuse_outward_links(folder: Path, written: Mapping[str, bool]) -> None:
@@ -227,16 +224,16 @@ def refuse_outward_links(folder: Path, written: Mapping[str, bool]) -> None:
     Raises:
         StorageError: There is such a link; names it, and where it leads.
     """
-    for path in outward_links(folder, written)[:1]:
-        raise _elsewhere(path, folder)
+    _refuse(outward_links(folder, written), folder)
 
 
-def _elsewhere(path: Path, folder: Path) -> StorageError:
-    return StorageError(
-        f"{path} is a link to {os.path.realpath(path)}, which is not in {folder}: nothing is "
-        "written or deleted there. Put what it leads to in its place; the whole of "
-        f"{folder} may be a link to another disk."
-    )
+def _refuse(links: Iterable[Path], folder: Path) -> None:
+    for path in links:
+        raise StorageError(
+            f"{path} is a link to {os.path.realpath(path)}, which is not in {folder}: nothing is "
+            "written or deleted there. Put what it leads to in its place; the whole of "
+            f"{folder} may be a link to another disk."
+        )
 
 
 class HashingFile:
@@ -273,23 +270,17 @@ class HashingFile:
         """Appends bytes."""
         self._hash.update(data)
         self.size += len(data)
-        if len(data) < _BUFFER:
+        if len(self._buffer) + len(data) < _BUFFER:
             self._buffer += data
-            if len(self._buffer) >= _BUFFER:
-                self._flush()
         else:
-            self._flush()
-            self._put(memoryview(data))
+            self._flush(data)
 
-    def _flush(self) -> None:
-        if self._buffer:
-            data, self._buffer = self._buffer, bytearray()
-            self._put(memoryview(data))
-
-    def _put(self, data: memoryview) -> None:
-        needed = self.size if self._needed is None else max(self._needed, self.size)
-        with storing(self.path, needed):
-            self._written += write_all(self._descriptor, data, self._written)
+    def _flush(self, data: bytes | bytearray | memoryview = b"") -> None:
+        """Writes what was gathered, then what is too much to be gathered."""
+        gathered, self._buffer = self._buffer, bytearray()
+        with storing(self.path, max(self._needed or 0, self.size)):
+            for part in (gathered, data):
+                self._written += write_all(self._descriptor, memoryview(part), self._written)
 
     def close(self) -> None:
         """Writes what is left and waits until it is on the disk."""
@@ -334,32 +325,13 @@ def sync_folder(folder: Path) -> None:
         StorageError: the file system refused.
     """
     with storing(folder):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-        try:
-            operations.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(folder, os.O_DIRECTORY)
 
 
-def sync_stream(stream: IO[Any]) -> None:
-    """Flushes a stream and waits until its data is on the disk.
-
-    Raises:
-        StorageError: the stream has no file descriptor, so nothing can be promised about it.
-
-    Example:
-        >>> import io
-        >>> sync_stream(io.BytesIO())
-        Traceback (most recent call last):
-        weft.errors.StorageError: BytesIO has no file descriptor: its data cannot be made durable.
-    """
+def sync_path(path: Path, flags: int) -> None:
+    """Opens what is there with these flags, and waits until it is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
-        descriptor = stream.fileno()
-    except (OSError, AttributeError) as error:
-        raise StorageError(
-            f"{type(stream).__name__} has no file descriptor: its data cannot be made durable."
-        ) from error
-    path = Path(str(getattr(stream, "name", descriptor)))
-    with storing(path):
-        stream.flush()
         operations.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -15,29 +15,23 @@ from errno import EDQUOT, EFBIG, EIO, ENOSPC, EROFS
 from pathlib import Path
 
 from weft.errors import StorageError
-from weft.runtime.disk import HashingFile as HashingFile
-from weft.runtime.disk import operations as operations
-from weft.runtime.disk import storage_error as storage_error
-from weft.runtime.disk import storing, sync_folder
-from weft.runtime.disk import sync_stream as sync_stream
-from weft.runtime.jsonl_log import JsonlLog as JsonlLog
-from weft.runtime.lock import Lock as Lock
+from weft.runtime.disk import (
+    HashingFile,
+    operations,
+    storage_error,
+    storing,
+    sync_folder,
+    sync_path,
+)
 
 __all__ = [
     "LEFTOVER",
-    "HashingFile",
-    "JsonlLog",
-    "Lock",
     "clean_leftovers",
     "leftovers",
     "make_folder",
     "new_folder",
-    "operations",
     "remove_folder",
     "sha256",
-    "storage_error",
-    "sync_folder",
-    "sync_stream",
     "write_atomic",
     "write_file",
 ]
@@ -122,8 +116,7 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
     Args:
         final: The folder's name; its parent must exist.
         replace: Whether a folder of that name gives way. It is moved aside first and deleted last;
-        after
-            a crash between the two :func:`clean_leftovers` moves it back.
+            after a crash between the two :func:`clean_leftovers` moves it back.
 
     Raises:
         StorageError: something cannot be written, or ``final`` exists and ``replace`` is false.
@@ -141,38 +134,26 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary)  # of this process id: what an earlier attempt could not remove
     with storing(final):
         operations.mkdir(temporary)
+    # A lock tells others that it is no left-over; without locks the process id decides.
+    held = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        with _held(temporary), _storage_errors_of_others(temporary):
-            yield temporary
-            _sync_tree(temporary)
-            _put_in_place(temporary, final, replace=replace)
-    except BaseException:
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield temporary
+        _sync_tree(temporary)
+        _put_in_place(temporary, final, replace=replace)
+    except BaseException as error:
+        told = None
+        if isinstance(error, OSError) and error.errno in _STORAGE_ERRNOS:
+            # A full disk that code met which writes into the folder on its own.
+            path = Path(os.fsdecode(error.filename)) if error.filename else temporary
+            told = storage_error(path, error)
         shutil.rmtree(temporary, ignore_errors=True)
+        if told is not None:
+            raise told from error
         raise
-
-
-@contextmanager
-def _storage_errors_of_others(folder: Path) -> Iterator[None]:
-    """Reports a full disk met by code that writes into the folder on its own like one of ours."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _STORAGE_ERRNOS:
-            raise
-        path = Path(os.fsdecode(error.filename)) if error.filename else folder
-        raise storage_error(path, error) from error
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Holds a lock on a temporary folder: so others can tell a live one from a left-over."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-    try:
-        with suppress(OSError):  # file systems without locks: the process id decides there
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
     finally:
-        os.close(descriptor)
+        os.close(held)
 
 
 def _sync_tree(folder: Path) -> None:
@@ -181,11 +162,7 @@ def _sync_tree(folder: Path) -> None:
         for name in names:
             path = Path(root, name)
             with storing(path, path.lstat().st_size):
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-                try:
-                    operations.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                sync_path(path, os.O_NOFOLLOW)
         sync_folder(Path(root))
 
 
@@ -232,9 +209,8 @@ def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
         folder: A folder of weft's own; there may be none.
         of: Only what was to be called so, in a folder that others write in, too.
     """
-    found = leftovers(folder)
     removed = []
-    for path, final in found.items():
+    for path, final in leftovers(folder).items():
         if of not in (None, final.name):
             continue
         if path.name.startswith(f".{final.name}.old-") and not os.path.lexists(final):
@@ -274,12 +250,10 @@ def _is_alive(path: Path, process: int) -> bool:
             return False
         finally:
             os.close(descriptor)
-    if process == os.getpid():
-        return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # it lives, and belongs to another user
         return True
-    return True
+    return process != os.getpid()

@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from weft.errors import RunError
@@ -47,32 +46,26 @@ class JsonlLog:
         self._descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT)
         try:
             found = os.fstat(self._descriptor).st_size
-            self._size = self._end_of_last_line(found)
-            if self._size != found:
+            self.size = self._end_of_last_line(found)
+            """Bytes of all whole lines so far."""
+            if self.size != found:
                 with storing(path):
-                    operations.truncate(self._descriptor, self._size)
+                    operations.truncate(self._descriptor, self.size)
             if is_new:
                 sync_folder(path.parent)
         except BaseException:
             self.close()
             raise
 
-    @property
-    def size(self) -> int:
-        """Bytes of all whole lines so far."""
-        return self._size
-
     def append(self, line: Mapping[str, Any]) -> None:
         """Adds one line. After an error the file is as before, and the log can still be used."""
         text = json.dumps(_finite(line), ensure_ascii=False, allow_nan=False)
-        data = (text + "\n").encode(
-            "utf-8", "backslashreplace"
-        )  # a lone surrogate becomes a JSON escape
+        data = f"{text}\n".encode("utf-8", "backslashreplace")  # of a lone surrogate: JSON's escape
         with storing(self.path, len(data)):
             try:
-                self._size += write_all(self._descriptor, memoryview(data), self._size)
+                self.size += write_all(self._descriptor, memoryview(data), self.size)
             except OSError:
-                os.ftruncate(self._descriptor, self._size)
+                os.ftruncate(self._descriptor, self.size)
                 raise
 
     def sync(self) -> None:
@@ -87,11 +80,11 @@ class JsonlLog:
             RunError: the file is shorter, or a line does not end there: it is not the file that was
             measured.
         """
-        if byte_size == self._size:
+        if byte_size == self.size:
             return
-        if byte_size > self._size:
+        if byte_size > self.size:
             raise RunError(
-                f"{self.path} should have at least {byte_size:,} bytes, but has {self._size:,}: "
+                f"{self.path} should have at least {byte_size:,} bytes, but has {self.size:,}: "
                 f"lines that the checkpoint counted are missing."
             )
         if byte_size < 0 or (byte_size and os.pread(self._descriptor, 1, byte_size - 1) != b"\n"):
@@ -101,7 +94,7 @@ class JsonlLog:
             )
         with storing(self.path):
             operations.truncate(self._descriptor, byte_size)
-            self._size = byte_size
+            self.size = byte_size
             operations.fsync(self._descriptor)
 
     def close(self) -> None:
@@ -113,12 +106,7 @@ class JsonlLog:
     def __enter__(self) -> "JsonlLog":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _end_of_last_line(self, end: int) -> int:

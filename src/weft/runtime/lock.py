@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from errno import EACCES, EAGAIN
 from pathlib import Path
-from types import TracebackType
 
 from weft.errors import InUseError, StorageError, worded
 from weft.runtime.disk import open_in_place, operations, refuse_outward_links, storing, write_all
@@ -56,7 +55,9 @@ class Lock:
         self._descriptors = [descriptor]
         try:
             self._take(descriptor)
-            self._take_folder(descriptor)
+            # The folder, too: its file may be deleted, and another one made in its place.
+            self._descriptors.append(os.open(self.folder, _FOLDER_FLAGS))
+            self._take(self._descriptors[-1])
             owner = f"{socket.gethostname()}:{os.getpid()}\n".encode()
             with storing(self.path, len(owner)):
                 operations.truncate(descriptor, 0)
@@ -71,35 +72,20 @@ class Lock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno not in (EACCES, EAGAIN):
+            if error.errno in (EACCES, EAGAIN):
+                raise InUseError(
+                    f"{self.folder} is in use by {_owner(self._descriptors[0])}. Wait for it to "
+                    "end or stop it, or choose another folder with "
+                    f"{worded('--run-dir', 'run_dir')}."
+                ) from None
+            if descriptor == self._descriptors[0]:  # some network disks have no locks of folders
                 raise StorageError(
                     f"{self.path} cannot be locked: {error.strerror}. Two processes in one run "
                     f"folder would destroy each other's files, so nothing was started; "
                     f"use a file system that has locks."
                 ) from error
-            raise self._in_use(_owner(descriptor)) from None
 
-    def _take_folder(self, descriptor: int) -> None:
-        """Locks the folder, too: its file may be deleted, and another one made in its place."""
-        self._descriptors.append(os.open(self.folder, _FOLDER_FLAGS))
-        try:
-            fcntl.flock(self._descriptors[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:  # some file systems of a network have no locks of folders
-            if error.errno in (EACCES, EAGAIN):
-                raise self._in_use(_owner(descriptor)) from None
-
-    def _in_use(self, owner: str) -> InUseError:
-        return InUseError(
-            f"{self.folder} is in use by {owner}. Wait for it to end or stop it, "
-            f"or choose another folder with {worded('--run-dir', 'run_dir')}."
-        )
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def _close(self) -> None:

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 __all__ = ["StopSignals"]
@@ -47,12 +47,7 @@ class StopSignals:
             raise KeyboardInterrupt
         self.received = number
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         while self._previous:
             number, handler = self._previous.popitem()
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -11,7 +11,7 @@ from weft.checkpoint.parts import check_fit
 from weft.checkpoint.state import join_state, split_state
 from weft.checkpoint.tensors import read_tensors, write_tensors
 from weft.config import registries
-from weft.runtime.files import HashingFile
+from weft.runtime.disk import HashingFile
 from weft.training import LAMB, LBFGS, SGD, Adafactor, Adam, AdamW, Lion, Muon
 from weft.training.optimizers import foreach_optimizer as stepping
 

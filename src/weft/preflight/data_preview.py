@@ -5,7 +5,7 @@ text. A person sees it in one row.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -52,7 +52,7 @@ def first_row(text: TextProcessor, data: object) -> str:
     Returns:
         A line; empty where there are no rows at hand, as with ready batches.
     """
-    rows = _rows(text, data)
+    rows = _rows(data, text.columns)
     if not rows:
         return ""
     row = rows[0]
@@ -73,16 +73,25 @@ def odd_labels(
         data: ``train_data``.
         settings: Those of the plan; declared labels are as they were meant.
     """
-    rows, found = _rows(text, data), list[str]()
+    rows, found = _rows(data, text.columns), list[str]()
     first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
     where = f" (Counted in its first {first}.)" if first else ""
     for name, labels in text.ingredients.items():
         if not isinstance(labels, Labels) or settings.get(name, {}).get("names") or not rows:
             continue
         if len(rows) >= LEAST_ROWS and 2 * len(labels) > len(rows):
-            found.append(_many_labels(name, labels, len(rows)))
+            found.append(
+                f"{name}: {len(rows):,} rows of train_data have {len(labels):,} different labels "
+                f"in their column '{labels.column}', such as {shortened(labels[0])}. If another "
+                "column has the labels, correct the order in train_data.columns, or name it by "
+                f"{name}.column; if these are the labels, {name}.names may declare them, and this "
+                "is not said."
+            )
             continue
-        alike = _alike(labels)
+        groups: dict[str, list[str]] = {}
+        for label in labels:
+            groups.setdefault("".join(label.casefold().split()), []).append(label)
+        alike = [group for group in groups.values() if len(group) > 1]
         if not alike and not labels.has(rows[0][labels.column]):
             continue  # of several labels a row the first is no word over a column
         counts = _counts(labels, rows)
@@ -94,23 +103,6 @@ def odd_labels(
                 f"If its first row is a header: train_data.header=true{where}"
             )
     return found
-
-
-def _many_labels(name: str, labels: Labels, count: int) -> str:
-    return (
-        f"{name}: {count:,} rows of train_data have {len(labels):,} different labels in their "
-        f"column '{labels.column}', such as {shortened(labels[0])}. If another column has the "
-        f"labels, correct the order in train_data.columns, or name it by {name}.column; if these "
-        f"are the labels, {name}.names may declare them, and this is not said."
-    )
-
-
-def _alike(labels: Labels) -> list[list[str]]:
-    """Labels that differ by case or spaces alone."""
-    groups: dict[str, list[str]] = {}
-    for label in labels:
-        groups.setdefault("".join(label.casefold().split()), []).append(label)
-    return [group for group in groups.values() if len(group) > 1]
 
 
 def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
@@ -129,6 +121,7 @@ def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:
+    """The warning of labels that differ by case or spaces alone."""
     rows = {label: f" ({counts[label]:,})" if counts[label] else "" for label in group}
     listed = ", ".join(f"{shortened(label)}{count}" for label, count in rows.items())
     return (
@@ -154,12 +147,10 @@ def nothing_selected(plan: Plan) -> str:
     )
 
 
-def _rows(text: TextProcessor, data: object) -> Sequence[Mapping[str, Any]]:
-    """The rows that can be looked at without a pass over the data."""
+def _rows(data: object, columns: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
+    """The rows that can be looked at without a pass over the data; none of ready batches."""
     rows = data.rows() if isinstance(data, RowSource) else data
-    if not isinstance(rows, Sequence) or not len(rows) or not is_row(rows[0], text.columns):
-        return ()
-    return rows
+    return rows if isinstance(rows, Sequence) and len(rows) and is_row(rows[0], columns) else ()
 
 
 def shortened(value: Any) -> str:
@@ -190,14 +181,13 @@ def shared_rows(session: Session) -> list[str]:
     Args:
         session: Has the data, read.
     """
-    rows = {name: _shared_rows_rows(session.get(name)) for name in DATA if session.has(name)}
-    train = rows.pop(DATA[0], ())
-    found = {name: said for name, other in rows.items() if (said := _shared(train, other, name))}
+    rows = {name: _rows(session.get(name)) for name in DATA if session.has(name)}
+    train, found = rows.pop(DATA[0], ()), []
     may_leave = train and hasattr(getattr(session.get(DATA[0]), "config", None), "holdout")
-    return [
-        f"{said}{HOLDOUT if may_leave and name == 'valid_data' else ''}."
-        for name, said in found.items()
-    ]
+    for name, other in rows.items():
+        if said := _shared(train, other, name):
+            found.append(f"{said}{HOLDOUT if may_leave and name == 'valid_data' else ''}.")
+    return found
 
 
 def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
@@ -217,7 +207,16 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     rows = [other[n * len(other) // count] for n in range(count)]
     asked = [row for row in map(_said, rows) if any(value for _, value in row)]
     count, wanted = len(asked), {*asked}
-    there = wanted.intersection(map(_said, _shared_rows_alike(train, rows)))
+    # Rows of training data with a value of these in the column where they differ most.
+    values = {name: {str(row.get(name)) for row in rows} for name in rows[0]}
+    column = max(values, key=lambda name: len(values[name]))
+    if isinstance(train, Rows) and column in train.names:  # not a dict for each row
+        places = enumerate(train.column(column))
+        alike = (train[n] for n, value in places if value in values[column])
+    else:
+        looked = islice(train, LOOKED_AT)
+        alike = (row for row in looked if str(row.get(column)) in values[column])
+    there = wanted.intersection(map(_said, alike))
     found = sum(row in there for row in asked)
     if not found or found < BULK * count:
         return ""
@@ -230,27 +229,8 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     )
 
 
-def _shared_rows_alike(
-    train: Sequence[Any], rows: Sequence[Mapping[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
-    """The rows of training data with a value of these in the column where they differ most."""
-    values = {name: {str(row.get(name)) for row in rows} for name in rows[0]}
-    name = max(values, key=lambda name: len(values[name]))
-    wanted = values[name]
-    if isinstance(train, Rows) and name in train.names:  # not a dict for each row
-        column = enumerate(train.column(name))
-        return (train[n] for n, value in column if value in wanted)
-    return (row for row in islice(train, LOOKED_AT) if str(row.get(name)) in wanted)
-
-
 def _said(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in row.items()))
-
-
-def _shared_rows_rows(data: object) -> Sequence[Any]:
-    """The rows of data that has them at hand."""
-    rows = data.rows() if isinstance(data, RowSource) else data
-    return rows if isinstance(rows, Sequence) and len(rows) and is_row(rows[0]) else ()
 
 
 def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]:
@@ -287,19 +267,10 @@ def summary_of_batches(batches: object) -> dict[str, Any]:
     if not isinstance(epoch, EpochBatches):
         return {}
     found = epoch.statistics
+    shares = {"least": 0, "median": 50, "most_95": 95, "most": 100}
     lengths = {
-        column: {
-            "least": int(values.min()),
-            "median": int(np.median(values)),
-            "most_95": int(np.percentile(values, 95)),
-            "most": int(values.max()),
-        }
+        column: {name: int(np.percentile(values, share)) for name, share in shares.items()}
         for column, values in epoch.lengths.items()
     }
-    return {
-        "rows": found.rows,
-        "batches": found.batches,
-        "tokens": found.tokens,
-        "padding": round(found.padding, 6),
-        "lengths": lengths,
-    }
+    counts = {"rows": found.rows, "batches": found.batches, "tokens": found.tokens}
+    return {**counts, "padding": round(found.padding, 6), "lengths": lengths}

@@ -17,8 +17,6 @@ from weft.errors import WeftError
 from weft.preflight.load_data import DATA, load_data
 from weft.preflight.max_tokens import take_max_tokens
 from weft.recipes.planning import plan_recipe, seed_of
-from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
 from weft.runtime.seeds import seed_all
 from weft.tasks.batches.row_batches import peek
 from weft.tasks.task import Task
@@ -74,12 +72,11 @@ def _example(batch: Seq2SeqBatch, tokenizer: Tokenizer | None) -> list[str]:
     if batch.target is not None and batch.target_lengths is not None:
         # A target has one id more than it has labels: the one it begins with.
         sides.append(("target", batch.target[0, : int(batch.target_lengths[0]) + 1].tolist()))
-    return [f"  {name}, {len(ids)} ids: {_ids(ids)}{_text(ids, tokenizer)}" for name, ids in sides]
-
-
-def _ids(ids: Sequence[int]) -> str:
-    more = " ..." if len(ids) > SHOWN_IDS else ""
-    return " ".join(map(str, ids[:SHOWN_IDS])) + more
+    lines = []
+    for name, ids in sides:
+        shown = " ".join(map(str, ids[:SHOWN_IDS])) + (" ..." if len(ids) > SHOWN_IDS else "")
+        lines.append(f"  {name}, {len(ids)} ids: {shown}{_text(ids, tokenizer)}")
+    return lines
 
 
 def _text(ids: Sequence[int], tokenizer: Tokenizer | None) -> str:
@@ -130,27 +127,22 @@ def try_ingredient(
     for note in planned.plan.notes:
         say(note)
     with tempfile.TemporaryDirectory(prefix="weft-test-") as folder:
-        xp = Experiment(folder=Path(folder), recipe=planned.name)
-        provided = {"env": Env.detect(device), "xp": xp, "entry_point": "test"}
-        session = planned.plan.start(provided)
+        session = planned.start(Path(folder), "test", device)
         seed_all(seed_of(planned.plan), 0)
         made = session.get(name)
         if name in DATA:
             load_data(name, made)
             whole = plan(targets=[name, "task"], draft=True)
-            complete = not whole.plan.problems
-            session = whole.plan.start({**provided, name: made}) if complete else session
-            task = session.get("task") if complete else None
+            task = None
+            if not whole.plan.problems:
+                session = whole.start(Path(folder), "test", device, {name: made})
+                task = session.get("task")
             tokenizer = session.get("tokenizer") if session.has("tokenizer") else None
             known = tokenizer if isinstance(tokenizer, Tokenizer) else None
             _measure(name, made, task, tokenizer=known, say=say)
-    say(f"Success! {name}() = {_shown(made)}")
+    shown = repr(made)
+    say(f"Success! {name}() = {shown if len(shown) <= 2000 else f'{shown[:2000]}…'}")
     return made
-
-
-def _shown(made: object) -> str:
-    text = repr(made)
-    return text if len(text) <= 2000 else f"{text[:2000]}…"
 
 
 def _measure(
@@ -183,45 +175,32 @@ def _rows_read(data: Iterable[Any]) -> str:
     return f"{count:,} rows"
 
 
-class _Counts:
-    """What is counted of the batches of an epoch."""
-
-    def __init__(self) -> None:
-        self.batches = self.examples = self.tokens = self.source = self.target = 0
-        self.cells = 0.0
-        self.first: Any = None
-
-    def add(self, batch: Any) -> None:
-        """Counts a batch; tokens only where its type says how many are padding."""
-        self.first = batch if not self.batches else self.first
-        self.batches += 1
-        self.examples += len(batch) if hasattr(batch, "__len__") else 1
-        if isinstance(batch, Seq2SeqBatch):
-            self.tokens += batch.num_tokens
-            self.cells += batch.num_tokens / (1 - batch.padding) if batch.num_tokens else 0
-            self.source = max(self.source, batch.source.shape[1])
-            self.target = max(self.target, 0 if batch.target is None else batch.target.shape[1])
-
-
 def _iterate(name: str, batches: Iterable[Any], tokenizer: Tokenizer | None, say: Say) -> None:
     """Reads up to one epoch; says how much, how fast and how padded, and shows its first batch."""
-    start = time.perf_counter()
-    counts, ended = _Counts(), True
+    start, what = time.perf_counter(), "one epoch"
+    first: Any = None
+    count = examples = tokens = source = target = 0
+    cells = 0.0
     for batch in batches:
-        counts.add(batch)
-        if time.perf_counter() - start > SECONDS:
-            ended = False
+        first = first if count else batch
+        count += 1
+        examples += len(batch) if hasattr(batch, "__len__") else 1
+        if isinstance(batch, Seq2SeqBatch):  # others do not say how many tokens are padding
+            tokens += batch.num_tokens
+            cells += batch.num_tokens / (1 - batch.padding) if batch.num_tokens else 0
+            source = max(source, batch.source.shape[1])
+            target = max(target, 0 if batch.target is None else batch.target.shape[1])
+        if (seconds := time.perf_counter() - start) > SECONDS:
+            what = f"the first {seconds:.0f} s of an epoch"
             break
     seconds = time.perf_counter() - start
-    what = "one epoch" if ended else f"the first {seconds:.0f} s of an epoch"
-    count, examples, tokens = counts.batches, counts.examples, counts.tokens
     say(f"{name}, {what}: {count:,} batches, {examples:,} examples in {seconds:.2f} s")
     if tokens:
-        say(f"{tokens / seconds:,.0f} tokens/s, padding {100 * (1 - tokens / counts.cells):.1f} %")
-        longest = f"{counts.source} ids" + (f", target {counts.target}" if counts.target else "")
+        say(f"{tokens / seconds:,.0f} tokens/s, padding {100 * (1 - tokens / cells):.1f} %")
+        longest = f"{source} ids" + (f", target {target}" if target else "")
         say(
             f"a batch has {examples / count:,.1f} examples and {tokens / count:,.0f} tokens on "
             f"average; the longest source has {longest}"
         )
-    for line in describe_batch(counts.first, tokenizer):
+    for line in describe_batch(first, tokenizer):
         say(line)

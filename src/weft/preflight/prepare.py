@@ -1,8 +1,7 @@
 """Preparing a recipe's data: ``weft prepare RECIPE``. Every row is read, and tokens are kept."""
 
 import tempfile
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ from weft.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from weft.errors import UserError
 from weft.preflight.load_data import DATA, fingerprint_of, load_data, used_columns
 from weft.recipes.planning import plan_recipe, seed_of
-from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
 from weft.runtime.seeds import fold, seed_everything
 from weft.tasks.batches.row_batches import is_row, peek_first, rows_of
 from weft.text.processors.text_processor import TextProcessor
@@ -60,50 +57,27 @@ def prepare(
     for note in planned.plan.notes:
         say(note)
     with tempfile.TemporaryDirectory(prefix="weft-prepare-") as folder:
-        xp = Experiment(folder=Path(folder), recipe=planned.name)
-        provided = {"env": Env.detect(device), "xp": xp, "entry_point": "prepare"}
-        session = planned.plan.start(provided)
+        session = planned.start(Path(folder), "prepare", device)
         seed_everything(fold(seed_of(planned.plan), "data"))  # as training does: the same rows
         names = [name for name in DATA if name in planned.plan.order]
         all_data = {name: session.get(name) for name in names}
         for name, data in all_data.items():
-            _read(name, data, used_columns(session), say)
+            if (count := load_data(name, data, used_columns(session))) is None:
+                continue
+            say(f"{name}: {count}")
+            for row in (data.bad_rows if isinstance(data, AccountedRows) else ())[:20]:
+                say(f"  {row}")
+            if count.bad > 20:
+                say(f"  ... and {count.bad - 20} more")
         text: TextProcessor = session.get("task").text
-        fill = partial(_fill, text=text, workers=workers, verify=verify, say=say)
-        folders = {name: fill(name, data) for name, data in all_data.items()}
-    return {name: folder for name, folder in folders.items() if folder is not None}
-
-
-def _fill(
-    name: str,
-    data: Any,
-    *,
-    text: TextProcessor,
-    workers: int | None,
-    verify: bool,
-    say: Callable[[str], None],
-) -> Path | None:
-    """Fills the store of some data; the store's folder, or None where nothing is kept."""
-    store = _store(name, data, text, say)
-    if store is None:
-        return None
-    rows, _ = rows_of(data, train=name == "train_data")
-    store.get(text, rows, workers=workers, whole=verify, say=say)
-    say(f"{name}: {_about(store)}")
-    return store.folder
-
-
-def _read(name: str, data: Any, used: Collection[str] | None, say: Callable[[str], None]) -> None:
-    """Reads all rows; says how many, and which are bad."""
-    count = load_data(name, data, used)
-    if count is None:
-        return
-    say(f"{name}: {count}")
-    bad = data.bad_rows if isinstance(data, AccountedRows) else ()
-    for row in bad[:20]:
-        say(f"  {row}")
-    if count.bad > 20:
-        say(f"  ... and {count.bad - 20} more")
+        folders = {}
+        for name, data in all_data.items():
+            if (store := _store(name, data, text, say)) is not None:
+                rows, _ = rows_of(data, train=name == "train_data")
+                store.get(text, rows, workers=workers, whole=verify, say=say)
+                say(f"{name}: {_about(store)}")
+                folders[name] = store.folder
+    return folders
 
 
 def _store(
@@ -112,28 +86,25 @@ def _store(
     """Where the tokens of some data belong; None, and why, where nothing is kept of it."""
     first, data = peek_first(data)
     if not is_row(first, text.columns):
-        say(f"{name}: ready batches, which are made anew in each run")
-        return None
-    if fingerprint_of(data) is None:
-        say(f"{name}: rows without a fingerprint, which are encoded anew in each run")
-        return None
-    fingerprint = kept_fingerprint(data, text)
-    if fingerprint is None:
-        say(
-            f"{name}: encoded anew in each run: the data, the text processor or its tokenizer is "
-            "code "
+        why = "ready batches, which are made anew in each run"
+    elif fingerprint_of(data) is None:
+        why = "rows without a fingerprint, which are encoded anew in each run"
+    elif (fingerprint := kept_fingerprint(data, text)) is None:
+        why = (
+            "encoded anew in each run: the data, the text processor or its tokenizer is code "
             "of your own, and a store does not know when it changes"
         )
-        return None
-    rows, _ = rows_of(data, train=name == "train_data")
-    characters = characters_of(rows, text.columns)
-    if characters < tokens.LEAST_CHARACTERS:
-        say(
-            f"{name}: {characters:,} characters, encoded anew in each run: a store pays from "
+    else:
+        rows, _ = rows_of(data, train=name == "train_data")
+        characters = characters_of(rows, text.columns)
+        if characters >= tokens.LEAST_CHARACTERS:
+            return TokenStore.of(text, fingerprint)
+        why = (
+            f"{characters:,} characters, encoded anew in each run: a store pays from "
             f"{tokens.LEAST_CHARACTERS:,} on"
         )
-        return None
-    return TokenStore.of(text, fingerprint)
+    say(f"{name}: {why}")
+    return None
 
 
 def _about(store: TokenStore) -> str:

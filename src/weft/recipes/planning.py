@@ -1,10 +1,11 @@
 """Planning a recipe with the library's defaults: what every command starts from."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from weft.checkpoint.run_seal import refuse_changed
 from weft.config import registries
@@ -12,6 +13,7 @@ from weft.config.ingredient import BuiltFrom, IngredientTable
 from weft.config.planning.key import plan_parts
 from weft.config.planning.overrides import Overrides, words_of
 from weft.config.planning.plan import Plan, make_plan
+from weft.config.planning.session import Session
 from weft.config.recipe import Recipe
 from weft.config.sources.include import included, is_includable
 from weft.config.sources.open_recipe import Source, open_recipe
@@ -21,6 +23,8 @@ from weft.errors import PlanError, Problem, UserError
 from weft.recipes import defaults
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
+from weft.runtime.devices import Env
+from weft.runtime.run_context import Experiment
 
 __all__ = [
     "Planned",
@@ -75,6 +79,30 @@ class Planned:
             if module is not None and registries.find_name(part) and is_includable(module, local):
                 found[module.__name__] = None
         return list(found)
+
+    def start(
+        self,
+        folder: Path,
+        entry_point: str,
+        device: str,
+        provided: Mapping[str, Any] | None = None,
+        *,
+        key: str = "",
+        overrides: tuple[str, ...] = (),
+    ) -> Session:
+        """What builds the recipe's ingredients for a run in a folder; nothing is built yet.
+
+        Args:
+            folder: Where the run writes.
+            entry_point: The command: ``train``, ``check``, ``test``, ``prepare``, ...
+            device: ``auto``, or a device as torch names it.
+            provided: Ingredients that are there already.
+            key: The run's, where it has one.
+            overrides: The words of the command line, as typed.
+        """
+        xp = Experiment(folder, self.name, key, overrides)
+        always = {"env": Env.detect(device), "xp": xp, "entry_point": entry_point}
+        return self.plan.start({**always, **(provided or {})})
 
 
 def library_defaults() -> IngredientTable:

@@ -1,6 +1,7 @@
 """After training, from a run alone: a predictor, or an evaluation."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ from weft.preflight.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.run_folder.folder import SCRIPT, RunFolder
 from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
 from weft.tasks.evaluation import Evaluation
 from weft.tasks.evaluation import evaluate as evaluate_task
 
@@ -73,7 +73,7 @@ def load(
         Le chat dort.
     """
     folder = Path(run)
-    info = RunFolder(folder).info
+    RunFolder(folder).info  # noqa: B018  # refuses what no run wrote
     try:
         return load_run(folder, checkpoint=checkpoint, device=device)
     except NeedsCodeError:
@@ -83,10 +83,17 @@ def load(
     if not _names_recipe(folder):
         include_of_file(read_yaml(folder / "config.yaml"), saved=True, allow_code=True)
         return load_run(folder, checkpoint=checkpoint, device=device, allow_code=True)
+    session = partial(_session, folder, ["task"], device)
+    return load_by_code(folder, checkpoint, session)
+
+
+def load_by_code(
+    folder: Path, checkpoint: str, session_with: Callable[[Mapping[str, Any]], Session]
+) -> Predictor:
+    """A run's predictor, whose task a recipe builds: ``session_with`` what a checkpoint keeps."""
 
     def by_code(opened: Opened) -> Predictor:
-        provided = opened.text.ingredients
-        session = _session(folder, info, ["task"], device=device, provided=provided)
+        session = session_with(opened.text.ingredients)
         task = session.get("task")
         task.module.to(session.get("env").device)
         return predictor_of(task, opened)
@@ -168,8 +175,7 @@ def _data_session(
             pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
             return file_plan(name, pairs, words, tuple(provided)).start(provided)
         if allow_code and _names_recipe(folder):
-            info = RunFolder(folder).info
-            return _session(folder, info, [name], device=device, provided=provided, words=words)
+            return _session(folder, [name], device, provided, words=words)
         raise
 
 
@@ -231,11 +237,10 @@ def _whole_file(folder: Path, name: str, model: str, words: Sequence[str]) -> li
 
 def _session(
     folder: Path,
-    info: Mapping[str, Any],
     targets: list[str],
-    *,
     device: str,
     provided: Mapping[str, Any],
+    *,
     words: Sequence[str] = (),
 ) -> Session:
     """Plans the recipe that the run keeps, with its text processor in place of what made it."""
@@ -246,6 +251,5 @@ def _session(
         )
     planned = plan_recipe(folder, words, targets=targets, allow_code=True)
     warn_of_edited(folder, plan_parts(planned.plan))
-    xp = Experiment(folder=folder, recipe=planned.name, key=str(info.get("key", "")))
-    always = {"env": Env.detect(device), "xp": xp, "entry_point": "predict"}
-    return planned.plan.start({**always, **provided})
+    key = str(RunFolder(folder).info.get("key", ""))
+    return planned.start(folder, "predict", device, provided, key=key)

@@ -4,6 +4,7 @@ import logging
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,19 +12,15 @@ from torch import Tensor
 
 from weft.checkpoint.parts import check_fit
 from weft.config.planning.overrides import Overrides
-from weft.config.planning.session import Session
 from weft.config.recipe import Recipe
 from weft.errors import UserError
-from weft.inference.checkpoints import use_checkpoint
-from weft.inference.load import NeedsCodeError, Predictor, load_run, predictor_of
+from weft.inference.load import NeedsCodeError, Predictor, load_run
 from weft.preflight.load_data import columns_of, read_all
 from weft.recipes.planning import Planned, plan_recipe, run_named, seed_of
 from weft.run_folder.folder import RunFolder
-from weft.runs.load_run import EVALUATED, evaluate, read_settled
+from weft.runs.load_run import EVALUATED, evaluate, load_by_code, read_settled
 from weft.runs.run_lock import choose_folder, refuse_other
 from weft.runs.train import Run, train
-from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
 from weft.runtime.seeds import fold, seed_everything
 from weft.tasks.evaluation import Evaluation
 from weft.tasks.evaluation import evaluate as evaluate_task
@@ -91,7 +88,13 @@ def run_experiment(
         run_dir = trained.folder
     if run is not None:
         refuse_other(run, run_dir)
-        words = _evaluation_words(run, overrides, configs) if mode == "evaluate" else ()
+        if mode == "evaluate" and configs:
+            listed = ", ".join(map(str, configs))
+            raise UserError(
+                f"{run} is a run, which is evaluated with its own settings, so configs={listed} "
+                "cannot be. Name other data in overrides, as 'valid_data.path=dev.tsv'."
+            )
+        words = overrides if mode == "evaluate" else ()
         found = evaluate(run, words, device=device, allow_code=allow_code)
         return ExperimentRun(run, RunFolder(run).result, found)
     planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
@@ -179,7 +182,7 @@ def create_task(
     )
     seed = seed_of(planned.plan)
     with tempfile.TemporaryDirectory(prefix="weft-task-") as folder:
-        session = _session(planned, Path(folder), "test", device=device)
+        session = planned.start(Path(folder), "test", device)
         seed_everything(fold(seed, "data"))
         read_all(session, planned.plan.order, Path(folder))
         seed_everything(fold(seed, "weights"))
@@ -203,39 +206,18 @@ def _take_weights(task: Task, state: Mapping[str, Tensor] | str | Path) -> None:
         task.module.load_state_dict(state)
 
 
-def _evaluation_words(run: Path, words: Overrides, configs: Sequence[str | Path]) -> Overrides:
-    """The words; files of settings cannot be, as a run has its own."""
-    if configs:
-        listed = ", ".join(map(str, configs))
-        raise UserError(
-            f"{run} is a run, which is evaluated with its own settings, so configs={listed} cannot "
-            "be. Name other data in overrides, as 'valid_data.path=dev.tsv'."
-        )
-    return words
-
-
 def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:
     """The run's best weights: by data alone, or by code that the caller named with the recipe."""
     try:
         return load_run(folder, device=device)
     except NeedsCodeError:
-        pass
-
-    def by_recipe(opened: Any) -> Predictor:
-        provided = opened.text.ingredients
-        session = _session(planned, folder, "predict", device=device, provided=provided)
-        task = session.get("task")
-        task.module.to(session.get("env").device)
-        return predictor_of(task, opened)
-
-    return use_checkpoint(folder, "best", by_recipe)
+        return load_by_code(folder, "best", partial(planned.start, folder, "predict", device))
 
 
 def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str, Evaluation]:
     """Measures on what the recipe evaluates on."""
     task = predictor.task
-    provided = task.text.ingredients
-    session = _session(planned, folder, "evaluate", device=str(task.device), provided=provided)
+    session = planned.start(folder, "evaluate", str(task.device), task.text.ingredients)
     found = {}
     for name in EVALUATED:
         if session.has(name) and (data := session.get(name)) is not None:
@@ -247,16 +229,3 @@ def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str
             "Give it one of them."
         )
     return found
-
-
-def _session(
-    planned: Planned,
-    folder: Path,
-    entry_point: str,
-    *,
-    device: str,
-    provided: Mapping[str, Any] | None = None,
-) -> Session:
-    xp = Experiment(folder=folder, recipe=planned.name)
-    always = {"env": Env.detect(device), "xp": xp, "entry_point": entry_point}
-    return planned.plan.start({**always, **(provided or {})})

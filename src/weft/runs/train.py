@@ -28,7 +28,6 @@ from weft.preflight.data_preview import (
 from weft.preflight.load_data import read_all
 from weft.preflight.max_tokens import settle_max_tokens
 from weft.preflight.resource_estimate import (
-    ResourceEstimate,
     estimate_resources,
     recorded_estimate,
     within_memory,
@@ -57,8 +56,6 @@ from weft.runs.resume_checks import (
     warn_of_versions,
 )
 from weft.runs.run_lock import choose_folder, clean, entered, refuse_other
-from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
 from weft.runtime.seeds import fold, seed_everything
 from weft.training.loop import Trainer
 from weft.training.own_trainer import check_takes_task, check_trainer, fit
@@ -116,7 +113,7 @@ def train(
     changes = allowed_changes(planned, plan(recipe), moved=moved) if goes_on else {}
     start = partial(_started, planned, device=device, overrides=tuple(words_of(overrides)))
     named = goes_on or run_dir is not None
-    read = partial(_read, start(folder), planned)
+    read = partial(_read, start(folder), planned.plan, None)
     folder = run_of_data(folder, planned, named=named, changes=changes, read=read)
     if is_finished(folder, planned):
         return _done(folder, planned)
@@ -165,16 +162,22 @@ def _ended(folder: RunFolder) -> Run:
 def _started(
     planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]
 ) -> Session:
-    """What builds the recipe's ingredients for a run in a folder; nothing is built yet."""
-    xp = Experiment(folder.path, planned.name, run_key(planned.plan), overrides)
-    return planned.plan.start({"env": one_process(device), "xp": xp, "entry_point": "train"})
+    """What builds the ingredients; several processes are refused: no batch is split yet."""
+    key = run_key(planned.plan)
+    session = planned.start(folder.path, "train", device, key=key, overrides=overrides)
+    if (size := session.get("env").world_size) > 1:
+        raise UserError(
+            f"WORLD_SIZE is {size}, but weft trains in one process so far. "
+            "Start it without torchrun, or unset WORLD_SIZE and RANK."
+        )
+    return session
 
 
-def _read(session: Session, planned: Planned) -> dict[str, str]:
-    """Reads the data as a run does, and writes nothing; gives its fingerprints."""
-    seed_everything(fold(seed_of(planned.plan), "data"))
-    read_all(session, planned.plan.order, None)
-    return fingerprints(session, planned.plan)
+def _read(session: Session, plan: Plan, folder: Path | None) -> dict[str, str]:
+    """Reads the data; gives its fingerprints. Without a folder nothing is written."""
+    seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
+    read_all(session, plan.order, folder)
+    return fingerprints(session, plan)
 
 
 def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], session: Session) -> Run:
@@ -182,7 +185,10 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
     with recorded(folder):
         trainer, built, found = _made(session, plan, folder, changes)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
-        need = _need(trainer, folder)
+        need = None  # a trainer of the recipe's own cannot say it
+        if isinstance(trainer, Trainer):  # measured at the run's first start
+            need = recorded_estimate(folder.info.get("need"), trainer.task.device)
+            need = need or estimate_resources(trainer)
         facts = {**found, "data_summary": summary, "need": need and need.record}
         facts["selected_by"] = _selected_by(trainer)
         exports = exports_of(plan)
@@ -219,13 +225,16 @@ def _made(
     Returns:
         The trainer; what was built otherwise than it was set; what the data were found to be.
     """
-    seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
-    read_all(session, plan.order, folder.path)
-    data = fingerprints(session, plan)
+    data = _read(session, plan, folder.path)
     compare_data(folder, data)
     seed_everything(fold(seed_of(plan), "weights"))
     with within_memory():
-        cells = _settle(session, plan, folder)
+        # What max_tokens=auto stands for is found once, at the run's first start.
+        before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
+        cells = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
+        if cells is not None:
+            since = "" if before is None else ", as when this run began"
+            LOG.info("max_tokens=auto: batches of %s cells%s.", f"{cells:,}", since)
         try:
             trainer = session.get("trainer")
         finally:
@@ -255,24 +264,6 @@ def _sizes(session: Session, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _settle(session: Session, plan: Plan, folder: RunFolder) -> int | None:
-    """What ``max_tokens=auto`` stands for in this run: found once, at its first start."""
-    before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
-    found = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
-    if found is not None:
-        since = "" if before is None else ", as when this run began"
-        LOG.info("max_tokens=auto: batches of %s cells%s.", f"{found:,}", since)
-    return found
-
-
-def _need(trainer: object, folder: RunFolder) -> ResourceEstimate | None:
-    """What the run needs, measured at its first start; a trainer of the recipe's own cannot say."""
-    if not isinstance(trainer, Trainer):
-        return None
-    known = recorded_estimate(folder.info.get("need"), trainer.task.device)
-    return known or estimate_resources(trainer)
-
-
 def _selected_by(trainer: object) -> dict[str, str] | None:
     """The value by which the best checkpoint is chosen, and which way is better."""
     selection = trainer.selection if isinstance(trainer, Trainer) else None
@@ -291,25 +282,12 @@ def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
     if "task" not in session.built:  # it could not be, or is none of a component's
         return
     text, data = session.get("task").text, session.get("train_data")
-    if line := first_row(text, data):
-        LOG.info(line)
-    if line := nothing_selected(plan):
+    for line in filter(None, (first_row(text, data), nothing_selected(plan))):
         LOG.info(line)
     if has_checkpoints(folder.path):
         return
     for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
         LOG.warning(warning)
-
-
-def one_process(device: str) -> Env:
-    """Where the run computes; several processes are refused, as their batches are not split yet."""
-    env = Env.detect(device)
-    if env.world_size > 1:
-        raise UserError(
-            f"WORLD_SIZE is {env.world_size}, but weft trains in one process so far. "
-            "Start it without torchrun, or unset WORLD_SIZE and RANK."
-        )
-    return env
 
 
 @contextmanager
@@ -346,8 +324,7 @@ def write(
     recipe = SCRIPT if script is not None else named
     run = folder.identity
     made_of: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
-    made_of["parts"] = own
-    folder.write_config(recipe, plan.settings, built, run=run, **made_of)
+    folder.write_config(recipe, plan.settings, built, run=run, parts=own, **made_of)
     home = script.resolve().parent if script else Path.cwd()
     start = {
         "command": command_line(),

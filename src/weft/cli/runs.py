@@ -134,11 +134,11 @@ def _diff(args: argparse.Namespace) -> int:
     """Prints a table for each kind of difference."""
     from weft.metrics.tables import text_table
     from weft.run_folder.diff import compare
-    from weft.run_folder.record import Record
+    from weft.run_folder.record import Record, state_of
 
     first, second = (Record.read(Path(name)) for name in (args.first, args.second))
     for name, path, record in (("A", args.first, first), ("B", args.second, second)):
-        print(printable(f"{name}  {path} ({record.state})"))
+        print(printable(f"{name}  {path} ({state_of(record.info)})"))
     found = compare(first, second)
     for kind, title in TITLES.items():
         lines = [line for line in found if line.kind == kind]

@@ -70,13 +70,8 @@ def check(
 ) -> Check:
     """Checks a recipe: what could go wrong an hour into training goes wrong here.
 
-    Args:
-        recipe: A script, an experiment, a YAML file, a Recipe or a run folder.
-        words: Settings as on the command line.
-        configs: YAML files of settings.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it.
-        say: Called with a line for each thing that was tried.
+    What is checked is named as :func:`weft.runs.train.train` takes it; ``say`` is called with a
+    line for each thing that was tried.
 
     Returns:
         All problems found; a later step that needs what is broken is left out.

@@ -43,11 +43,7 @@ LEAST_ROWS = 50
 
 
 def first_row(text: TextProcessor, data: object) -> str:
-    """The first row of the training data as it was read: what is given, and what is wanted.
-
-    Args:
-        text: The task's text processor, which knows the columns.
-        data: ``train_data``.
+    """The first row of ``train_data`` as it was read: what is given, and what is wanted.
 
     Returns:
         A line; empty where there are no rows at hand, as with ready batches.
@@ -68,10 +64,7 @@ def odd_labels(
 ) -> list[str]:
     """Warnings of labels, taken from ``train_data``, that are likely none.
 
-    Args:
-        text: The task's text processor, which holds the labels.
-        data: ``train_data``.
-        settings: Those of the plan; declared labels are as they were meant.
+    Labels that the settings of the plan declare are as they were meant.
     """
     rows, found = _rows(data, text.columns), list[str]()
     first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
@@ -132,11 +125,7 @@ def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[
 
 
 def nothing_selected(plan: Plan) -> str:
-    """What becomes of the selection where there is no ``valid_data``; else empty.
-
-    Args:
-        plan: The plan; a trainer of the recipe's own may have no selection.
-    """
+    """What becomes of the selection where there is no ``valid_data``; else empty."""
     selection = plan.settings.get("trainer", {}).get("selection")
     if "valid_data" in plan.order or not isinstance(selection, Mapping):
         return ""
@@ -176,11 +165,7 @@ HOLDOUT = (
 
 
 def shared_rows(session: Session) -> list[str]:
-    """A warning for each evaluated data of which many rows are rows of ``train_data``.
-
-    Args:
-        session: Has the data, read.
-    """
+    """A warning for each evaluated data of which many rows are rows of ``train_data``."""
     rows = {name: _rows(session.get(name)) for name in DATA if session.has(name)}
     train, found = rows.pop(DATA[0], ()), []
     may_leave = train and hasattr(getattr(session.get(DATA[0]), "config", None), "holdout")
@@ -236,9 +221,7 @@ def _said(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]:
     """Facts of each data set by its name; what it cannot tell of itself is left out.
 
-    Args:
-        session: What was built, for the rows that were read.
-        trainer: What was built last, for the batches; one of the recipe's own has none to show.
+    Rows are told of the data, batches of the trainer; one of the recipe's own has none to show.
     """
     made: dict[str, object] = {}
     if isinstance(trainer, Trainer):

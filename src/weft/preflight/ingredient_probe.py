@@ -110,14 +110,8 @@ def try_ingredient(
 ) -> Any:
     """Builds one ingredient and what it needs; data is also iterated, and measured.
 
-    Args:
-        recipe: A script, an experiment, a YAML file or a Recipe; it need not be complete.
-        name: The ingredient.
-        words: Settings as on the command line.
-        configs: YAML files of settings.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it.
-        say: Called with the lines of the report.
+    The recipe is named as :func:`weft.runs.train.train` takes it, and need not be complete;
+    ``say`` is called with the lines of the report.
 
     Returns:
         What the ingredient made.

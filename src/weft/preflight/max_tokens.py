@@ -149,13 +149,9 @@ LEAST = 64
 def largest_that_pays(trials: "Trials", *, most: int) -> int | None:
     """Doubles a batch's cells while that pays, and halves the interval where memory ends it.
 
-    Args:
-        trials: Says whether a batch fits, and how many tokens a second it gives.
-        most: Cells that a batch may have.
-
     Returns:
-        The cells: of the first batch whose double gains less than 5 %, else the most that fit, to
-        an eighth; None where not even LEAST fit.
+        The cells, ``most`` at most: of the first batch whose double gains less than 5 %, else the
+        most that fit, to an eighth; None where not even LEAST fit.
     """
     number = FIRST
     while not trials.fits(number):

@@ -32,15 +32,9 @@ def prepare(
 ) -> dict[str, Path]:
     """Reads and tokenizes all data of a recipe, so that training finds it done.
 
-    Args:
-        recipe: A script, an experiment or a YAML file.
-        words: Settings as on the command line.
-        configs: YAML files of settings.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it: what a recipe's own code may ask for.
-        verify: Read every byte of the stores that are there; one that is damaged is made again.
-        workers: Processes that encode; None is as many as pay.
-        say: Called with the lines of the report.
+    The recipe is named as :func:`weft.runs.train.train` takes it; ``say`` is called with the lines
+    of the report. With ``verify`` every byte of the stores that are there is read, and one that is
+    damaged is made again; ``workers`` is how many processes encode, None as many as pay.
 
     Returns:
         The folder of each store, by the data's name; data too small for one is not in it.

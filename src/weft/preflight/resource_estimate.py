@@ -5,7 +5,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +61,6 @@ class ResourceEstimate:
     """Whether ``memory`` has what the largest batch takes; of ready batches it is not known."""
     device: str
     """Kind of the device."""
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The numbers for ``run.json``."""
-        return asdict(self)
 
     def tell(self, trainer: Trainer) -> None:
         """Says in one line what is needed and what is there; what is short is a warning.
@@ -135,10 +130,7 @@ def _at_a_time(keep: int, *, rollback: bool) -> tuple[int, str]:
 def room_for(size: int, keep: int | None, *, rollback: bool = False) -> str:
     """What the checkpoints of a run take here, where its trainer says how many it keeps.
 
-    Args:
-        size: Bytes of one.
-        keep: How many are kept besides the best; None: not known.
-        rollback: Whether one more is kept, to go back to.
+    With ``rollback`` one more of ``size`` bytes is kept, to go back to.
 
     Raises:
         StorageError: The disk has not so much room.
@@ -163,10 +155,11 @@ def recorded_estimate(
     """The need of a run that is gone on with, where it was measured on a device of this kind.
 
     Example:
+        >>> from dataclasses import asdict
         >>> need = ResourceEstimate(checkpoint=1, memory=2, batches=True, device="cpu")
-        >>> recorded_estimate(need.record, torch.device("cpu")) == need
+        >>> recorded_estimate(asdict(need), torch.device("cpu")) == need
         True
-        >>> recorded_estimate(need.record, torch.device("cuda:0")) is None
+        >>> recorded_estimate(asdict(need), torch.device("cuda:0")) is None
         True
     """
     kinds = {field.name: field.type for field in fields(ResourceEstimate)}

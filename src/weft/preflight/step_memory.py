@@ -143,13 +143,8 @@ def step_bytes(
     A sixteenth and an eighth of its rows, the longest, 4 and 8 at least, go through a copy of the
     task, and the tensors that are there after each operation are counted; what is there in the
     whole batch is, at each point of the pass, on the line through the two. The random generators,
-    the task and its module are afterwards as they were.
-
-    Args:
-        task: The task, with its module where it is trained.
-        epoch: The batches.
-        numbers: The types of the numbers in a forward pass.
-        accumulate: Batches of a step: with several, a batch meets the gradients of those before.
+    the task and its module are afterwards as they were. ``numbers`` are the types of the numbers in
+    a forward pass. With several batches of a step, one meets the gradients of those before.
     """
     rows = largest_rows(epoch)
     less = max(FEW_ROWS // 2, len(rows) // 16)

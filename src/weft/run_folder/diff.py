@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.metrics.tables import format_value, is_share
-from weft.run_folder.record import Record
+from weft.run_folder.record import Record, flat
 
 __all__ = ["Difference", "compare", "mapping", "plain_text", "previous_run"]
 
@@ -41,22 +41,19 @@ def compare(first: Record, second: Record) -> list[Difference]:
         [Difference(kind='setting', name='optimizer.lr', first='0.001', second='0.003', change='')]
     """
     pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
-        ("setting", first.flat_settings, second.flat_settings),
+        ("setting", flat(first.settings), flat(second.settings)),
         ("code", _short(first.code), _short(second.code)),
         ("version", mapping(first.start, "versions"), mapping(second.start, "versions")),
         ("git", mapping(first.start, "git"), mapping(second.start, "git")),
         ("data", _short(mapping(first.info, "data")), _short(mapping(second.info, "data"))),
     ]
-    found = [line for kind, one, other in pairs for line in _differing(kind, one, other)]
+    found = []
+    for kind, one, other in pairs:
+        for name in {**one, **other}:
+            here, there = one.get(name, ABSENT), other.get(name, ABSENT)
+            if here != there:
+                found.append(Difference(kind, name, plain_text(here), plain_text(there)))
     return found + _results(first.last_values(), second.last_values())
-
-
-def _differing(kind: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
-    names = [n for n in {**one, **other} if one.get(n, ABSENT) != other.get(n, ABSENT)]
-    return [
-        Difference(kind, n, plain_text(one.get(n, ABSENT)), plain_text(other.get(n, ABSENT)))
-        for n in names
-    ]
 
 
 def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Difference]:
@@ -65,14 +62,11 @@ def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Diffe
         first, second = one.get(name), other.get(name)
         texts = [_number(name, value) for value in (first, second)]
         change = ""
-        if (
-            first is not None
-            and second is not None
-            and math.isfinite(first)
-            and math.isfinite(second)
-        ):
+        if first is not None and second is not None and math.isfinite(second - first):
             of_hundred = is_share(name) and not is_share(name, first, second)
-            change = _signed("" if of_hundred else name, second - first)
+            by = second - first
+            sign = "+" if by > 0 else ""
+            change = sign + _number("" if of_hundred else name, by) if by else "="
         found.append(Difference("result", name, texts[0], texts[1], change))
     return found
 
@@ -80,13 +74,8 @@ def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Diffe
 def _number(name: str, value: float | None) -> str:
     if value is None:
         return ABSENT
-    return format_value(
-        name, int(value) if name.endswith("step") and math.isfinite(value) else value
-    )
-
-
-def _signed(name: str, value: float) -> str:
-    return "=" if not value else ("+" if value > 0 else "") + _number(name, value)
+    whole = name.endswith("step") and math.isfinite(value)
+    return format_value(name, int(value) if whole else value)
 
 
 def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -108,9 +97,9 @@ def plain_text(value: object) -> str:
     """
     if isinstance(value, list):
         return f"[{', '.join(map(plain_text, value))}]"
-    return (
-        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    )
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def previous_run(path: Path) -> Path | None:

@@ -55,19 +55,15 @@ def hardware() -> dict[str, Any]:
     """
     bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     usable = getattr(os, "sched_getaffinity", None)  # not on macOS
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return {
         "host": socket.gethostname(),
-        "processor": _processor(),
+        "processor": next(names, "") or platform.processor() or platform.machine(),
         "cores": len(usable(0)) if usable else os.cpu_count(),
         "memory": f"{bytes_ / 1e9:.1f} GB",
     }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 FORMAT = 1
@@ -148,11 +144,9 @@ class RunFolder:
     @classmethod
     def place(cls, recipe: str, key: str, *, again: bool = False) -> "RunFolder":
         """The folder for a recipe and a key; ``again`` gives the next free one."""
-        name = (
-            re.sub(r"[^\w.-]+", "-", recipe.removesuffix(".py").removesuffix(".yaml")).strip("-.")
-            or "recipe"
-        )
-        folder = cls(Path("runs", name, key))
+        stem = recipe.removesuffix(".py").removesuffix(".yaml")
+        name = re.sub(r"[^\w.-]+", "-", stem).strip("-.")
+        folder = cls(Path("runs", name or "recipe", key))
         return folder.free() if again else folder
 
     def free(self) -> "RunFolder":
@@ -303,13 +297,8 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
     try:
         status = git("status", "--porcelain")
-        return {
-            "commit": git("rev-parse", "HEAD"),
-            "clean": not status,
-            "changes": hashlib.sha256(git("diff", "HEAD").encode()).hexdigest()[:12]
-            if status
-            else None,
-        }
+        changes = hashlib.sha256(git("diff", "HEAD").encode()).hexdigest()[:12] if status else None
+        return {"commit": git("rev-parse", "HEAD"), "clean": not status, "changes": changes}
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -120,7 +120,8 @@ def plan_prune(
         why = _why_not(run, older_than, at)
         if why is None and (owner := owner_of(run)):
             why = f"in use by {owner}"
-        if why is None and whole_runs and _holds_another(run):
+        # A run that lies beneath a run would go with it, finished or not.
+        if why is None and whole_runs and any(other != run for other in runs_in(run)):
             why = "another run lies in its folder"
         try:
             going = [] if why else [run] if whole_runs else [*_left(run), *_going(run, keep=keep)]
@@ -146,8 +147,8 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
             return "not finished"
     except WeftError as error:
         return f"unreadable: {error}"
-    files = [path for path in (run / "run.json", run / "metrics.jsonl") if path.exists()]
-    written = datetime.fromtimestamp(max(path.stat().st_mtime for path in files), now.tzinfo)
+    newest = max(time for time in _written(run) if time is not None)
+    written = datetime.fromtimestamp(newest / 1e9, now.tzinfo)
     return "younger" if older_than is not None and written > now - older_than else None
 
 
@@ -157,11 +158,6 @@ def _written(run: Path) -> tuple[int | None, ...]:
         file.stat().st_mtime_ns if file.exists() else None
         for file in (run / "run.json", run / "metrics.jsonl")
     )
-
-
-def _holds_another(run: Path) -> bool:
-    """Whether a run lies beneath a run: it would go with it, finished or not."""
-    return any(other != run for other in runs_in(run))
 
 
 def _going(run: Path, *, keep: int) -> list[Path]:

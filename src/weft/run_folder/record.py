@@ -1,7 +1,9 @@
 """What a run folder says of its run, read without running or importing anything of it."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,30 +49,25 @@ class Record:
                 f"{path} is not a run folder (no run.json and config.yaml in it). "
                 "'weft runs list' shows the runs there are."
             )
+        values = tuple(read_lines(path / "metrics.jsonl", MOST_LINES + 1))
+        if len(values) > MOST_LINES:
+            raise UserError(
+                f"{path / 'metrics.jsonl'} has more than {MOST_LINES:,} lines, which no run writes."
+            )
         sources = sorted(p for p in path.rglob("*.py") if p.is_file() and not p.is_symlink())
         return cls(
             path=path,
             info=RunFolder(path).info,
             settings=_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
-            values=_values(path / "metrics.jsonl"),
+            values=values,
         )
-
-    @property
-    def flat_settings(self) -> dict[str, Any]:
-        """The settings by their dotted names."""
-        return flat(self.settings)
 
     @property
     def start(self) -> Mapping[str, Any]:
         """How the run was started last: command, versions, git, machine."""
         starts = self.info.get("starts") or []
         return starts[-1] if starts and isinstance(starts[-1], Mapping) else {}
-
-    @property
-    def state(self) -> str:
-        """How it ended, if it did."""
-        return state_of(self.info)
 
     def last_values(self) -> dict[str, float]:
         """The last number of each value, as ``split.name``; ``best.name`` is the selected one."""
@@ -128,22 +125,11 @@ def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[s
         if value in ("NaN", "Infinity", "-Infinity"):
             found[name] = float(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = _as_float(value)
+            try:
+                found[name] = float(value)
+            except OverflowError:  # JSON's integers have no limit
+                found[name] = math.inf if value > 0 else -math.inf
     return {name: value for name, value in found.items() if name not in without}
-
-
-def _values(path: Path) -> tuple[dict[str, Any], ...]:
-    found = tuple(read_lines(path, MOST_LINES + 1))
-    if len(found) > MOST_LINES:
-        raise UserError(f"{path} has more than {MOST_LINES:,} lines, which no run writes.")
-    return found
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # JSON's integers have no limit
-        return float("inf") if value > 0 else float("-inf")
 
 
 def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
@@ -158,13 +144,10 @@ def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
     given = 0
     with path.open("rb") as file:
         while (most is None or given < most) and (line := file.readline(LONGEST_LINE)):
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(found, dict):
-                given += 1
-                yield found
+            with suppress(ValueError, RecursionError):
+                if isinstance(found := json.loads(line), dict):
+                    given += 1
+                    yield found
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

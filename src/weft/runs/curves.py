@@ -5,6 +5,7 @@ from typing import Any
 
 from weft.metrics.reporters.html_curves import Curve, figure
 from weft.metrics.reporters.html_page import Markup
+from weft.run_folder.diff import mapping
 from weft.run_folder.record import numbers
 
 __all__ = ["curves"]
@@ -36,20 +37,21 @@ def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Mar
                 continue
             if name in names or ("/" not in name and not names):
                 drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
-        time = line.get("time")
-        for name, value in numbers(time, ()).items() if isinstance(time, Mapping) else ():
+        for name, value in numbers(mapping(line, "time"), ()).items():
             if name.endswith("_per_second") and split == "train" and not names:
                 speed.setdefault(name, []).append((step, value))
-    last = max(
-        (step for splits in drawn.values() for p in splits.values() for step, _ in p), default=1
-    )
+    steps = [step for splits in drawn.values() for p in splits.values() for step, _ in p]
+    last = max(steps, default=1)
     figures = [
         figure(
             name,
             [Curve(split, p, dots=split != "train") for split, p in splits.items()],
             last_step=last,
         )
-        for name, splits in sorted(drawn.items(), key=_first_to_see)
+        # The loss, then what evaluations measure, then what only training has.
+        for name, splits in sorted(
+            drawn.items(), key=lambda of: (of[0] != "loss", of[1].keys() <= {"train"})
+        )
     ]
     figures += [
         figure(name.replace("_", " "), [Curve("train", points)], last_step=last)
@@ -57,9 +59,3 @@ def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Mar
     ]
     shown = "".join(drawing.html for drawing in figures[:MOST_CURVES])
     return Markup(f"<div class=curves>{shown}</div>" if shown else "")
-
-
-def _first_to_see(drawn: tuple[str, Mapping[str, Any]]) -> tuple[bool, bool]:
-    """The loss, then what evaluations measure, then what only training has."""
-    name, splits = drawn
-    return name != "loss", splits.keys() <= {"train"}

@@ -31,9 +31,7 @@ LOG = logging.getLogger("weft")
 def fingerprints(session: Session, plan: Plan) -> dict[str, str]:
     """What a run reads, as it is now: of data by its name, of other files by their setting.
 
-    Args:
-        session: Has the data, read.
-        plan: Its settings name files of word vectors, phrases, tokenizers, ...
+    Settings name files of word vectors, phrases, tokenizers, ...
     """
     made = {name: session.get(name) for name in DATA if session.has(name)}
     data = {n: f for n, of in made.items() if (f := fingerprint_of(of) or _of_list(of))}
@@ -68,11 +66,7 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
 def moved_settings(folder: RunFolder, plan: Plan) -> set[str]:
     """The settings that may name another place: the run knows what it has read there.
 
-    Of data that is compared when it is read; of other files here.
-
-    Args:
-        folder: The run that is gone on with.
-        plan: Names the files where they are now.
+    Data is compared when it is read; other files are here.
     """
     known = folder.info.get("data", {})
     return {
@@ -105,7 +99,11 @@ def run_of_data(
     runs = [folder] if named else folder.numbered()
     known = [*itertools.takewhile(lambda run: run.info, runs)]
     paths = [(_whole(name), path) for name, path in _paths(planned.plan).items()]
-    gone = [(n, path) for n, path in paths if n not in changes and _is_gone(n, path)]
+    gone = [
+        (name, path)
+        for name, path in paths
+        if name not in changes and _data_of(name) and not first_file(path).exists()
+    ]
     if not known or (len(known) == 1 and not is_finished(folder, planned)):
         for name, path in gone[:1] if known else ():
             typed = f"weft train {folder.path} {name}=ITS_NEW_PLACE"
@@ -132,10 +130,6 @@ def run_of_data(
     free = folder.free()
     LOG.warning("%s. With these it is another run: %s", said, free.path)
     return free
-
-
-def _is_gone(name: str, path: Path) -> bool:
-    return _data_of(name) is not None and not first_file(path).exists()
 
 
 def _data_of(name: str) -> str | None:

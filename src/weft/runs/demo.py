@@ -20,14 +20,7 @@ def demo(
     again: bool = False,
     say: Callable[[str], None] = print,
 ) -> Run:
-    """Trains ``translation/demo``, and shows what it has learned.
-
-    Args:
-        words: Settings as on the command line.
-        run_dir: The run folder.
-        again: Trains anew although the run exists.
-        say: Called with the lines of the report.
-    """
+    """Trains ``translation/demo``, and says what it has learned; as ``train`` takes its words."""
     corpus = load_corpus()
     say(
         f"The corpus is generated from a grammar: {len(corpus.train):,} English-French pairs to "

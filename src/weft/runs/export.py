@@ -121,27 +121,21 @@ def export_trained(folder: Path, names: Iterable[str], session: Session) -> dict
     found = {}
     for name in names:
         try:
-            made = _export_trained(folder, name, session)
+            predictor = load(folder, device=str(session.get("task").device), allow_code=True)
+            where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
+            target, source = folder / "export" / name, _source(folder, predictor)
+            made = write_export(
+                predictor, name, target, rows=rows, where=where, source=source, replace=True
+            )
         except (ExportError, UserError) as error:
             raise ExportError(
                 f"{error}\nThe training of {folder} itself is over, and its checkpoints are kept. "
                 "To compare an export of it on other rows: "
                 f"weft export {folder} --format {name} --rows FILE"
             ) from error
-        LOG.info("Exported to %s. %s", made.folder, made.comparison.sentence)
-        found[name] = made.comparison.to_json()
+        LOG.info("Exported to %s. %s", target, made.sentence)
+        found[name] = made.to_json()
     return found
-
-
-def _export_trained(folder: Path, name: str, session: Session) -> Exported:
-    task = session.get("task")
-    predictor = load(folder, device=str(task.device), allow_code=True)
-    where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
-    target, source = folder / "export" / name, _source(folder, predictor)
-    made = write_export(
-        predictor, name, target, rows=rows, where=where, source=source, replace=True
-    )
-    return Exported(target, made)
 
 
 def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:

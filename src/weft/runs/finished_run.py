@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.metrics.reporters.html_page import Markup, page, section
+from weft.run_folder.diff import mapping
 from weft.run_folder.record import numbers, read_lines
 from weft.runs.curves import curves
 from weft.runtime.files import write_atomic
@@ -32,8 +33,7 @@ class Run:
         """
         lines = []
         for line in read_lines(self.folder / "metrics.jsonl"):
-            time = line.get("time")
-            seconds = numbers(time, ()).get("elapsed") if isinstance(time, dict) else None
+            seconds = numbers(mapping(line, "time"), ()).get("elapsed")
             place = {"split": line.get("split"), "seconds": seconds}
             counted = {name: value for name, value in line.items() if type(value) is int}
             lines.append({**place, **numbers(line, ()), **counted})

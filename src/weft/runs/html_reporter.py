@@ -35,10 +35,6 @@ class Html(Component, Reporter):
     The page is made from what the other reporters wrote (``metrics.jsonl``, ``predictions/``) and
     from the run's record, so it needs no state of its own: a resumed run writes the same page. The
     run is compared with the one of the same recipe before it.
-
-    Args:
-        config: The settings.
-        xp: The run, for its folder.
     """
 
     class Config(BaseConfig):
@@ -109,18 +105,13 @@ def write_report(
         UserError: One of the folders is no run folder.
         StorageError: The file cannot be written.
     """
-    run = Record.read(folder)
-    other = _other(folder, against)
+    run, other = Record.read(folder), None
+    if against is not None:
+        other = Record.read(against)
+    elif (before := previous_run(folder)) is not None:
+        with suppress(WeftError, OSError):  # a damaged neighbour is no reason to have no report
+            other = Record.read(before)
     path = target or folder / FILE
     page = report_html(RunReport(run, other, facts or {}))
     write_atomic(path, page.encode("utf-8", "backslashreplace"))
     return path
-
-
-def _other(folder: Path, against: Path | None) -> Record | None:
-    if against is not None:
-        return Record.read(against)
-    before = previous_run(folder)
-    with suppress(WeftError, OSError):  # a damaged neighbour is no reason to have no report
-        return None if before is None else Record.read(before)
-    return None

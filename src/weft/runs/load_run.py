@@ -137,10 +137,12 @@ def evaluate(
             return read_settled(name, session.get(name), folder, columns_of(task))
 
         data = read(mine)
+        saved = saved_nodes(folder, "settings").entries.get(model)
+        sides = isinstance(saved, Entries) and "holdout" in saved.entries
+        other = sides and any(word.startswith(f"{name}.path=") for word in mine)
         # Another file is read whole; of the run's own, that was moved, what was held out.
-        whole = _whole_file(folder, name, model, mine)
-        if whole and fingerprint_of(data) != recorded.get(model):
-            data = read([*whole, *mine])
+        if other and fingerprint_of(data) != recorded.get(model):
+            data = read([f"{name}.holdout=0", *mine])
         found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
 
@@ -225,14 +227,6 @@ def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
 def _names_recipe(folder: Path) -> bool:
     """Whether a run keeps its recipe, or names it; one that was made of a Recipe does not."""
     return "recipe" in read_yaml(folder / "config.yaml").entries
-
-
-def _whole_file(folder: Path, name: str, model: str, words: Sequence[str]) -> list[str]:
-    """What lets another file be read whole, where the run's own data is one side of a holdout."""
-    saved = saved_nodes(folder, "settings").entries.get(model)
-    sides = isinstance(saved, Entries) and "holdout" in saved.entries
-    other = any(word.startswith(f"{name}.path=") for word in words)
-    return [f"{name}.holdout=0"] if sides and other else []
 
 
 def _session(

@@ -119,13 +119,7 @@ def train_model(
 ) -> tuple[Predictor, dict[str, Any]]:
     """Trains a recipe and gives the model with its best weights, and the value it is the best by.
 
-    Args:
-        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
-        overrides: Settings as on the command line, or a dictionary of them.
-        configs: YAML files of settings, later ones win.
-        run_dir: The run folder; by default ``runs/<recipe>/<key>``.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it.
+    The arguments are those of :func:`weft.runs.train.train`.
 
     Returns:
         The predictor, whose ``task.module`` is the trained module; and the best value by its name,
@@ -190,20 +184,15 @@ def create_task(
         task.module.to(session.get("env").device)
         for line in task.initialize():
             LOG.info(line)
-    if model_state is not None:
-        _take_weights(task, model_state)
-    return task
-
-
-def _take_weights(task: Task, state: Mapping[str, Tensor] | str | Path) -> None:
-    if isinstance(state, str | Path):
-        for line in Initial(str(state), {}, task=task).load():
+    if isinstance(model_state, str | Path):
+        for line in Initial(str(model_state), {}, task=task).load():
             LOG.info(line)
-    elif problems := check_fit(task.module, dict(state)):
-        lines = "".join(f"\n  {problem}" for problem in problems)
-        raise UserError(f"model_state is not the state of this module:{lines}")
-    else:
-        task.module.load_state_dict(state)
+    elif model_state is not None:
+        if problems := check_fit(task.module, dict(model_state)):
+            lines = "".join(f"\n  {problem}" for problem in problems)
+            raise UserError(f"model_state is not the state of this module:{lines}")
+        task.module.load_state_dict(model_state)
+    return task
 
 
 def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:

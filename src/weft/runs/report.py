@@ -13,19 +13,16 @@ from weft.errors import WeftError
 from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
 from weft.metrics.tables import by_label, format_duration, format_rate, format_value
 from weft.run_folder.diff import compare, mapping, plain_text
-from weft.run_folder.record import Record, flat, numbers, read_lines
+from weft.run_folder.record import Record, flat, numbers, read_lines, state_of
 from weft.runs.curves import curves
 
 __all__ = ["RunReport", "default_settings", "report_html"]
 
 
 def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The default of each setting that has one, by its dotted name.
+    """The default of each of a run's nested settings that has one, by its dotted name.
 
     Only components that are registered are looked up: no code of a run is imported for it.
-
-    Args:
-        settings: The resolved settings of a run, nested.
 
     Example:
         >>> found = default_settings({"lr_scheduler": {"type": "linear", "warmup_steps": 400}})
@@ -92,30 +89,23 @@ class RunReport:
 
 
 def report_html(report: RunReport) -> str:
-    """The page, whole.
-
-    Args:
-        report: What it is made of.
-
-    Returns:
-        HTML that needs no other file, no network and no script.
-    """
+    """The page, whole: HTML that needs no other file, no network and no script."""
     run = report.run
     result = report.facts.get("result") or run.info.get("result") or {}
     result = result if isinstance(result, Mapping) else {}
-    state = str(report.facts.get("state", run.state))
+    state = str(report.facts.get("state", state_of(run.info)))
     reason = run.info.get("failed") or run.info.get("stopped") or ""
     return page(
         str(run.info.get("recipe", run.path.name)),
         state,
         section("Result", _result(run, result)),
         section("Curves", curves(run.values)),
-        section("Labels", _labels(run, result)),
+        section("Labels", *_labels(run, result)),
         section("Answers", *_answers(run.path)),
         section("Settings", *_settings(run)),
         section("Data", *_data(run)),
         *([] if report.against is None else [_against(report.against, run)]),
-        section("Environment", _environment(run)),
+        section("Environment", *_environment(run)),
         section("Time", _time(run)),
         note=f"{run.path} · key {run.info.get('key', '')}{' · ' if reason else ''}{reason}",
     )
@@ -125,36 +115,37 @@ def _result(run: Record, result: Mapping[str, Any]) -> Markup:
     last = run.last_values()
     facts: dict[str, object] = {}
     for line in run.values[-1:]:
-        facts["step"] = format_value("step", line.get("step", ""))
-        facts["epoch"] = format_value("epoch", line.get("epoch", ""))
-    best = result.get("best")
-    if isinstance(best, Mapping):
-        for name, value in numbers(best, ("step",)).items():
-            facts[f"best {name}"] = format_value(name, value)
-            facts["at step"] = format_value("step", best.get("step", ""))
-    test = result.get("test")
-    if isinstance(test, Mapping):
-        shown = list(numbers(test, ()).items())
+        facts |= {name: format_value(name, line.get(name, "")) for name in ("step", "epoch")}
+    best, test = mapping(result, "best"), mapping(result, "test")
+    for name, value in numbers(best, ("step",)).items():
+        facts[f"best {name}"] = format_value(name, value)
+        facts["at step"] = format_value("step", best.get("step", ""))
+    if test:
+        shown = numbers(test, ()).items()
         facts |= {f"test {n}": format_value(n, value) for n, value in shown if "/" not in n}
     elif "valid.loss" in last:
         facts["valid loss"] = format_value("loss", last["valid.loss"])
     return cards(facts)
 
 
-def _labels(run: Record, result: Mapping[str, Any]) -> Markup:
+def _labels(run: Record, result: Mapping[str, Any]) -> list[Markup]:
     """A table of the labels: on the test data, else as the last weights did on the valid data."""
-    test = result.get("test")
     lines = [line for line in run.values if line.get("split") == "valid"]
-    values = test if isinstance(test, Mapping) else lines[-1] if lines else {}
+    values = mapping(result, "test") or (lines[-1] if lines else {})
     rows = by_label(numbers(values, ()))
-    if not rows:
-        return Markup("")
     titles = list(dict.fromkeys(title for row in rows.values() for title in row))
     cells = [
         [label, *(format_value(title, row[title]) if title in row else "" for title in titles)]
-        for label, row in list(rows.items())[:MOST_ROWS]
+        for label, row in rows.items()
     ]
-    return table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
+    return _table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
+
+
+def _table(
+    header: Sequence[object], rows: Sequence[Sequence[object]], numeric: Sequence[int] = ()
+) -> list[Markup]:
+    """A table of the first rows; none where there are no rows."""
+    return [table(header, rows[:MOST_ROWS], numeric=numeric)] if rows else []
 
 
 def _answers(folder: Path) -> list[Markup]:
@@ -186,7 +177,10 @@ def _answer(row: Mapping[str, Any]) -> Markup:
         elif isinstance(value, str):
             parts.append((name, value or Markup("<i>empty</i>")))
     given = numbers(row, ()).items()
-    head = " · ".join(f"{name} {format_value(name, _whole(value))}" for name, value in given)
+    head = " · ".join(
+        f"{name} {format_value(name, int(value) if value.is_integer() else value)}"
+        for name, value in given
+    )
     lines = "".join(
         f"<p{' class=answer' if name == 'prediction' else ''}><span>{text(name, most=40)}</span>"
         f"<bdi>{text(value)}</bdi></p>"
@@ -200,115 +194,89 @@ def _is_text_of_words(value: list[object]) -> bool:
     return len(value) > MOST_ITEMS and all(isinstance(w, str) and w.split() == [w] for w in value)
 
 
-def _whole(value: float) -> float:
-    return int(value) if value.is_integer() else value
-
-
 def _settings(run: Record) -> list[Markup]:
     """What differs from the defaults first; all of them folded away."""
     defaults = default_settings(run.settings)
-    now = run.flat_settings
+    now = flat(run.settings)
     chosen = [n for n in now if n in defaults and now[n] != defaults[n]]
     given = [n for n in now if n not in defaults and now[n] is not None]
     rows = [[n, plain_text(now[n]), plain_text(defaults[n])] for n in chosen]
     rows += [[n, plain_text(now[n]), "has none"] for n in given]
     every = [[n, plain_text(value)] for n, value in list(now.items())[:MOST_ROWS]]
     marked = [i for i, (name, _) in enumerate(every) if name in set(chosen)]
-    shown = [table(["setting", "here", "default"], rows[:MOST_ROWS])] if rows else []
-    folded = details(
-        f"All {len(now):,} settings", table(["setting", "value"], every, marked=marked)
-    )
-    return [*shown, folded] if now else []
+    whole = table(["setting", "value"], every, marked=marked)
+    folded = details(f"All {len(now):,} settings", whole)
+    return [*_table(["setting", "here", "default"], rows), folded] if now else []
 
 
 def _data(run: Record) -> list[Markup]:
     """Rows, lengths and padding of each data set, as the run wrote them down."""
     known, hashes = mapping(run.info, "data_summary"), mapping(run.info, "data")
-    rows = []
+    rows, lengths = [], []
     for name in {**known, **hashes}:
         facts = mapping(known, name)
         shown = [facts.get(key, "") for key in ("rows", "bad_rows", "batches")]
+        cells = [f"{value:,}" if isinstance(value, int) else value for value in shown]
         padding = numbers(facts, ()).get("padding")
         share = "" if padding is None else format_value("padding", padding)
-        cells = [f"{value:,}" if isinstance(value, int) else value for value in shown]
         rows.append([name, *cells, share, str(hashes.get(name, ""))[:12]])
+        columns = mapping(facts, "lengths")
+        for column in columns:
+            values = mapping(columns, column)
+            cells = [values.get(key, "") for key in ("least", "median", "most_95", "most")]
+            lengths.append([name, column, *cells])
     if not rows:
         return []
     header = ["data", "rows", "bad rows", "batches", "padding", "content"]
-    return [table(header, rows, numeric=(1, 2, 3, 4)), *_lengths(known), *_bad_rows(run.path)]
-
-
-def _lengths(summary: Mapping[str, Any]) -> list[Markup]:
-    rows = []
-    for name, facts in summary.items():
-        lengths = facts.get("lengths") if isinstance(facts, Mapping) else None
-        for column, found in lengths.items() if isinstance(lengths, Mapping) else ():
-            values = found if isinstance(found, Mapping) else {}
-            cells = [values.get(key, "") for key in ("least", "median", "most_95", "most")]
-            rows.append([name, column, *cells])
-    header = ["tokens of a row", "column", "least", "median", "95 % below", "most"]
-    return [table(header, rows[:MOST_ROWS], numeric=(2, 3, 4, 5))] if rows else []
-
-
-def _bad_rows(folder: Path) -> list[Markup]:
-    bad = list(read_lines(folder / "bad_rows.jsonl", SAMPLES))
-    if not bad:
-        return []
-    rows = [
+    of_lengths = ["tokens of a row", "column", "least", "median", "95 % below", "most"]
+    found = [table(header, rows, numeric=(1, 2, 3, 4)), *_table(of_lengths, lengths, (2, 3, 4, 5))]
+    bad = [
         [f"{row.get('file')}:{row.get('line')}", row.get("reason"), row.get("text_excerpt")]
-        for row in bad
+        for row in read_lines(run.path / "bad_rows.jsonl", SAMPLES)
     ]
-    return [
-        details(
-            "Bad rows (the first; all are in bad_rows.jsonl)",
-            table(["place", "reason", "text"], rows),
-        )
-    ]
+    if bad:
+        title = "Bad rows (the first; all are in bad_rows.jsonl)"
+        found.append(details(title, table(["place", "reason", "text"], bad)))
+    return found
 
 
 def _against(other: Record, run: Record) -> Markup:
     lines = compare(other, run)
-    result = [
-        [line.name, line.first, line.second, line.change] for line in lines if line.kind == "result"
-    ]
+    result = [[a.name, a.first, a.second, a.change] for a in lines if a.kind == "result"]
     rest = [[line.name, line.first, line.second] for line in lines if line.kind != "result"]
-    note = Markup(f"<p class=note>A is {text(other.path)}, B is this run.</p>")
-    parts = (
-        [table(["differs", "A", "B"], rest[:MOST_ROWS])]
-        if rest
-        else [Markup("<p>Settings, code, versions and data are the same.</p>")]
+    same = Markup("<p>Settings, code, versions and data are the same.</p>")
+    return section(
+        "Against another run",
+        Markup(f"<p class=note>A is {text(other.path)}, B is this run.</p>"),
+        *(_table(["differs", "A", "B"], rest) or [same]),
+        *_table(["result", "A", "B", "B - A"], result, (1, 2, 3)),
     )
-    if result:
-        parts.append(table(["result", "A", "B", "B - A"], result[:MOST_ROWS], numeric=(1, 2, 3)))
-    return section("Against another run", note, *parts)
 
 
-def _environment(run: Record) -> Markup | str:
+def _environment(run: Record) -> list[Markup]:
     rows: list[Sequence[object]] = []
-    command = run.start.get("command")
+    command, starts = run.start.get("command"), run.info.get("starts")
     if isinstance(command, list):
         rows.append(["command", " ".join(map(str, command))])
     for group in ("machine", "versions", "git"):
-        found = run.start.get(group)
-        for name, value in found.items() if isinstance(found, Mapping) else ():
+        for name, value in mapping(run.start, group).items():
             rows.append([f"git {name}" if group == "git" else name, plain_text(value)])
-    starts = run.info.get("starts")
     if isinstance(starts, list) and len(starts) > 1:
         rows.append(["starts", f"{len(starts)} (the last is shown)"])
-    return table([], rows[:MOST_ROWS]) if rows else ""
+    return _table([], rows)
 
 
 def _time(run: Record) -> Markup | str:
-    times = [line["time"] for line in run.values if isinstance(line.get("time"), Mapping)]
-    elapsed = [value for time in times if (value := numbers(time, ()).get("elapsed")) is not None]
+    times = [numbers(mapping(line, "time"), ()) for line in run.values]
+    elapsed = [time["elapsed"] for time in times if "elapsed" in time]
     if not elapsed:
         return ""
     facts: dict[str, object] = {"elapsed": format_duration(max(elapsed))}
     rates: dict[str, list[float]] = {}
     for time in times:
-        for name, value in numbers(time, ()).items():
+        for name in time:
             if name.endswith("_per_second"):
-                rates.setdefault(name, []).append(value)
+                rates.setdefault(name, []).append(time[name])
     for name, values in rates.items():
         number, _, unit = format_rate(name, sorted(values)[len(values) // 2]).partition(" ")
         facts[f"{unit}, median"] = number

@@ -158,10 +158,8 @@ def compare_built(
 ) -> None:
     """Refuses to go on where sizes that came from data have become others.
 
-    Args:
-        folder: The run's.
-        built: What was built otherwise than it was set.
-        changes: Settings that may be others than the run's, as the new place of a file.
+    ``built`` is what was built otherwise than it was set; ``changes`` are settings that may be
+    others than the run's, as the new place of a file.
     """
     if not folder.info or not (folder.path / "config.yaml").is_file():
         return

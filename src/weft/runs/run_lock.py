@@ -53,7 +53,13 @@ def entered(folder: Path) -> Iterator[None]:
         UserError: It cannot be made.
     """
     fresh = [path for path in (folder, *folder.parents) if not path.exists()]
-    _make(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the run folder {folder} cannot be made: {error.strerror}. "
+            f"Choose another one with {worded('--run-dir', 'run_dir')}."
+        ) from error
     with Lock(folder, WRITTEN_FOLDERS), log_to_folder(folder):
         try:
             yield
@@ -67,16 +73,6 @@ def clean(folder: Path) -> None:
     """Removes what a process that was killed left half-written."""
     for place in (folder, folder / "predictions", folder / "export"):
         clean_leftovers(place)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"the run folder {folder} cannot be made: {error.strerror}. "
-            f"Choose another one with {worded('--run-dir', 'run_dir')}."
-        ) from error
 
 
 def _unmake(folders: Sequence[Path]) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,7 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
         if isinstance(trainer, Trainer):  # measured at the run's first start
             need = recorded_estimate(folder.info.get("need"), trainer.task.device)
             need = need or estimate_resources(trainer)
-        facts = {**found, "data_summary": summary, "need": need and need.record}
+        facts = {**found, "data_summary": summary, "need": need and asdict(need)}
         facts["selected_by"] = _selected_by(trainer)
         exports = exports_of(plan)
         if exports:  # else nothing of it is imported

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.config import registries
 from weft.config.planning.key import reached_code
 from weft.former_names import first_name
 from weft.metrics.squad import SquadScores
+from weft.recipes import registries
 from weft.recipes.planning import plan_recipe
 from weft.tasks.classification import DocumentClassification
 from weft.text.tokenizers.word_tokenizer import FittedWords

@@ -3,7 +3,6 @@
 The public names are imported when they are first used: ``import weft`` imports no torch.
 """
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
     from weft.config.recipe import Recipe as Recipe
     from weft.config.recipe import like as like
     from weft.config.recipe import register_experiment as register_experiment
-    from weft.config.recipe import register_task as register_task
     from weft.runs.load_run import evaluate as evaluate
     from weft.runs.load_run import load as load
     from weft.runs.python_api import create_task as create_task
@@ -19,35 +17,7 @@ if TYPE_CHECKING:
     from weft.runs.python_api import train_model as train_model
     from weft.runs.train import Run as Run
     from weft.runs.train import train as train
-
-_WHERE = {
-    "Recipe": "weft.config.recipe",
-    "Run": "weft.runs.train",
-    "create_task": "weft.runs.python_api",
-    "evaluate": "weft.runs.load_run",
-    "like": "weft.config.recipe",
-    "load": "weft.runs.load_run",
-    "register_experiment": "weft.config.recipe",
-    "register_task": "weft.config.recipe",
-    "run_experiment": "weft.runs.python_api",
-    "train": "weft.runs.train",
-    "train_model": "weft.runs.python_api",
-}
-
-__all__ = [
-    "Recipe",
-    "Run",
-    "create_task",
-    "evaluate",
-    "like",
-    "load",
-    "register_experiment",
-    "register_task",
-    "run_experiment",
-    "train",
-    "train_model",
-]
-
+    from weft.tasks.registries import register_task as register_task
 
 _NEVER_MOVED = ("weft.former_names", "weft.cli", "weft.cli.main")
 """What every command imports: a word of help need not read the table."""
@@ -68,14 +38,12 @@ sys.meta_path.insert(0, _FormerNames())
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        from weft.config.foreign_names import refuse_foreign_attribute
+    from weft.config.public_names import public_name
 
-        refuse_foreign_attribute(f"weft.{name}")
-        known = ", ".join(__all__)
-        raise AttributeError(f"module 'weft' has no attribute '{name}'; it has: {known}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return public_name(__name__, name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from weft.config.public_names import public_names
+
+    return list(public_names(__name__))

@@ -15,7 +15,7 @@ from benchmarks.results.ledger import Ledger, key_of
 from benchmarks.results.linear import COSTS, Linear
 from benchmarks.results.measuring import baseline_key, settings, weft_key
 from benchmarks.results.table import BEGIN, END, Measured, compared, markdown, write
-from weft.config import registries
+from weft.recipes import registries
 
 JOB = Job(
     name="tiny",

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from weft.cli.main import main
-from weft.config import registries
 from weft.config.help import describe
+from weft.recipes import registries
 
 
 def test_list_names_every_concept(capsys):

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from weft.cli.main import main
-from weft.config import registries
+from weft.recipes import registries
 
 SCRIPT = '''
 """A translator of five words."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from weft.config import registries
 from weft.config.planning.plan import Plan, make_plan
 from weft.config.sources.script import load_script
 from weft.config.values.yaml_files import yaml_nodes
+from weft.recipes import registries
 
 DEFAULTS = '''
 """What the tests' library has."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.config import registries
 from weft.errors import PlanError
+from weft.recipes import registries
 
 TINY = ("tiny_adam", "tiny_lion")
 """The optimizers of the tests' own library."""

@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from weft.config import registries
 from weft.data.bad_rows import BadRow, BadRowsError
 from weft.data.batching import Batching
 from weft.data.huggingface import HuggingFacePairs
 from weft.data.store.tokens import chunks_of
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, MissingExtraError, UserError
+from weft.recipes import registries
 
 datasets = pytest.importorskip("datasets")
 

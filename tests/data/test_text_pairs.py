@@ -12,12 +12,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from weft.config import registries
 from weft.config.parameters import deciding
 from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, text_pairs, write_bad_rows
 from weft.data.bad_rows import RowCount
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
+from weft.recipes import registries
 
 
 @pytest.fixture

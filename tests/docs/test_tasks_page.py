@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from weft.config import registries
+from weft.recipes import registries
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 
-from weft.config import registries
 from weft.config.component import Config
 from weft.metrics.accumulators import ExactMatch
 from weft.metrics.classification import Classification, MultiLabel
@@ -27,6 +26,7 @@ from weft.metrics.spans import Spans
 from weft.metrics.squad import SquadScores
 from weft.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
 from weft.metrics.translation import Bleu, ChrF
+from weft.recipes import registries
 
 RANDOM = random.Random(20)
 WORDS = [

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from weft.config import registries
 from weft.config.merge import Settings
 from weft.config.parameters import Parameter
 from weft.config.values.typed_values import plain
@@ -19,6 +18,7 @@ from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from weft.models.transformer import Transformer
+from weft.recipes import registries
 
 
 def read(text):

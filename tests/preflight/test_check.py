@@ -11,10 +11,10 @@ import pytest
 
 import weft
 from weft.cli.main import main
-from weft.config import registries
 from weft.errors import UserError
 from weft.preflight.check import check
 from weft.preflight.ingredient_probe import try_ingredient
+from weft.recipes import registries
 from weft.runtime import memory
 from weft.runtime.disk import operations
 from weft.tasks.tagging import WordTagging

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import weft
-from weft.config import registries
 from weft.config.planning.session import Session
 from weft.data import TextPairs
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 from weft.preflight.check import check
 from weft.preflight.load_data import FIXED, used_columns
+from weft.recipes import registries
 from weft.recipes.planning import plan_recipe
 
 ROWS = [("ham", "see you, at home"), ("spam", "win cash now")] * 4

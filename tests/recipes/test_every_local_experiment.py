@@ -7,7 +7,7 @@ import pytest
 import weft
 from tests.recipes.local_data import write_data
 from weft.cli.main import main
-from weft.config import registries
+from weft.recipes import registries
 from weft.recipes.planning import plan_recipe
 
 NAMES = registries.experiments.names()

@@ -8,11 +8,11 @@ import pytest
 import weft
 from tests.recipes.local_data import ROWS, write_data
 from tests.runs.tiny import write_recipe
-from weft.config import registries
 from weft.config.values.yaml_files import read_yaml
 from weft.data.text_rows import TextRows
 from weft.errors import PlanError, UserError
 from weft.preflight.check import check
+from weft.recipes import registries
 from weft.recipes.planning import plan_recipe
 
 LOCAL = "classification/docnn/local"

@@ -9,8 +9,8 @@ import torch
 
 import weft
 from tests.recipes.local_data import write_data
-from weft.config import registries
 from weft.errors import PlanError, UserError
+from weft.recipes import registries
 from weft.recipes.planning import plan_recipe
 from weft.run_folder.record import flat
 

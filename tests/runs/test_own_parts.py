@@ -24,7 +24,7 @@ SOUNDS = {"pos": ["good", "great", "fine", "nice"], "neg": ["bad", "awful", "poo
 PARTS = '''"""Parts of one's own."""
 import torch
 from torch import nn
-from weft.config import registries
+from weft.recipes import registries
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.label_losses import LabelLoss
 from weft.models.poolings import Pooling

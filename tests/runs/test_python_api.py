@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import weft
-from weft.config import registries
 from weft.data.text_rows import TextRows
 from weft.errors import CodeNotAllowedError, PlanError, UserError
 from weft.models.classifier import Classifier
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
+from weft.recipes import registries
 from weft.tasks.classification import DocumentClassification
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.word_tokenizer import FittedWords

@@ -16,9 +16,9 @@ from tests.tasks import test_ranking as ranking
 from tests.tasks import test_regression as regression
 from tests.tasks import test_tagging as tagging
 from tests.tasks.rows import Row, Rows
-from weft.config import registries
 from weft.errors import CheckpointError
 from weft.inference import Predictor
+from weft.recipes import registries
 from weft.tasks import column_task as columns
 from weft.tasks import evaluate
 from weft.tasks.column_task import ColumnsTask

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import weft
-from weft.config import registries
 from weft.errors import DataError
 from weft.inference import Predictor
 from weft.preflight.load_data import read_all
+from weft.recipes import registries
 from weft.tasks import evaluate
 
 WORDS = "tokenizer.type=fitted_words"

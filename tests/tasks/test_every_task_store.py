@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import weft
-from weft.config import registries
 from weft.data.store import tokens
 from weft.data.store.encoding import encode_chunks
 from weft.data.store.tokens import encoded_rows
 from weft.errors import DataError
+from weft.recipes import registries
 from weft.tasks import evaluate
 
 MARK = "ab" * 32

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import weft
-from weft.config import registries
 from weft.errors import DataError
+from weft.recipes import registries
 
 CONTEXT = "Rollo led the Normans. Paris is on the Seine."
 SQUAD = {

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.trained_run import library_run
-from weft.config import registries
 from weft.metrics.reporters.remote_reporter import RemoteReporter
 from weft.metrics.reporters.reporter import RunInfo
 from weft.metrics.reporters.tensorboard import TensorBoard
+from weft.recipes import registries
 from weft.runtime.run_context import Experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
-from weft.config import registries
 from weft.errors import UserError
+from weft.recipes import registries
 from weft.training import (
     Constant,
     Cosine,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
+from weft.runs.registries import all_registries as all_registries  # all that words can name
 
 __all__ = ["add_include", "add_recipe", "add_run", "add_words", "load_predictor"]
 

@@ -3,8 +3,7 @@
 import argparse
 import difflib
 
-from weft.cli.arguments import add_include
-from weft.config import registries
+from weft.cli.arguments import add_include, all_registries
 from weft.config.docstrings import first_lines
 from weft.errors import UserError
 
@@ -21,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the names of one concept, each with what it is, or every concept with its names."""
-    known = registries.all_registries()
+    known = all_registries()
     if args.concept is None:
         width = max(map(len, known))
         for plural, registry in known.items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft.config import registries
+from weft.config.registry import find_name
 from weft.errors import Place, UserError
 
 __all__ = [
@@ -71,7 +71,7 @@ def type_word(owner: Any) -> str | None:
 
     None for what the library has under no name: the place where it stands says what it is.
     """
-    filed = registries.find_name(owner)
+    filed = find_name(owner)
     if filed is not None:
         return filed[1]
     own = isinstance(owner, type) and owner.__module__.partition(".")[0] != "weft"

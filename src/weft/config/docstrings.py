@@ -112,18 +112,18 @@ def _read_field_docs(kind: type[Any]) -> dict[str, str]:
     return found
 
 
-def first_lines(registry: Registry[Any]) -> dict[str, str]:
+def first_lines(registry: Registry) -> dict[str, str]:
     """The first line of the docstring of each entry, by name; empty where it has none.
 
     Example:
-        >>> from weft.config import registries
+        >>> from weft.training import registries
         >>> first_lines(registries.schedules)["constant"]
         'The peak rate throughout.'
     """
     return {name: _line(registry, name) for name in registry.names()}
 
 
-def _line(registry: Registry[Any], name: str) -> str:
+def _line(registry: Registry, name: str) -> str:
     loaded = registry.loaded(name)
     if loaded is not None:
         return first_line(loaded)

@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.config import registries
 from weft.config.component import Config, Given
 from weft.config.docstrings import first_line, without_markup
 from weft.config.ingredient import (
@@ -22,8 +21,8 @@ from weft.config.merge import concept_of, structure_of, suggest
 from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.planning.plan import Plan, make_plan
 from weft.config.planning.wiring import IngredientNode, produced
-from weft.config.recipe import Recipe
-from weft.config.registry import Registry
+from weft.config.recipe import Recipe, experiments
+from weft.config.registry import Registry, all_registries, find_name
 from weft.config.values.annotations import members, type_name, unwrapped
 from weft.config.values.raw_values import Entries
 from weft.config.values.typed_values import INVALID, plain
@@ -233,7 +232,7 @@ def _outline_line(value: Any) -> str:
 def _outline_kind(config: Config) -> str:
     """The name that files have for it, else that of its class."""
     owner = getattr(config, "owner", type(config))
-    filed = registries.find_name(owner)
+    filed = find_name(owner)
     return filed[1] if filed else type_name(owner)
 
 
@@ -264,17 +263,15 @@ def describe(name: str) -> str:
     """
     found = _named(name)
     if not found:
-        known = [
-            entry for registry in registries.all_registries().values() for entry in registry.names()
-        ]
+        known = [entry for registry in all_registries().values() for entry in registry.names()]
         raise UserError(
             f"nothing is registered as '{name}'. {suggest(name, known)}'weft list' lists all."
         )
     return "\n".join(_component(registry, entry) for registry, entry in found)
 
 
-def _named(name: str) -> list[tuple[Registry[Any], str]]:
-    each = list(registries.all_registries().items())
+def _named(name: str) -> list[tuple[Registry, str]]:
+    each = list(all_registries().items())
     found = [(registry, name) for _, registry in each if name in registry.names()]
     concept, _, rest = name.partition("/")
     if not found and rest:
@@ -284,12 +281,12 @@ def _named(name: str) -> list[tuple[Registry[Any], str]]:
     return found
 
 
-def _component(registry: Registry[Any], name: str) -> str:
+def _component(registry: Registry, name: str) -> str:
     entry = registry.get(name)
     lines = [f"{registry.concept} {name} ({entry.__module__}.{entry.__qualname__})", ""]
     doc = vars(entry).get("__doc__") if isinstance(entry, type) else entry.__doc__
     lines += [without_markup(inspect.cleandoc(doc)), ""] if doc else []
-    if registry is registries.experiments:
+    if registry is experiments:
         lines += [*outline(entry()), "", f"weft help {name} prints every setting."]
         return "\n".join(lines) + "\n"
     config = as_config(entry)

@@ -13,11 +13,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
 from weft.config.foreign_names import setting_here
 from weft.config.parameters import MISSING, Parameter, settings_of
-from weft.config.registry import Registry
+from weft.config.registry import Registry, all_registries, find_name
 from weft.config.values.annotations import (
     PLAIN,
     has_word,
@@ -211,7 +210,7 @@ class Settings(Values):
     def _replaced(self, node: Node, kind: Any, annotation: Any, name: str) -> Any:
         if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
             # One of the recipe's own may only look like what is wanted; a file could not name it.
-            filed = registries.find_name(getattr(node.value, "owner", None))
+            filed = find_name(getattr(node.value, "owner", None))
             if filed and not isinstance(node.value, _bases(annotation) or kind):
                 wanted = f"wanted the settings of {type_name(annotation)}"
                 text = f"{name}: {wanted}, found those of the {filed[0].concept} {filed[1]}."
@@ -305,14 +304,12 @@ def _optional_default(kind: Any) -> bool:
 
 def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[tuple[str, Any]]:
     """Registered subclasses of the owners, by name; a registry that files one is read whole."""
-    for registry in registries.all_registries().values():
+    for registry in all_registries().values():
         if registry.files_any((*owners, current)):
             yield from _subclasses(registry, owners)
 
 
-def _subclasses(
-    registry: Registry[Any], owners: tuple[type[Any], ...]
-) -> Iterator[tuple[str, Any]]:
+def _subclasses(registry: Registry, owners: tuple[type[Any], ...]) -> Iterator[tuple[str, Any]]:
     for name in registry.names():
         entry = registry.get(name)
         if isinstance(entry, type) and issubclass(entry, owners):
@@ -333,7 +330,7 @@ def concept_of(owners: tuple[type[Any], ...]) -> str | None:
         >>> concept_of((AdamW,)), concept_of((int,))
         ('optimizer', None)
     """
-    for registry in registries.all_registries().values():
+    for registry in all_registries().values():
         if registry.files_any(owners):
             return registry.concept
     return None

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from weft.config import registries
 from weft.config.ingredient import Like
+from weft.config.registry import Registry
 
-__all__ = ["Recipe", "like", "register_experiment", "register_task"]
+__all__ = ["Recipe", "experiments", "like", "register_experiment"]
 
 
 class Recipe:
@@ -33,20 +33,10 @@ def like(name: str, /, **settings: Any) -> Like:
     return Like(name, settings)
 
 
+experiments = Registry("experiment", plural="experiments")
+"""Functions that return a :class:`Recipe`, by their names on the command line."""
+
+
 def register_experiment(name: str) -> Callable[[Any], Any]:
     """Files a function that returns a :class:`Recipe` under a name for the command line."""
-    return registries.experiments.register(name)
-
-
-def register_task(name: str) -> Callable[[Any], Any]:
-    """Files a task's class under a name for files: ``task.type=name``, and the run's record.
-
-    What is registered where it can be imported is loaded again without ``allow_code``.
-
-    Example:
-        >>> @register_task("count_words")
-        ... class CountWords: ...
-        >>> registries.tasks.get("count_words") is CountWords
-        True
-    """
-    return registries.tasks.register(name)
+    return experiments.register(name)

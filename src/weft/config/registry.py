@@ -1,10 +1,10 @@
-"""One lazy registry per concept: a name in a file, a class in code.
+"""Registries, one per concept: a name in a file, a class in code.
 
-A registry knows where the library's own names live (as strings, so that listing imports nothing)
-and imports a module when its name is first asked for. Users register theirs in the same line the
-library does:
+Each room that has components declares their names in its ``registries.py``, with the modules that
+register them: listing imports nothing, and a module is imported when its name is first asked for.
+Users register theirs in the same line the library does:
 
-    from weft.config import registries
+    from weft.training import registries
 
     @registries.optimizers.register("my_optimizer")
     class MyOptimizer(Component): ...
@@ -14,30 +14,30 @@ Installed packages name modules that register components in the entry points ``w
 
 import difflib
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from weft.errors import UserError
 
-__all__ = ["Registry", "UnknownNameError"]
-
-T = TypeVar("T")
+__all__ = ["Registry", "UnknownNameError", "all_registries", "find_name", "for_ingredient"]
 
 
 class UnknownNameError(UserError):
     """A name that no component of the concept has."""
 
 
-class Registry(Generic[T]):
+class Registry:
     """Names of one concept (``optimizer``, ``model``, ...).
 
     Args:
         concept: The field's word for it, in the singular; also the ingredient that it fills.
-        modules: Name to the module of the library that registers it.
+        modules: Modules of the library, each with the names that it registers.
+        plural: What ``weft list`` calls it; without one recipes cannot name what is in it.
+        fills: The ingredients that it fills, where they are called otherwise.
 
     Example:
-        >>> colours: Registry[type] = Registry("colour")
+        >>> colours = Registry("colour")
         >>> @colours.register("red")
         ... class Red: ...
         >>> colours.get("red") is Red, colours.name_of(Red)
@@ -47,11 +47,25 @@ class Registry(Generic[T]):
         weft.config.registry.UnknownNameError: Unknown colour 'rd'. Did you mean 'red'? Known: red.
     """
 
-    def __init__(self, concept: str, modules: Mapping[str, str] | None = None) -> None:
-        self.concept = concept
-        self._modules = dict(modules or {})
-        self._entries: dict[str, T] = {}
+    def __init__(
+        self,
+        concept: str,
+        modules: Mapping[str, Sequence[str]] | None = None,
+        *,
+        plural: str | None = None,
+        fills: Sequence[str] = (),
+    ) -> None:
+        self.concept, self.fills = concept, (concept, *fills)
+        self._modules: dict[str, str] = {}
+        self._entries: dict[str, Any] = {}
         self._entry_points_read = False
+        self.add(modules or {})
+        if plural is not None:
+            _BY_PLURAL[plural] = self
+
+    def add(self, modules: Mapping[str, Sequence[str]]) -> None:
+        """Declares what modules of a room above the concept's own register."""
+        self._modules |= {name: module for module, names in modules.items() for name in names}
 
     def register(self, name: str) -> Callable[[Any], Any]:
         """A decorator that files an object under ``name``; a second of that name is refused."""
@@ -76,7 +90,7 @@ class Registry(Generic[T]):
 
         return add
 
-    def get(self, name: str) -> T:
+    def get(self, name: str) -> Any:
         """The object of that name; an unknown name shows its neighbours."""
         if name not in self._entries and name in self._modules:
             importlib.import_module(self._modules[name])
@@ -91,7 +105,7 @@ class Registry(Generic[T]):
         self._read_entry_points()
         return sorted({*self._modules, *self._entries})
 
-    def loaded(self, name: str) -> T | None:
+    def loaded(self, name: str) -> Any | None:
         """The object of that name if its module was imported already, else None."""
         return self._entries.get(name)
 
@@ -123,3 +137,24 @@ class Registry(Generic[T]):
             self._entry_points_read = True
             for point in entry_points(group="weft.components"):
                 point.load()
+
+
+_BY_PLURAL: dict[str, Registry] = {}
+
+
+def all_registries() -> dict[str, Registry]:
+    """Every registry that was imported, by its plural; ``weft.recipes.registries`` imports all."""
+    return dict(_BY_PLURAL)
+
+
+def for_ingredient(name: str) -> Registry | None:
+    """The registry whose names can fill the ingredient ``name``."""
+    return next((registry for registry in _BY_PLURAL.values() if name in registry.fills), None)
+
+
+def find_name(entry: object) -> tuple[Registry, str] | None:
+    """The registry and the name under which an object is filed."""
+    for registry in _BY_PLURAL.values():
+        if (name := registry.name_of(entry)) is not None:
+            return registry, name
+    return None

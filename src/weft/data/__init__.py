@@ -1,12 +1,8 @@
-"""From files to batches: rows with nothing lost, pipelines that resume, batches by token budget.
+"""From files to batches: rows with nothing lost, pipelines that resume, batches by token budget."""
 
-The public names are imported when they are first used: reading and encoding need no torch.
-"""
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from weft.config.foreign_names import refuse_foreign_attribute
+from weft.config.public_names import on_first_use
 
 if TYPE_CHECKING:
     from weft.data.bad_rows import BadRow as BadRow
@@ -46,48 +42,4 @@ if TYPE_CHECKING:
     from weft.data.text_pairs import TextPairs as TextPairs
     from weft.data.text_rows import TextRows as TextRows
 
-_WHERE = {
-    "weft.data.bad_rows": ["BadRow", "BadRowsError", "RowCount", "write_bad_rows"],
-    "weft.data.batches": ["EpochBatches"],
-    "weft.data.batching": ["BatchedRows", "Batching"],
-    "weft.data.formats.columnar": ["arrow_format", "parquet_format"],
-    "weft.data.formats.comma_separated": ["csv_format"],
-    "weft.data.formats.conll": ["conll_format"],
-    "weft.data.formats.json_lines": ["json_lines_format"],
-    "weft.data.formats.squad": ["squad_format"],
-    "weft.data.huggingface": ["HuggingFacePairs"],
-    "weft.data.pipeline": [
-        "DataPipeline",
-        "PipelineBuilder",
-        "concat_pipelines",
-        "from_sequence",
-        "read_arrow",
-        "read_conll",
-        "read_csv",
-        "read_jsonl",
-        "read_parquet",
-        "read_text",
-        "read_tsv",
-        "round_robin_pipelines",
-        "sample_pipelines",
-        "zip_pipelines",
-    ],
-    "weft.data.readers": ["read_rows", "read_table", "text_format", "tsv_format"],
-    "weft.data.rows": ["Rows"],
-    "weft.data.seq2seq_batch": ["Seq2SeqBatch"],
-    "weft.data.text_pairs": ["TextPairs"],
-    "weft.data.text_rows": ["TextRows"],
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _WHERE.items():
-        if name in names:
-            return getattr(importlib.import_module(module), name)
-    refuse_foreign_attribute(f"weft.data.{name}")
-    known = ", ".join(__dir__())
-    raise AttributeError(f"module 'weft.data' has no attribute '{name}'; it has: {known}")
-
-
-def __dir__() -> list[str]:
-    return sorted(name for names in _WHERE.values() for name in names)
+__getattr__, __dir__ = on_first_use(__name__)

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import Component, registries
+from weft.config import Component
 from weft.config import Config as BaseConfig
 from weft.config.component import setting
+from weft.data import registries
 from weft.data.bad_rows import KEPT, AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
 from weft.data.formats.cells import ANSWERS

@@ -8,8 +8,8 @@ from typing import Any
 from typing_extensions import override
 
 from weft.config import Config as BaseConfig
-from weft.config import registries
 from weft.config.component import setting
+from weft.data import registries
 from weft.data.batching import Batching
 from weft.data.data_files import DataPath
 from weft.data.formats.by_suffix import SUFFIXES, FileFormat

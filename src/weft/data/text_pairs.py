@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import Component, registries, setting
+from weft.config import Component, setting
 from weft.config import Config as BaseConfig
+from weft.data import registries
 from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
 from weft.data.data_files import DataPath, JoinedRows, ReadFiles, data_files, read_files

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from weft.config import registries, setting
+from weft.config import setting
+from weft.data import registries
 from weft.data.formats.row_format import RowFormat
 from weft.data.formats.spans import spans_format
 from weft.data.text_pairs import TextPairs

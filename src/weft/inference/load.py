@@ -14,19 +14,19 @@ from typing_extensions import override
 
 from weft.checkpoint.manifest import read_small
 from weft.checkpoint.run_seal import RunSeal
-from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError
 from weft.config.ingredient import as_config
 from weft.config.planning.key import plan_parts
 from weft.config.planning.plan import Plan, make_plan
 from weft.config.recipe import Recipe
-from weft.config.registry import UnknownNameError
+from weft.config.registry import UnknownNameError, for_ingredient
 from weft.config.sources.own_code import code_in, own_parts
 from weft.config.sources.script import table_of_recipe
 from weft.config.values.raw_values import Entries, Scalar, untyped
 from weft.config.values.yaml_files import read_yaml
 from weft.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
 from weft.exported.row_predictor import RowPredictor
+from weft.inference import registries
 from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.shape_check import shape_of
 from weft.runtime.devices import Env
@@ -319,7 +319,7 @@ def _component(run: Path, name: str, node: Any, *, swap: str | None, code: CodeN
     What an import path was swapped in for is the recipe's own, unless it is known here.
     """
     kind = node.entries.get("type") if isinstance(node, Entries) else None
-    registry = registries.models if name == "module" else registries.for_ingredient(name)
+    registry = registries.models if name == "module" else for_ingredient(name)
     if not isinstance(kind, Scalar):
         raise _needs_code(run, name, swap=swap)
     try:

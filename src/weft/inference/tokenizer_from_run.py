@@ -5,10 +5,10 @@ from pathlib import Path
 from typing_extensions import override
 
 from weft.checkpoint.layout import is_checkpoint
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
+from weft.inference import registries
 from weft.inference.checkpoints import Opened, open_checkpoint, use_checkpoint
 from weft.runtime.run_context import Experiment
 from weft.text.processors.text_processor import TextProcessor

@@ -1,6 +1,13 @@
 """Metrics that stream and merge exactly, and reporters that show and keep their values."""
 
-from weft.metrics.metric import Direction as Direction
-from weft.metrics.metric import Metric as Metric
-from weft.metrics.metric import MetricError as MetricError
-from weft.metrics.metric import RowMetric as RowMetric
+from typing import TYPE_CHECKING
+
+from weft.config.public_names import on_first_use
+
+if TYPE_CHECKING:
+    from weft.metrics.metric import Direction as Direction
+    from weft.metrics.metric import Metric as Metric
+    from weft.metrics.metric import MetricError as MetricError
+    from weft.metrics.metric import RowMetric as RowMetric
+
+__getattr__, __dir__ = on_first_use(__name__)

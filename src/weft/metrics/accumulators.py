@@ -6,7 +6,7 @@ from typing import Any, final
 
 from typing_extensions import override
 
-from weft.config import registries
+from weft.metrics import registries
 from weft.metrics.checks import with_references
 from weft.metrics.metric import MetricError, RowMetric
 from weft.metrics.streaming import Averaged

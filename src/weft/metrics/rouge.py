@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, final
 
 from typing_extensions import override
 
-from weft.config import registries
+from weft.metrics import registries
 from weft.metrics.accumulators import TextMetric
 from weft.metrics.checks import with_references
 from weft.metrics.metric import MetricError

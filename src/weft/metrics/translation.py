@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from typing_extensions import override
 
-from weft.config import registries
+from weft.metrics import registries
 from weft.metrics.accumulators import TextMetric
 from weft.metrics.metric import Direction, MetricError, State
 

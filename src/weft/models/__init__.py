@@ -1,6 +1,13 @@
 """Models and what they are made of: layers, encoders, decoders, decoding, losses. Tensors only."""
 
-from weft.models.decoding import Decoding as Decoding
-from weft.models.presets import preset as preset
-from weft.models.presets import preset_names as preset_names
-from weft.models.transformer import Transformer as Transformer
+from typing import TYPE_CHECKING
+
+from weft.config.public_names import on_first_use
+
+if TYPE_CHECKING:
+    from weft.models.decoding import Decoding as Decoding
+    from weft.models.presets import preset as preset
+    from weft.models.presets import preset_names as preset_names
+    from weft.models.transformer import Transformer as Transformer
+
+__getattr__, __dir__ = on_first_use(__name__)

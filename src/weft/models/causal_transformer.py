@@ -6,11 +6,11 @@ from typing import Literal, final
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import config_fields, setting
 from weft.config.validators import require
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, DecoderState
 from weft.models.decoders.transformer import CausalDecoder
 from weft.models.language_model import LanguageModel

@@ -5,7 +5,7 @@ from collections.abc import Sequence, Sized
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
+from weft.models import registries
 from weft.models.crf import LinearChainCrf
 from weft.models.encoders.sequence import real_tokens
 from weft.models.layers.word_embeddings import AffixInfo

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.losses import cross_entropy
 
 __all__ = [

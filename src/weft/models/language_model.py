@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
+from weft.models import registries
 from weft.models.decoder_state import DecoderMemory
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table

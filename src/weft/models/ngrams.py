@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.layers.sparse_rows import SparseRows
 
 __all__ = [

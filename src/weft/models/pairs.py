@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.validators import require
+from weft.models import registries
 from weft.models.classifier import TextConfig, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component, config_fields, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, DecoderState, length_mask
 from weft.models.decoders.transformer import TransformerDecoder
 from weft.models.encoders.self_attention import TransformerEncoder

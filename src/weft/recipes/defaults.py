@@ -5,22 +5,21 @@ A default added later never changes an old script: what is here follows from wha
 
 from collections.abc import Sequence
 
-from weft.config import registries
 from weft.config.ingredient import BuiltFrom
 from weft.metrics.reporters import Reporter
 from weft.metrics.reporters.console import Console
 from weft.metrics.reporters.jsonl import JsonLines
 from weft.metrics.reporters.predictions import Predictions
+from weft.recipes import registries
 from weft.runtime.run_context import Experiment
 from weft.tasks.translation import Translation
 from weft.text.columns.numbers import Numbers
 from weft.text.features.affixes import Affixes
 from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import Dictionary
+from weft.training import AdamW, InverseSquareRoot
 from weft.training.loop import Trainer
 from weft.training.observers import Callback
-from weft.training.optimizers import AdamW
-from weft.training.schedules import InverseSquareRoot
 
 task = Translation.Config()
 module = BuiltFrom("model")

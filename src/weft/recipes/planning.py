@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.run_seal import refuse_changed
-from weft.config import registries
 from weft.config.ingredient import BuiltFrom, IngredientTable
 from weft.config.planning.key import plan_parts
 from weft.config.planning.overrides import Overrides, words_of
 from weft.config.planning.plan import Plan, make_plan
 from weft.config.planning.session import Session
 from weft.config.recipe import Recipe
+from weft.config.registry import find_name
 from weft.config.sources.include import included, is_includable
 from weft.config.sources.open_recipe import Source, open_recipe
 from weft.config.sources.script import table_of_module
 from weft.config.sources.written_places import differing
 from weft.errors import PlanError, Problem, UserError
-from weft.recipes import defaults
+from weft.recipes import defaults, registries
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
 from weft.runtime.devices import Env
@@ -76,7 +76,7 @@ class Planned:
         local = self.table.local_modules
         for part in parts:
             module = sys.modules.get(str(part.__module__))
-            if module is not None and registries.find_name(part) and is_includable(module, local):
+            if module is not None and find_name(part) and is_includable(module, local):
                 found[module.__name__] = None
         return list(found)
 

@@ -8,7 +8,6 @@ from typing import Any, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import WeftError
@@ -16,6 +15,7 @@ from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from weft.run_folder.diff import previous_run
 from weft.run_folder.folder import is_run_folder
 from weft.run_folder.record import Record
+from weft.runs import registries
 from weft.runs.report import RunReport, report_html
 from weft.runtime.files import write_atomic
 from weft.runtime.run_context import Experiment

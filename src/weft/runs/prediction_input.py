@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from weft.config import registries
 from weft.config.registry import UnknownNameError
 from weft.config.values.raw_values import Entries, Items, Scalar, is_null
 from weft.config.values.typed_values import plain
@@ -12,6 +11,7 @@ from weft.data.data_files import first_file
 from weft.data.formats.by_suffix import HAVING, FileFormat, format_name
 from weft.data.formats.row_format import RowFormat
 from weft.data.input_files import input_layout, piped_layout
+from weft.data.registries import datasets
 from weft.data.text_pairs import TextPairs
 from weft.data.text_rows import TextRows
 from weft.errors import UserError
@@ -63,7 +63,7 @@ def _of_files(run: Path) -> Iterator[tuple[Path, str]]:
 def _of_columns(kind: Scalar) -> bool:
     """Whether data of that registered name is read from a file of columns."""
     try:
-        return issubclass(registries.datasets.get(kind.text).Config, TextPairs.Config)
+        return issubclass(datasets.get(kind.text).Config, TextPairs.Config)
     except UnknownNameError:
         return False  # the recipe's own
 

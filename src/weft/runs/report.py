@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weft.config import registries
+from weft.config.registry import for_ingredient
 from weft.config.values.typed_values import plain
 from weft.errors import WeftError
 from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
@@ -41,7 +41,7 @@ def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
     from weft.recipes import defaults  # it imports all that a recipe may name
 
     standard = getattr(defaults, ingredient, None)
-    registry = registries.for_ingredient(ingredient)
+    registry = for_ingredient(ingredient)
     found: dict[str, Any] = {}
     if inspect.isfunction(standard):
         given = inspect.signature(standard).parameters.values()

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.layout import has_checkpoints, module_file
-from weft.config import registries
 from weft.config.planning.key import local_modules, plan_parts, run_key
 from weft.config.planning.overrides import Overrides, words_of
 from weft.config.planning.plan import Plan
 from weft.config.planning.session import Session
-from weft.config.recipe import Recipe
+from weft.config.recipe import Recipe, experiments
 from weft.config.sources.own_code import own_parts
 from weft.errors import RunStoppedError, UserError, WeftError
 from weft.exported.formats import refuse_missing
@@ -321,7 +320,7 @@ def write(
     plan, script = planned.plan, planned.script
     warn_of_versions(folder)
     code = folder.write_sources(script, local_modules(planned.table) if script else [])
-    named = planned.name if planned.name in registries.experiments.names() else None
+    named = planned.name if planned.name in experiments.names() else None
     recipe = SCRIPT if script is not None else named
     run = folder.identity
     made_of: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import setting
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
@@ -16,6 +15,7 @@ from weft.metrics.classification import Classification, MultiLabel
 from weft.metrics.label_scores import LabelScores
 from weft.metrics.metric import Metric
 from weft.models.label_losses import AutoLoss, LabelLoss, multi_hot
+from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.label_checks import never_predicted
 from weft.tasks.task import Loss

@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
+from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
 from weft.tasks.word_task import WordsTask

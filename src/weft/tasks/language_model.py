@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
 from weft.data.batching import Batching, plan_epoch
 from weft.data.block_batches import BlockBatch, Blocking, TextBlocks
@@ -26,6 +25,7 @@ from weft.models.decoding.decode import decode
 from weft.models.decoding.search_settings import Decoding
 from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy, projected_cross_entropy
+from weft.tasks import registries
 from weft.tasks.batches.text_blocks import Carried, RowSums, blocks_of, rows_with_text
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task

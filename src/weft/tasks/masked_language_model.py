@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.data.block_batches import BlockBatch, Blocking
@@ -21,6 +20,7 @@ from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
+from weft.tasks import registries
 from weft.tasks.batches.text_blocks import RowSums, blocks_of, rows_with_text
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import Batches, Loss, Outputs, Row, Task

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.metrics.metric import Metric
 from weft.metrics.ranking import Ranking
 from weft.models.pairs import ranking_hinge
+from weft.tasks import registries
 from weft.tasks.classification import LabelTask
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.regression import NumberTask

@@ -7,13 +7,13 @@ from typing import Any
 from torch import nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.errors import DataError, UserError
 from weft.exported.seq2seq import Translated
 from weft.metrics.accumulators import ExactMatch
 from weft.metrics.frames import Trees, read_tree
 from weft.metrics.metric import Metric, MetricError
 from weft.models.decoding import Decoding
+from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.generation import GenerationTask
 from weft.tasks.task import Batches, Row

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
@@ -18,6 +17,7 @@ from weft.metrics.metric import Metric
 from weft.metrics.squad import SquadScores as AnswerScores
 from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
 from weft.models.readers.windows import Windows, windows_of
+from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.task import Loss, Row

@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.metrics.metric import Metric
 from weft.metrics.regression import Regression
+from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.task import Loss
 from weft.text.columns.numbers import NumberColumn, Numbers

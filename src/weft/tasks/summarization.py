@@ -6,11 +6,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.errors import DataError
 from weft.metrics.metric import Metric
 from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
+from weft.tasks import registries
 from weft.tasks.generation import GenerationTask
 from weft.tasks.task import Row
 from weft.text.cells import unlisted

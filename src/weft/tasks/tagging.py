@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import UserError
@@ -19,6 +18,7 @@ from weft.metrics.streaming import Accuracy
 from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
+from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.task import Loss, Row
 from weft.tasks.word_task import WordsTask

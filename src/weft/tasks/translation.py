@@ -5,9 +5,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.metrics.metric import Metric
 from weft.metrics.translation import Bleu, ChrF
+from weft.tasks import registries
 from weft.tasks.generation import GenerationTask
 from weft.tasks.task import Row
 from weft.text.cells import joined_text

@@ -75,7 +75,7 @@ def read_description(path: Path) -> tuple[str, dict[str, Any]]:
     return kind, settings
 
 
-def read_registered(path: Path, registry: Registry[Any]) -> tuple[Any, dict[str, Any]]:
+def read_registered(path: Path, registry: Registry) -> tuple[Any, dict[str, Any]]:
     """Reads what is registered under the kind, and the settings.
 
     Raises:

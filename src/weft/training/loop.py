@@ -17,7 +17,7 @@ from weft.training.evaluator import Evaluator
 from weft.training.observers import Callback, Observers
 from weft.training.progress import Clock, Progress
 from weft.training.run_setup import RunData, checked_start, kernels, selection_for
-from weft.training.schedules import Schedule
+from weft.training.schedules.schedule import Schedule
 from weft.training.stopping import StopAsked, Stops
 from weft.training.trainer_config import TrainerConfig
 from weft.training.updates import Updates

@@ -15,7 +15,7 @@ from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
 from weft.training.compiled import check_compiler, compiled
 from weft.training.saved_modules import check_modules
-from weft.training.schedules import Schedule
+from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
 from weft.training.trainer_config import TrainerConfig
 from weft.training.warm_start.initial_weights import Initial

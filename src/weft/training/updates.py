@@ -20,7 +20,7 @@ from weft.training.loop_state import RunningLoss, norm_of
 from weft.training.nonfinite import NonFinite
 from weft.training.optimizers.lbfgs import LBFGSSteps
 from weft.training.precision import LossScale, autocast
-from weft.training.schedules import Schedule
+from weft.training.schedules.schedule import Schedule
 from weft.training.trainer_config import TrainerConfig
 
 __all__ = ["Gradient", "Updates"]

@@ -17,7 +17,7 @@ open_recipe = partial(sources.open_recipe, is_run=wrote_in)
 MODULE = '''
 """Mine."""
 from weft import Recipe, register_experiment
-from weft.config import registries
+from weft.recipes import registries
 from weft.training.optimizers import Optimizer
 
 @registries.optimizers.register("tests_mine")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from weft.config import registries
 from weft.config.ingredient import REPLACEABLE
 from weft.config.planning.key import run_key
 from weft.config.planning.plan import make_plan
@@ -17,6 +16,7 @@ from weft.config.sources.script import load_script
 from weft.config.values.raw_values import untyped
 from weft.config.values.yaml_files import dump_yaml
 from weft.errors import CodeNotAllowedError, UserError
+from weft.recipes import registries
 from weft.run_folder.folder import wrote_in
 
 open_recipe = partial(sources.open_recipe, is_run=wrote_in)

@@ -14,9 +14,9 @@ import pytest
 from tests.metrics.reporters.services import mlflow_values, trackio_values, wandb_values
 from tests.trained_run import train_script
 from weft.cli.main import main
-from weft.config import registries
 from weft.errors import MissingExtraError, UserError
 from weft.metrics.reporters.reporter import Reporters, RunInfo
+from weft.recipes import registries
 from weft.runtime.run_context import Experiment
 
 READ = {"wandb": wandb_values, "mlflow": mlflow_values, "trackio": trackio_values}
@@ -38,7 +38,7 @@ def build(name, folder):
 KILLED = """
 import json, sys, time
 from pathlib import Path
-from weft.config import registries
+from weft.recipes import registries
 from weft.metrics.reporters.reporter import RunInfo
 from weft.runtime.run_context import Experiment
 from weft.metrics.reporters import Reporters

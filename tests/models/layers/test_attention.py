@@ -9,10 +9,10 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
-from weft.config import registries
 from weft.errors import UserError
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention, TalkingHeads
 from weft.models.layers.positions import RotaryPositions
+from weft.recipes import registries
 
 DIM, HEADS, LENGTH = 24, 4, 7
 KINDS = {

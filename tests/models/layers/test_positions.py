@@ -7,7 +7,6 @@ import torch
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from weft.config import registries
 from weft.errors import UserError
 from weft.models.layers.positions import (
     LearnedPositions,
@@ -15,6 +14,7 @@ from weft.models.layers.positions import (
     SinusoidalPositions,
     sinusoids,
 )
+from weft.recipes import registries
 
 
 @pytest.mark.parametrize(("variant", "last"), [("vaswani", 4), ("tensor2tensor", 3)])

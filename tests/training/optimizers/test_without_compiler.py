@@ -6,12 +6,12 @@ import sys
 
 import torch
 
-from weft.config import registries
+from weft.recipes import registries
 from weft.training.optimizers.without_compiler import HIDDEN, without_compiler
 
 STEPS = """
 import sys, torch
-from weft.config import registries
+from weft.recipes import registries
 for name in registries.optimizers.names():
     module = torch.nn.Linear(3, 2)
     config = registries.optimizers.get(name).Config(lr=0.1, weight_decay=0.0)

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from weft.config import registries
 from weft.config.code_names import CodeNames, UnknownCodeError, type_word
 from weft.config.component import Given
 from weft.config.ingredient import BuiltFrom, Ingredient, Like, as_config, dependencies_of
@@ -13,7 +12,7 @@ from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.planning.overrides import Names
 from weft.config.planning.read_back import lost
 from weft.config.planning.wiring import IngredientNode, Wiring, add_dependencies, wire
-from weft.config.registry import Registry
+from weft.config.registry import Registry, find_name, for_ingredient
 from weft.config.values.annotations import hints
 from weft.config.values.raw_values import Entries, Scalar, Value, is_null, shown
 from weft.config.values.raw_values import Node as Written
@@ -284,9 +283,9 @@ def _owner(value: Any) -> Any:
     return getattr(config, "owner", None) if config is not None else value
 
 
-def _registry(name: str, value: Any) -> Registry[Any] | None:
-    filed = registries.find_name(_owner(value))
-    return registries.for_ingredient(name) or (filed[0] if filed else None)
+def _registry(name: str, value: Any) -> Registry | None:
+    filed = find_name(_owner(value))
+    return for_ingredient(name) or (filed[0] if filed else None)
 
 
 def _same(entry: Any, value: Any) -> bool:

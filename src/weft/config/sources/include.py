@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from weft.config import registries
 from weft.config.code_names import MAIN, SCRIPT_MODULE, import_module
+from weft.config.recipe import experiments
 from weft.config.sources.imports import file_of
 from weft.config.values.raw_values import Entries, Items, Node, Scalar, is_null
 from weft.errors import CodeNotAllowedError, Place, UserError
@@ -109,5 +109,5 @@ def _names(node: Node) -> Iterable[Scalar]:
 def _is_here(name: str) -> bool:
     """Whether the module is imported, by an entry point of an installed package at the latest."""
     if name not in sys.modules:
-        registries.tasks.names()
+        experiments.names()
     return name in sys.modules

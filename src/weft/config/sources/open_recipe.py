@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weft.config import registries
 from weft.config.ingredient import IngredientTable
 from weft.config.merge import suggest
-from weft.config.recipe import Recipe
+from weft.config.recipe import Recipe, experiments
 from weft.config.sources.include import include_of_file
 from weft.config.sources.script import load_script, table_of_recipe
 from weft.config.sources.written_places import without_places
@@ -258,7 +257,7 @@ def _near_script(name: str) -> str:
 
 
 def _experiment(name: str, place: str) -> IngredientTable:
-    known = registries.experiments.names()
+    known = experiments.names()
     if name not in known:
         listed = f"experiment: {', '.join(known) or 'none'}."
         if len(known) > _SHOWN:
@@ -269,7 +268,7 @@ def _experiment(name: str, place: str) -> IngredientTable:
             f"Wanted a script.py, a file.yaml, or an {listed} One of your own is known once the "
             f"module that registers it is{worded(': --include MODULE', ' imported')}."
         )
-    function: Any = registries.experiments.get(name)
+    function: Any = experiments.get(name)
     recipe = function()
     if not isinstance(recipe, Recipe):
         raise UserError(

@@ -22,8 +22,7 @@ from weft.config.ingredient import (
     IngredientTable,
     is_ingredient,
 )
-from weft.config.recipe import Recipe
-from weft.config.registries import experiments
+from weft.config.recipe import Recipe, experiments
 from weft.config.sources.imports import file_of, is_local, local_files
 from weft.config.validators import read_once
 from weft.errors import Place, SeveralError, UserError, worded

@@ -12,9 +12,9 @@ from typing import Any, Literal, TextIO, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
+from weft.metrics import registries
 from weft.metrics.reporters.console_bar import BarDisplay
 from weft.metrics.reporters.console_lines import Display, LinesDisplay, summary_line
 from weft.metrics.reporters.json_values import complete_lines

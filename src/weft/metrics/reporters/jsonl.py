@@ -6,9 +6,9 @@ from typing import Any, Protocol, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
+from weft.metrics import registries
 from weft.metrics.metric import MetricError
 from weft.metrics.reporters.json_values import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo

@@ -8,10 +8,10 @@ from typing import Any, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
 from weft.errors import UserError
+from weft.metrics import registries
 from weft.metrics.reporters.remote_reporter import RemoteReporter
 from weft.metrics.reporters.reporter import RunInfo
 from weft.runtime.run_context import Experiment

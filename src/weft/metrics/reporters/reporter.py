@@ -9,7 +9,7 @@ from typing import Any, final
 
 from typing_extensions import override
 
-from weft.config import registries
+from weft.metrics import registries
 from weft.metrics.metric import Direction
 
 __all__ = ["Progress", "Reporter", "Reporters", "Row", "RunInfo"]

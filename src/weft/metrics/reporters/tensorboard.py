@@ -10,10 +10,10 @@ from typing import Any, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import MissingExtraError, RunError
+from weft.metrics import registries
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 from weft.runtime.run_context import Experiment

@@ -8,9 +8,9 @@ from typing import Any, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
+from weft.metrics import registries
 from weft.metrics.reporters.remote_reporter import RemoteReporter, digest_of
 from weft.metrics.reporters.reporter import RunInfo
 

@@ -6,9 +6,9 @@ from typing import Any, Literal, final
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
+from weft.metrics import registries
 from weft.metrics.reporters.remote_reporter import RemoteReporter
 from weft.metrics.reporters.reporter import RunInfo
 

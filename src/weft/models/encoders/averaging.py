@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
+from weft.models import registries
 from weft.models.encoders.sequence import SequenceEncoder
 
 __all__ = ["AveragingEncoder"]

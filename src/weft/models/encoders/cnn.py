@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.poolings import MaxPooling, Pooling
 

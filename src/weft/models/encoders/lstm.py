@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.validators import require
+from weft.models import registries
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.dropout import Dropout
 from weft.models.poolings import AttentionPooling, Pooling

@@ -5,10 +5,10 @@ from typing import Literal, final
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import config_fields
 from weft.config.validators import require
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.layers.blocks import inherit
 from weft.models.layers.dropout import Dropout

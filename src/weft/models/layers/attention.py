@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.validators import require
 from weft.errors import UserError
+from weft.models import registries
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.linear import LinearLayer, init_xavier
@@ -30,7 +30,7 @@ class Attention(Component, nn.Module):
     """Base of the kinds of attention.
 
     A kind of your own is a subclass with :meth:`forward`, registered in
-    ``weft.config.registries.attentions``.
+    ``weft.models.registries.attentions``.
     """
 
     class Config(BlockConfig):

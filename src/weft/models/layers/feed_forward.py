@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.validators import require
+from weft.models import registries
 from weft.models.layers.blocks import BlockConfig, needed
 from weft.models.layers.linear import LinearLayer, init_xavier
 
@@ -27,7 +27,7 @@ class FeedForward(Component, nn.Module):
     """Base of the feed-forward blocks: modules from :math:`(*,D)` to :math:`(*,D)`.
 
     One of your own is a subclass with a ``forward``, registered in
-    ``weft.config.registries.feed_forwards``; it is built with ``dim``.
+    ``weft.models.registries.feed_forwards``; it is built with ``dim``.
     """
 
     class Config(BlockConfig):

@@ -4,10 +4,10 @@ from typing import final
 
 from torch import nn
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
+from weft.models import registries
 
 __all__ = ["LayerNorm", "Norm", "RMSNorm"]
 
@@ -15,7 +15,7 @@ __all__ = ["LayerNorm", "Norm", "RMSNorm"]
 class Norm(Component):
     """Base of the normalizations; a subclass is also an ``nn.Module``.
 
-    One of your own is registered in ``weft.config.registries.norms``; it is built with ``dim``.
+    One of your own is registered in ``weft.models.registries.norms``; it is built with ``dim``.
     """
 
     class Config(BaseConfig):

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
+from weft.models import registries
 
 __all__ = [
     "LearnedPositions",

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import Literal
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.data.batching import Batched, MaxTokens
 from weft.data.rows import Rows
+from weft.recipes import registries
 from weft.recipes.corpus.parts import load_corpus
 
 __all__ = ["CorpusPairs"]

@@ -16,10 +16,9 @@ from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import AdamW, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import AdamW
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = ["bert_pretraining", "bert_pretraining_local"]

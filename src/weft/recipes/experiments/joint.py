@@ -21,9 +21,8 @@ from weft.text.features.labels import FittedLabels
 from weft.text.features.slots import FittedSlots
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import Adam
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = [

@@ -10,10 +10,9 @@ from weft.models.language_model import LstmLanguageModel
 from weft.tasks.language_model import LanguageModeling
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, AdamW, Constant, Cosine
 from weft.training.loop import Trainer
-from weft.training.optimizers import Adam, AdamW
 from weft.training.progress import Every
-from weft.training.schedules import Constant, Cosine
 from weft.training.selection import Selection
 
 __all__ = [

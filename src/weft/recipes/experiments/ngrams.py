@@ -6,10 +6,9 @@ from typing import Any
 from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
+from weft.training import LBFGS, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import LBFGS
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = ["MOST", "ngrams"]

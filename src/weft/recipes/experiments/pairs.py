@@ -19,9 +19,8 @@ from weft.recipes.experiments.tiny import tiny
 from weft.tasks.pairs import PairClassification, PairRegression, QueryDocumentRanking
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import Adam
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = [

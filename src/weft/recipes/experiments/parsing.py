@@ -12,10 +12,9 @@ from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.parsing import SemanticParsing
 from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import AdamW, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import AdamW
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = ["parsing_cogs", "parsing_cogs_local", "parsing_top", "parsing_top_local"]

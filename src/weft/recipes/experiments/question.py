@@ -18,10 +18,9 @@ from weft.tasks.question_answering import QuestionAnswering
 from weft.text.features.characters import FittedCharacters
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import Adam
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = [

@@ -9,10 +9,9 @@ from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.summarization import Summarization
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.training import AdamW, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import AdamW
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = ["summarization_scitldr", "summarization_scitldr_local"]

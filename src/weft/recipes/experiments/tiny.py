@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from weft.config.recipe import Recipe
+from weft.training import Linear
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 
 __all__ = ["tiny"]
 

@@ -11,10 +11,9 @@ from weft.recipes.corpus.data import CorpusPairs
 from weft.recipes.experiments.tiny import tiny
 from weft.tasks.translation import Translation
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.training import AdamW, Linear
 from weft.training.loop import Trainer
-from weft.training.optimizers import AdamW
 from weft.training.progress import Every
-from weft.training.schedules import Linear
 from weft.training.selection import Selection
 
 __all__ = [

@@ -15,25 +15,17 @@ from weft.text.ragged import Ragged
 
 __all__ = ["Column", "columns", "load_column", "texts_of"]
 
-columns: Registry[Any] = Registry(
+columns = Registry(
     "column",
     {
-        "affixes": "weft.text.columns.words",
-        "answers": "weft.text.columns.question",
-        "characters": "weft.text.columns.words",
-        "given_kinds": "weft.text.columns.dictionary",
-        "label": "weft.text.columns.labels",
-        "labels": "weft.text.columns.labels",
-        "matches": "weft.text.columns.question",
-        "ngrams": "weft.text.columns.ngrams",
-        "number": "weft.text.columns.numbers",
-        "numbers": "weft.text.columns.numbers",
-        "passage": "weft.text.columns.question",
-        "phrases": "weft.text.columns.dictionary",
-        "slots": "weft.text.columns.slots",
-        "tags": "weft.text.columns.words",
-        "text": "weft.text.columns.token_ids",
-        "words": "weft.text.columns.words",
+        "weft.text.columns.dictionary": ["given_kinds", "phrases"],
+        "weft.text.columns.labels": ["label", "labels"],
+        "weft.text.columns.ngrams": ["ngrams"],
+        "weft.text.columns.numbers": ["number", "numbers"],
+        "weft.text.columns.question": ["answers", "matches", "passage"],
+        "weft.text.columns.slots": ["slots"],
+        "weft.text.columns.token_ids": ["text"],
+        "weft.text.columns.words": ["affixes", "characters", "tags", "words"],
     },
 )
 """Kinds of column by the name they are saved under."""

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text import registries
 from weft.text.cells import placed_errors, training_cells, unlisted
 from weft.text.columns.column import DESCRIPTION, Column, columns
 from weft.text.metadata import SavedTextError, settings_of

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
+from weft.text import registries
 from weft.text.cells import training_cells, words_in
 
 __all__ = ["Affixes", "FittedAffixes", "word_shape"]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text import registries
 from weft.text.cells import ListCell, placed_errors, training_cell, unlisted
 
 __all__ = ["UNSEEN", "FittedLabels", "Labels", "one_label", "split_labels"]

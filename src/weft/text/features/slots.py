@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
+from weft.text import registries
 from weft.text.cells import ListCell, placed_errors, training_cell, words_in
 from weft.text.features.labels import SHOWN
 from weft.text.tokenizers.tokenizer import not_text

@@ -32,21 +32,19 @@ __all__ = [
     "text_processors",
 ]
 
-text_processors: Registry[Any] = Registry(
+text_processors = Registry(
     "text processor",
     {
-        "classification": "weft.text.processors.classification",
-        "columns": "weft.text.processors.column_processor",
-        "intent_slot": "weft.text.processors.intent_slots",
-        "language": "weft.text.processors.language_model",
-        "masked": "weft.text.processors.masked_language_model",
-        "pair_label": "weft.text.processors.pairs",
-        "pair_number": "weft.text.processors.pairs",
-        "question": "weft.text.processors.question_answering",
-        "ranking": "weft.text.processors.pairs",
-        "regression": "weft.text.processors.regression",
-        "seq2seq": "weft.text.processors.text_processor",
-        "tagging": "weft.text.processors.tagging",
+        "weft.text.processors.classification": ["classification"],
+        "weft.text.processors.column_processor": ["columns"],
+        "weft.text.processors.intent_slots": ["intent_slot"],
+        "weft.text.processors.language_model": ["language"],
+        "weft.text.processors.masked_language_model": ["masked"],
+        "weft.text.processors.pairs": ["pair_label", "pair_number", "ranking"],
+        "weft.text.processors.question_answering": ["question"],
+        "weft.text.processors.regression": ["regression"],
+        "weft.text.processors.tagging": ["tagging"],
+        "weft.text.processors.text_processor": ["seq2seq"],
     },
 )
 """Kinds of text processor by the name they are saved under."""

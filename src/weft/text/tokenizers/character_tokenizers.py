@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import Component, registries
+from weft.config import Component
 from weft.errors import UserError
+from weft.text import registries
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.base_tokenizer import (
     LanguageConfig,

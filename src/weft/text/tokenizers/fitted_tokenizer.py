@@ -10,11 +10,11 @@ from typing import Any, Literal, get_args
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.runtime.files import write_atomic
+from weft.text import registries
 from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from weft.text.tokenizers.file_cache import kept
 from weft.text.tokenizers.multilingual import MultilingualTokenizer

@@ -10,8 +10,9 @@ from typing import ClassVar, Unpack
 
 from typing_extensions import override
 
-from weft.config import Component, registries
+from weft.config import Component
 from weft.errors import DataError, UserError
+from weft.text import registries
 from weft.text.metadata import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.base_tokenizer import (

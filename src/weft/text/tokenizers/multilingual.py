@@ -10,9 +10,10 @@ from typing import ClassVar, Unpack
 import sentencepiece
 from typing_extensions import override
 
-from weft.config import Component, registries
+from weft.config import Component
 from weft.config.component import setting
 from weft.errors import UserError
+from weft.text import registries
 from weft.text.metadata import SavedTextError
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.base_tokenizer import (

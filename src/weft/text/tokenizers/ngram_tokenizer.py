@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
+from weft.text import registries
 from weft.text.cells import placed_errors
 from weft.text.metadata import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config import registries
 from weft.errors import DataError
+from weft.text import registries
 from weft.text.metadata import SavedTextError, read_registered, write_description
 from weft.text.ragged import Ragged
 

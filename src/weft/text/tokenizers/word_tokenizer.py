@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Final, Literal, get_args
 import numpy as np
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
+from weft.text import registries
 from weft.text.cells import training_cell
 from weft.text.metadata import SavedTextError, read_bytes, settings_of
 from weft.text.ragged import Ragged

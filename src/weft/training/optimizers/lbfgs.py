@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.errors import UserError
 from weft.tasks.task import Task
+from weft.training import registries
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
 from weft.training.optimizers.optimizer import Optimizer
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from typing_extensions import override
 
-from weft.config import registries
 from weft.errors import UserError
+from weft.training import registries
 from weft.training.optimizers.optimizer import Optimizer
 
 __all__ = ["SGD", "Adafactor", "Adam", "AdamW", "FusedAdam"]

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from weft.config import registries
 from weft.config.component import setting
 from weft.errors import UserError
+from weft.training import registries
 from weft.training.schedules.schedule import Schedule
 
 __all__ = [

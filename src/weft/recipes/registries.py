@@ -1,0 +1,50 @@
+"""The registries of all rooms below, with the experiments and data of this one: for who plans."""
+
+from weft.config.recipe import experiments as experiments
+from weft.config.registry import all_registries as all_registries
+from weft.data.registries import datasets as datasets
+from weft.inference.registries import tokenizers as tokenizers
+from weft.metrics.registries import metrics as metrics
+from weft.metrics.registries import reporters as reporters
+from weft.models.registries import attentions as attentions
+from weft.models.registries import encoders as encoders
+from weft.models.registries import feed_forwards as feed_forwards
+from weft.models.registries import losses as losses
+from weft.models.registries import models as models
+from weft.models.registries import norms as norms
+from weft.models.registries import poolings as poolings
+from weft.models.registries import positions as positions
+from weft.tasks.registries import tasks as tasks
+from weft.text.registries import affixes as affixes
+from weft.text.registries import characters as characters
+from weft.text.registries import dense as dense
+from weft.text.registries import dictionaries as dictionaries
+from weft.text.registries import labels as labels
+from weft.text.registries import slots as slots
+from weft.training.registries import optimizers as optimizers
+from weft.training.registries import schedules as schedules
+
+_FAMILIES = {
+    "bert": ("pretraining",),
+    "classification": ("averaging", "bilstm", "docnn", "ngrams", "transformer"),
+    "joint": ("bilstm", "bilstm-crf", "transformer"),
+    "language": ("lstm", "transformer"),
+    "pairs": ("classification", "ngrams", "ranking", "regression"),
+    "parsing": ("cogs", "top"),
+    "question": ("drqa", "transformer"),
+    "regression": ("docnn", "ngrams"),
+    "summarization": ("scitldr",),
+    "tagging": ("bilstm", "bilstm-crf", "ner", "transformer"),
+    "translation": ("demo", "tatoeba"),
+}
+"""Each family has a module of its name; each experiment has a tiny variant, ``/local``."""
+
+experiments.add(
+    {
+        f"weft.recipes.experiments.{family}": [
+            f"{family}/{n}{size}" for n in names for size in ("", "/local")
+        ]
+        for family, names in _FAMILIES.items()
+    }
+)
+datasets.add({"weft.recipes.corpus.data": ["corpus_pairs"]})

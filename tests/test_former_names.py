@@ -116,3 +116,9 @@ def test_every_registered_component_has_one_first_name() -> None:
             firsts.setdefault(first_name(dotted), set()).add(dotted)
             assert concept
     assert {first: found for first, found in firsts.items() if len(found) > 1} == {}
+
+
+def test_a_module_that_had_names_before_is_imported_from_its_room() -> None:
+    code = "from weft.runtime import memory; print(memory.__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "weft.runtime.memory\n"

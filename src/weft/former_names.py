@@ -111,8 +111,9 @@ def _now(module: str, name: str) -> Any:
 
 def _former_attribute(module: str, name: str) -> Any:
     """What a module had by this name; a former module in a package is imported, not looked up."""
-    where, _, present = _present().get(f"{module}.{name}", "").rpartition(".")
-    if not where:
+    former = f"{module}.{name}"
+    where, _, present = _present().get(former, "").rpartition(".")
+    if not where or former == f"{where}.{present}":  # still there, and not imported yet
         raise AttributeError(f"module '{module}' has no attribute '{name}'")
     value = getattr(importlib.import_module(where), present)
     if isinstance(value, ModuleType):

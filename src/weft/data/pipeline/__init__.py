@@ -8,7 +8,7 @@ from weft.data.pipeline.builder import round_robin_pipelines as round_robin_pipe
 from weft.data.pipeline.builder import sample_pipelines as sample_pipelines
 from weft.data.pipeline.builder import zip_pipelines as zip_pipelines
 from weft.data.pipeline.collate import collate as collate
-from weft.data.pipeline.iterating import DataPipeline as DataPipeline
+from weft.data.pipeline.node import DataPipeline as DataPipeline
 from weft.data.pipeline.row_sources import read_arrow as read_arrow
 from weft.data.pipeline.row_sources import read_conll as read_conll
 from weft.data.pipeline.row_sources import read_csv as read_csv

@@ -12,11 +12,10 @@ from weft.config.validators import refuse_read_once
 from weft.data.pipeline.collate import collate
 from weft.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
 from weft.data.pipeline.grouping import Bucket, BucketByLength, Pack, Shuffle, longest
-from weft.data.pipeline.iterating import DataPipeline
-from weft.data.pipeline.node import Cursor, PipelineNode
+from weft.data.pipeline.node import Cursor, DataPipeline, PipelineNode
 from weft.data.pipeline.prefetching import Prefetch
 from weft.data.pipeline.sources import SequenceSource, TextLinesSource, check_count
-from weft.data.pipeline.transforms import Filter, Map, Repeat, Shard, Skip, Take
+from weft.data.pipeline.transforms import Apply, Repeat, Slice
 from weft.errors import UserError
 
 __all__ = [
@@ -54,11 +53,11 @@ class PipelineBuilder(Generic[T]):
 
     def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
         """``function(item)`` of each item; an error names the item and, of read_text, the line."""
-        return self._then("map", Map, function=function)
+        return self._then("map", Apply, function=function, keeps=False)
 
     def filter(self, function: Callable[[T], object]) -> "PipelineBuilder[T]":
         """The items of which ``function(item)`` is true."""
-        return self._then("filter", Filter, function=function)
+        return self._then("filter", Apply, function=function, keeps=True)
 
     def shuffle(self, window: int, *, seed: int = 0) -> "PipelineBuilder[T]":
         """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
@@ -78,7 +77,7 @@ class PipelineBuilder(Generic[T]):
         check_count("shard", "index", index, least=0)
         if index >= count:
             raise UserError(f"shard: index must be below count {count}, found {index}.")
-        return self._then(f"shard({index}, {count})", Shard, index=index, shards=count)
+        return self._then(f"shard({index}, {count})", Slice, start=index, step=count)
 
     def bucket(self, n: int, *, drop_remainder: bool = False) -> "PipelineBuilder[list[T]]":
         """Lists of ``n`` items; the last is shorter, or dropped."""
@@ -183,12 +182,12 @@ class PipelineBuilder(Generic[T]):
     def take(self, n: int) -> "PipelineBuilder[T]":
         """The first ``n`` items of each epoch."""
         check_count("take", "n", n, least=0)
-        return self._then(f"take({n})", Take, n=n)
+        return self._then(f"take({n})", Slice, stop=n)
 
     def skip(self, n: int) -> "PipelineBuilder[T]":
         """All but the first ``n`` items of each epoch."""
         check_count("skip", "n", n, least=0)
-        return self._then(f"skip({n})", Skip, n=n)
+        return self._then(f"skip({n})", Slice, start=n)
 
     def prefetch(self, n: int) -> "PipelineBuilder[T]":
         """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""

@@ -1,7 +1,7 @@
 """Verbs over several pipelines: zip, concat, round_robin, sample."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,18 +16,29 @@ T = TypeVar("T")
 DRAWS = 1024  # random numbers made at once; part of what a seed means, so it stays
 
 
-class _Several(Cursor[T]):
-    """Opens all sources; ``done`` are those that have ended."""
+@dataclass(eq=False)
+class Concat(Cursor[T]):
+    """The items of the first source, then those of the second, and so on; base of the others.
 
-    def __init__(
-        self, sources: Sequence[PipelineNode[Any]], epoch: int, state: State | None
-    ) -> None:
-        states = [None] * len(sources) if state is None else state["sources"]
-        self.sources: list[Cursor[Any]] = [
-            source.open(epoch, each) for source, each in zip(sources, states, strict=True)
-        ]
-        self.done = [False] * len(sources) if state is None else list(state["done"])
-        self.turn: int = 0 if state is None else state["turn"]
+    Attributes:
+        nodes: The sources.
+        epoch: Which epoch of them.
+        saved: A state of this cursor to go on from; None: the epoch's beginning.
+    """
+
+    nodes: Sequence[PipelineNode[Any]]
+    epoch: int
+    saved: State | None
+
+    def __post_init__(self) -> None:
+        count = len(self.nodes)
+        fresh: State = {"sources": [None] * count, "done": [False] * count, "turn": 0}
+        state = fresh if self.saved is None else self.saved
+        opened = zip(self.nodes, state["sources"], strict=True)
+        self.sources: list[Cursor[Any]] = [node.open(self.epoch, each) for node, each in opened]
+        self.done: list[bool] = [*state["done"]]
+        self.turn: int = state["turn"]
+        """How many items were given, or whose turn it is."""
         self.last = self.sources[0]
 
     @override
@@ -58,28 +69,20 @@ class _Several(Cursor[T]):
                 return item
         raise StopIteration
 
-    @abstractmethod
     def choose(self) -> int:
         """Which source, one that has not ended, is asked for the next item."""
+        return self.done.index(False)
 
     def after(self) -> None:
         """An item was given."""
         self.turn += 1
 
 
-class Zip(_Several[tuple[Any, ...]]):
+@dataclass(eq=False, kw_only=True)
+class Zip(Concat[tuple[Any, ...]]):
     """Tuples of one item of each."""
 
-    def __init__(
-        self,
-        sources: Sequence[PipelineNode[Any]],
-        epoch: int,
-        state: State | None,
-        *,
-        shortest: bool,
-    ) -> None:
-        super().__init__(sources, epoch, state)
-        self._shortest = shortest
+    shortest: bool
 
     @override
     def __next__(self) -> tuple[Any, ...]:
@@ -96,7 +99,7 @@ class Zip(_Several[tuple[Any, ...]]):
             self.turn += 1
             return tuple(items)
         self.done = [True] * len(self.sources)
-        if len(ended) < len(self.sources) and not self._shortest:
+        if len(ended) < len(self.sources) and not self.shortest:
             more = next(i for i in range(len(self.sources)) if i not in ended)
             raise DataError(
                 f"zip: pipeline {ended[0] + 1} ended after {self.turn} items, and pipeline "
@@ -105,23 +108,11 @@ class Zip(_Several[tuple[Any, ...]]):
         raise StopIteration
 
     @override
-    def choose(self) -> int:
-        return 0
-
-    @override
     def place(self) -> str:
         return ", ".join(dict.fromkeys(p for p in (s.place() for s in self.sources) if p))
 
 
-class Concat(_Several[T]):
-    """The items of the first, then those of the second, and so on."""
-
-    @override
-    def choose(self) -> int:
-        return self.done.index(False)
-
-
-class RoundRobin(_Several[T]):
+class RoundRobin(Concat[T]):
     """One item of each in turn, until all have ended."""
 
     @override
@@ -135,31 +126,23 @@ class RoundRobin(_Several[T]):
         self.turn = (self.turn + 1) % len(self.sources)
 
 
-class Sample(_Several[T]):
+@dataclass(eq=False, kw_only=True)
+class Sample(Concat[T]):
     """Each item from a pipeline drawn by weight among those that have not ended.
 
     The draw of item number ``turn`` is a function of (seed, epoch, turn).
     """
 
-    def __init__(
-        self,
-        sources: Sequence[PipelineNode[Any]],
-        epoch: int,
-        state: State | None,
-        *,
-        weights: Sequence[float],
-        seed: int,
-    ) -> None:
-        super().__init__(sources, epoch, state)
-        self._weights, self._seed, self._epoch = np.array(weights), seed, epoch
-        self._page, self._draws = -1, np.empty(0)
+    weights: Sequence[float]
+    seed: int
+    _page: int = -1
 
     @override
     def choose(self) -> int:
         page, at = divmod(self.turn, DRAWS)
         if page != self._page:
-            key = (self._seed, self._epoch, page)
+            key = (self.seed, self.epoch, page)
             self._page, self._draws = page, np.random.default_rng(key).random(DRAWS)
-        left = np.cumsum(np.where(self.done, 0.0, self._weights))
+        left = np.cumsum(np.where(self.done, 0.0, self.weights))
         # The draw lies below the whole sum: the first sum above it is of a source with weight.
         return int(np.searchsorted(left, self._draws[at] * left[-1], side="right"))

@@ -1,13 +1,14 @@
 """Verbs that hold several items, of which none is ever saved: shuffle, bucket, pack."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.data.pipeline.node import Follower, PipelineNode, State
+from weft.data.pipeline.node import Follower, State
 from weft.errors import DataError
 
 __all__ = ["Bucket", "BucketByLength", "Pack", "Shuffle", "longest"]
@@ -17,17 +18,20 @@ Ids = NDArray[np.int64]
 NONE: Ids = np.zeros(0, np.int64)
 
 
+@dataclass(eq=False, kw_only=True)
 class Shuffle(Follower[T]):
     """Each window of items in an order that is a function of (seed, epoch, window's number).
 
     State: that of the source at the window's start, and how much of the window was given.
     """
 
-    def __init__(
-        self, source: PipelineNode[T], epoch: int, state: State | None, *, window: int, seed: int
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._window, self._seed, self._epoch = window, seed, epoch
+    window: int
+    seed: int
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        state = self.saved
         self._windows = 0 if state is None else state["window"]
         self._start: State = self.source.state()
         self._items: list[tuple[T, str]] = []
@@ -53,9 +57,9 @@ class Shuffle(Follower[T]):
         found: list[tuple[T, str]] = []
         for item in self.source:
             found.append((item, self.source.place()))
-            if len(found) == self._window:
+            if len(found) == self.window:
                 break
-        key = (self._seed, self._epoch, self._windows)
+        key = (self.seed, self.epoch, self._windows)
         order = np.random.default_rng(key).permutation(len(found))
         self._items, self._given = [found[i] for i in order], 0
 
@@ -68,21 +72,13 @@ class Shuffle(Follower[T]):
         return self._place
 
 
+@dataclass(eq=False, kw_only=True)
 class Bucket(Follower[list[T]]):
     """Lists of ``n`` items; the last may be shorter, or is dropped."""
 
-    def __init__(
-        self,
-        source: PipelineNode[T],
-        epoch: int,
-        state: State | None,
-        *,
-        n: int,
-        drop_remainder: bool,
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._n, self._drop_remainder = n, drop_remainder
-        self._place = ""
+    n: int
+    drop_remainder: bool
+    _place: str = ""
 
     @override
     def __next__(self) -> list[T]:
@@ -91,9 +87,9 @@ class Bucket(Follower[list[T]]):
             if not items:
                 self._place = self.source.place()
             items.append(item)
-            if len(items) == self._n:
+            if len(items) == self.n:
                 return items
-        if not items or self._drop_remainder:
+        if not items or self.drop_remainder:
             raise StopIteration
         return items
 
@@ -119,6 +115,7 @@ def longest(item: Any) -> int:
     return len(item)
 
 
+@dataclass(eq=False, kw_only=True)
 class BucketByLength(Follower[list[T]]):
     """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length).
 
@@ -127,22 +124,18 @@ class BucketByLength(Follower[list[T]]):
     On resume all since then are read again, and those that were given are left out.
     """
 
-    def __init__(
-        self,
-        source: PipelineNode[T],
-        epoch: int,
-        state: State | None,
-        *,
-        sizes: Sequence[tuple[int, int]],
-        length: Callable[[T], int],
-        skip_long: bool,
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._sizes, self._length, self._skip_long = sizes, length, skip_long
+    sizes: Sequence[tuple[int, int]]
+    length: Callable[[T], int]
+    skip_long: bool
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        state = self.saved
         self._number = 0 if state is None else state["number"]  # of the next item of the source
-        self._buckets: list[list[tuple[int, T]]] = [[] for _ in sizes]
+        self._buckets: list[list[tuple[int, T]]] = [[] for _ in self.sizes]
         self._held: dict[int, State] = {}  # number of an item held -> the source before it
-        self._place, self._over = "", False
+        self._over = False
         if state is not None:
             given = set(state["given"])
             for _ in range(state["read"]):
@@ -170,18 +163,18 @@ class BucketByLength(Follower[list[T]]):
         number, self._number = self._number, self._number + 1
         if not keep:
             return None
-        length = self._length(item)
-        for index, (size, longest_length) in enumerate(self._sizes):
+        length = self.length(item)
+        for index, (size, longest_length) in enumerate(self.sizes):
             if length <= longest_length:
                 self._held[number] = before
                 self._buckets[index].append((number, item))
                 return index if len(self._buckets[index]) == size else None
-        if self._skip_long:
+        if self.skip_long:
             return None
         place = self.source.place()
         raise DataError(
             f"bucket_by_length: item {number + 1}{f' ({place})' if place else ''} has length "
-            f"{length}, and the longest bucket takes {self._sizes[-1][1]}. Add a bucket, or "
+            f"{length}, and the longest bucket takes {self.sizes[-1][1]}. Add a bucket, or "
             "leave such items out with skip_long=True."
         )
 
@@ -209,23 +202,20 @@ class BucketByLength(Follower[list[T]]):
         return ""
 
 
+@dataclass(eq=False, kw_only=True)
 class Pack(Follower[Ids]):
     """Blocks of ``length`` ids, cut from all sequences joined; the last may be shorter.
 
     State: the source's before the sequence that was cut last, and how much of it was given.
     """
 
-    def __init__(
-        self,
-        source: PipelineNode[Any],
-        epoch: int,
-        state: State | None,
-        *,
-        length: int,
-        drop_remainder: bool,
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._length, self._drop_remainder = length, drop_remainder
+    length: int
+    drop_remainder: bool
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        state = self.saved
         self._number = 0 if state is None else state["number"]  # of the next sequence
         self._before: State = self.source.state()
         self._ids, self._used, self._place = NONE, 0, ""
@@ -236,7 +226,7 @@ class Pack(Follower[Ids]):
     @override
     def __next__(self) -> Ids:
         parts: list[Ids] = []
-        missing = self._length
+        missing = self.length
         while missing:
             if self._used == len(self._ids):
                 try:
@@ -250,7 +240,7 @@ class Pack(Follower[Ids]):
             missing -= len(part)
             parts.append(part)
         block = np.concatenate([NONE, *parts])  # a copy: what is cut from is another block's too
-        if not len(block) or (missing and self._drop_remainder):
+        if not len(block) or (missing and self.drop_remainder):
             raise StopIteration
         return block
 

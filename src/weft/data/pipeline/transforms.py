@@ -1,144 +1,99 @@
-"""Verbs that look at one item at a time: map, filter, take, skip, shard, repeat."""
+"""Verbs that look at one item at a time: map and filter; take, skip and shard; repeat."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from weft.data.pipeline.node import Follower, PipelineNode, State
+from weft.data.pipeline.node import Follower, State
 from weft.errors import DataError
 
-__all__ = ["Filter", "Map", "Repeat", "Shard", "Skip", "Take"]
+__all__ = ["Apply", "Repeat", "Slice"]
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 class _Counting(Follower[T]):
     """A cursor that counts what it took from its source."""
 
-    def __init__(self, source: PipelineNode[Any], epoch: int, state: State | None) -> None:
-        super().__init__(source, epoch, state)
-        self.count: int = 0 if state is None else state["count"]
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.count: int = 0 if self.saved is None else self.saved["count"]
 
     @override
     def state(self) -> State:
         return {"source": self.source.state(), "count": self.count}
 
 
-class Map(_Counting[U]):
-    """``function(item)`` of each item."""
+@dataclass(eq=False, kw_only=True)
+class Apply(_Counting[T]):
+    """``function(item)`` of each item (map), or the items of which it is true (filter)."""
 
-    def __init__(
-        self,
-        source: PipelineNode[T],
-        epoch: int,
-        state: State | None,
-        *,
-        function: Callable[[T], U],
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._function = function
-
-    @override
-    def __next__(self) -> U:
-        item = next(self.source)
-        self.count += 1
-        try:
-            return self._function(item)
-        except Exception as error:
-            raise _named("map", self._function, self, error) from error
-
-
-class Filter(_Counting[T]):
-    """The items of which ``function(item)`` is true."""
-
-    def __init__(
-        self,
-        source: PipelineNode[T],
-        epoch: int,
-        state: State | None,
-        *,
-        function: Callable[[T], object],
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._function = function
+    function: Callable[[Any], Any]
+    keeps: bool
 
     @override
     def __next__(self) -> T:
         while True:
-            item: T = next(self.source)
+            item = next(self.source)
             self.count += 1
             try:
-                keep = self._function(item)
+                made: T = self.function(item)
             except Exception as error:
-                raise _named("filter", self._function, self, error) from error
-            if keep:
-                return item
+                raise self._named(error) from error
+            if not self.keeps:
+                return made
+            if made:
+                kept: T = item
+                return kept
+
+    def _named(self, error: Exception) -> DataError:
+        verb = "filter" if self.keeps else "map"
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        place = self.place()
+        return DataError(
+            f"{verb}({name}): item {self.count}{f' ({place})' if place else ''}: "
+            f"{type(error).__name__}: {error}"
+        )
 
 
-class Take(_Counting[T]):
-    """The first ``n`` items of an epoch."""
+@dataclass(eq=False, kw_only=True)
+class Slice(_Counting[T]):
+    """Items by their numbers, as ``items[start:stop:step]`` has them: take, skip and shard."""
 
-    def __init__(self, source: PipelineNode[T], epoch: int, state: State | None, *, n: int) -> None:
-        super().__init__(source, epoch, state)
-        self._n = n
-
-    @override
-    def __next__(self) -> T:
-        if self.count >= self._n:
-            raise StopIteration
-        item: T = next(self.source)
-        self.count += 1
-        return item
-
-
-class Skip(_Counting[T]):
-    """All items but the first ``n`` of an epoch."""
-
-    def __init__(self, source: PipelineNode[T], epoch: int, state: State | None, *, n: int) -> None:
-        super().__init__(source, epoch, state)
-        self._n = n
+    start: int = 0
+    stop: int | None = None
+    step: int = 1
 
     @override
     def __next__(self) -> T:
-        while self.count < self._n:
-            next(self.source)
-            self.count += 1
-        item: T = next(self.source)
-        return item
-
-
-class Shard(_Counting[T]):
-    """Every ``shards``-th item, beginning with number ``index``."""
-
-    def __init__(
-        self, source: PipelineNode[T], epoch: int, state: State | None, *, index: int, shards: int
-    ) -> None:
-        super().__init__(source, epoch, state)
-        self._index, self._shards = index, shards
-
-    @override
-    def __next__(self) -> T:
-        while True:
+        while self.stop is None or self.count < self.stop:
             item: T = next(self.source)
+            number = self.count - self.start
+            if number >= 0 and self.stop is None and self.step == 1:
+                return item  # all from here on: nothing is to be counted
             self.count += 1
-            if (self.count - 1) % self._shards == self._index:
+            if number >= 0 and number % self.step == 0:
                 return item
+        raise StopIteration
 
 
+@dataclass(eq=False, kw_only=True)
 class Repeat(Follower[T]):
     """``n`` epochs of the source as one, or (None) all of them without end."""
 
-    def __init__(
-        self, source: PipelineNode[T], epoch: int, state: State | None, *, n: int | None
-    ) -> None:
-        self._node, self._n = source, n
+    n: int | None
+
+    @override
+    def __post_init__(self) -> None:
+        self._round = 0 if self.saved is None else self.saved["round"]
+        self._empty = self.saved is None or self.saved["empty"]
         # Without end there is a second epoch only after a take: its orders are to be new ones.
-        self._first = epoch * (n or 1 << 32)
-        self._round = 0 if state is None else state["round"]
-        self._empty = state is None or state["empty"]
-        super().__init__(source, self._first + self._round, state)
+        self._first = self.epoch * (self.n or 1 << 32)
+        self.epoch = self._first + self._round
+        super().__post_init__()
 
     @override
     def __next__(self) -> T:
@@ -152,23 +107,14 @@ class Repeat(Follower[T]):
                 return item
 
     def _next_round(self) -> None:
-        if self._n is not None and self._round + 1 >= self._n:
+        if self.n is not None and self._round + 1 >= self.n:
             raise StopIteration
-        if self._empty and self._n is None:
+        if self._empty and self.n is None:
             raise DataError("repeat: the source has no items, so repeating it would never end.")
         self._round, self._empty = self._round + 1, True
         self.source.close()
-        self.source = self._node.open(self._first + self._round)
+        self.source = self.node.open(self._first + self._round)
 
     @override
     def state(self) -> State:
         return {"source": self.source.state(), "round": self._round, "empty": self._empty}
-
-
-def _named(verb: str, function: object, cursor: _Counting[Any], error: Exception) -> DataError:
-    name = getattr(function, "__name__", type(function).__name__)
-    place = cursor.place()
-    return DataError(
-        f"{verb}({name}): item {cursor.count}{f' ({place})' if place else ''}: "
-        f"{type(error).__name__}: {error}"
-    )

@@ -71,7 +71,7 @@ FILES = {
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(file_rows, "NEAR", 8)
+    monkeypatch.setattr("weft.data.rows.NEAR", 8)
     return tmp_path / "cache"
 
 
@@ -210,7 +210,7 @@ def test_an_index_of_other_reading_rules_is_not_taken(cache, tmp_path, monkeypat
 def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):
     """Read, indexed and gone through in a fraction of the file's size."""
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 1 << 20)
-    monkeypatch.setattr(file_rows, "NEAR", 64)
+    monkeypatch.setattr("weft.data.rows.NEAR", 64)
     monkeypatch.setattr(tokens, "CHUNK_CHARACTERS", 1_000_000)
     path = tmp_path / "large.tsv"
     line = ("x" * 4999 + "\t" + "y" * 4999 + "\n").encode()

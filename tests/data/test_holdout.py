@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from weft.data import file_rows, text_pairs
+from weft.data import text_pairs
 from weft.data.formats.lines import tsv_format
 from weft.data.holdout import Holdout
 from weft.data.readers import read_table
@@ -95,7 +95,7 @@ def test_a_file_that_is_not_held_in_memory_is_divided_alike(tmp_path, monkeypatc
     config = TextRows.Config(path=path, holdout=0.2, held_out=held_out, stratify="label")
     held = config.build().read()
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setattr(file_rows, "NEAR", 16)
+    monkeypatch.setattr("weft.data.rows.NEAR", 16)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     mapped = config.build()
     assert type(mapped.rows()) is not type(held.rows())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.data import file_rows, text_pairs
+from weft.data import text_pairs
 from weft.data.text_rows import TextRows
 from weft.preflight import data_preview as first_look
 from weft.preflight import data_preview as shared_rows
@@ -76,7 +76,7 @@ def test_blank_lines_of_a_text_are_not_looked_for(same):
 
 def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path):
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setattr(file_rows, "NEAR", 7)
+    monkeypatch.setattr("weft.data.rows.NEAR", 7)
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
     weft.train(LOCAL, words(ROWS))
     assert "100 of 100 rows of valid_data are in train_data" in caplog.text

@@ -7,7 +7,7 @@ costs nothing and why every rank can make the whole plan for itself and take its
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ __all__ = [
     "Batching",
     "MaxTokens",
     "PlanStatistics",
+    "TakesMaxTokens",
     "largest_batch",
     "over_budget",
     "plan_epoch",
@@ -78,6 +79,15 @@ class Batching:
     def is_auto(self) -> bool:
         """Whether the number of tokens is still to be found."""
         return self.max_tokens == "auto"
+
+
+@runtime_checkable
+class TakesMaxTokens(Protocol):
+    """Data that may have ``max_tokens=auto``."""
+
+    def take_max_tokens(self, number: int) -> None:
+        """Takes the number that was found for it."""
+        ...
 
 
 class Batched:

@@ -5,11 +5,10 @@ import glob
 import itertools
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import overload
 
 from typing_extensions import override
 
@@ -18,7 +17,7 @@ from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import FileNotes
 from weft.data.readers import Table, read_table
-from weft.data.rows import Rows
+from weft.data.rows import Rows, StoredRows
 from weft.errors import StorageError, UserError
 
 __all__ = ["DataPath", "JoinedRows", "ReadFiles", "data_files", "first_file", "read_files"]
@@ -96,7 +95,7 @@ def _check_exists(path: Path) -> None:
     raise UserError(f"path: there is no file {path}{where}.{gone}{there}")
 
 
-class JoinedRows(Sequence[dict[str, str]]):
+class JoinedRows(StoredRows):
     """The rows of several files one after the other; they stay where they are.
 
     Args:
@@ -105,45 +104,26 @@ class JoinedRows(Sequence[dict[str, str]]):
     """
 
     def __init__(self, parts: Sequence[Rows | FileRows], files: "ReadFiles") -> None:
-        self.parts, self.files, self.layout = parts, files, files.layout
+        size = sum(path.stat().st_size for path in files.paths)
+        super().__init__(tuple(files.layout.columns), size)
+        self.parts, self.files = parts, files
         self._ends = [*itertools.accumulate(map(len, parts))]
-        self.num_bytes = sum(path.stat().st_size for path in files.paths)
 
     @override
     def __len__(self) -> int:
         return self._ends[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, str]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rows: ...
     @override
-    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
-        if isinstance(index, slice):
-            rows = [*self._of(*index.indices(len(self)))]
-            return Rows({name: [row[name] for row in rows] for name in self.layout.columns})
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
-        part = bisect_right(self._ends, number)
-        return self.parts[part][number - self._ends[part] + len(self.parts[part])]
-
-    @override
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return itertools.chain.from_iterable(self.parts)
-
-    def place_of(self, row: int) -> str:
-        """The file, and a row's line in it."""
-        return self.files.place_of(row)
-
-    def _of(self, start: int, stop: int, step: int) -> Iterator[dict[str, str]]:
-        """The rows of a slice; consecutive ones are read at once."""
-        if step != 1:
-            yield from (self[at] for at in range(start, stop, step))
-            return
+    def read(self, start: int, stop: int) -> Rows:
+        found = list[dict[str, str]]()
         for part, end in zip(self.parts, self._ends, strict=True):
             begin = end - len(part)
-            yield from part[max(start - begin, 0) : max(stop - begin, 0)]
+            found += part[max(start - begin, 0) : max(stop - begin, 0)]
+        return self.rows_of(found)
+
+    @override
+    def place_of(self, row: int) -> str:
+        return self.files.place_of(row)
 
 
 @dataclass(frozen=True)
@@ -194,7 +174,7 @@ class ReadFiles:
         table = self.tables[part]
         return f"{self.paths[part]}:{table.lines[row - ends[part] + table.count.good]}"
 
-    def rows(self) -> "Rows | FileRows | JoinedRows":
+    def rows(self) -> Rows | StoredRows:
         """The good rows in the order of the files and of their lines."""
         if (columns := self._columns) is not None:
             return Rows(columns, place_of=self.place_of)

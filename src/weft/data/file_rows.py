@@ -8,10 +8,10 @@ import hashlib
 import itertools
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.formats.lines import TableScan
 from weft.data.formats.row_format import RowFormat, Scan
 from weft.data.line_blocks import FileNotes
-from weft.data.rows import Rows
+from weft.data.readers import ReadFile
+from weft.data.rows import Rows, StoredRows
 from weft.data.store.arrays import ArrayWriter, locked, open_arrays, store_root
 from weft.data.store.manifest import DamagedStoreError
 from weft.errors import DataError
@@ -33,34 +34,22 @@ LOG = logging.getLogger("weft")
 CHUNK_ROWS = 1 << 20
 READING = 4
 """Counts the changes of what an index holds: that of an older weft is not taken."""
-NEAR = 4096
-"""Rows that are read at once when they are asked for one after the other."""
 
 
-@dataclass(frozen=True)
-class RowIndex:
+@dataclass(frozen=True, kw_only=True)
+class RowIndex(ReadFile):
     """Where the good rows of a file begin, and what is known of the whole file."""
 
     places: NDArray[np.int64]
     """Of each good row: its byte from 0; of Parquet and Arrow its number from 0."""
-    lines: NDArray[np.int64]
-    """Of each good row, from 1."""
     head: int
     """Where the first row begins, good or bad, after a header; 0 where there is none."""
-    bad_rows: Sequence[BadRow]
-    """The others; of a great many the first `KEPT`."""
-    count: RowCount
-    """Good, bad and total."""
-    notes: FileNotes
-    """Oddities that did no harm."""
-    sha256: str
-    """Of the file's bytes."""
     stamp: tuple[int, int]
     """The file's size in bytes and its time in nanoseconds, from before it was indexed."""
 
 
-class FileRows(Sequence[dict[str, str]]):
-    """The good rows of an indexed file; each is read when it is asked for.
+class FileRows(StoredRows):
+    """The good rows of an indexed file.
 
     Args:
         path: The file.
@@ -69,65 +58,32 @@ class FileRows(Sequence[dict[str, str]]):
     """
 
     def __init__(self, path: Path, layout: RowFormat, index: RowIndex) -> None:
+        super().__init__(tuple(layout.columns), index.stamp[0])
         self.path, self.layout, self.known = path, layout, index
-        self.num_bytes = index.stamp[0]
-        self._near = (0, Rows({name: [] for name in layout.columns}))
 
     @override
     def __len__(self) -> int:
         return len(self.known.places)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, str]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rows: ...
     @override
-    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step == 1:
-                return self._read(start, stop)
-            rows = [self[i] for i in range(start, stop, step)]
-            return Rows({name: [row[name] for row in rows] for name in self.layout.columns})
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
-        first, near = self._near
-        if 0 <= number - first < len(near):
-            return near[number - first]
-        if number == first + len(near):  # one after the other: more of them at once
-            self._near = number, self._read(number, min(number + NEAR, len(self)))
-            return self._near[1][0]
-        return self._read(number, number + 1)[0]
-
-    @override
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        for first in range(0, len(self), NEAR):
-            yield from self._read(first, min(first + NEAR, len(self)))
-
     def place_of(self, row: int) -> str:
-        """The file, and a row's line in it."""
         return f"{self.path}:{self.known.lines[row]}"
 
-    def _read(self, start: int, stop: int) -> Rows:
-        names, places = tuple(self.layout.columns), self.known.places
-        if start >= stop:
-            return Rows({name: [] for name in names})
+    @override
+    def read(self, start: int, stop: int) -> Rows:
+        if start == stop:
+            return self.rows_of([])
+        places = self.known.places
         after = int(places[stop]) if stop < len(self) else None
-        found = list(
-            itertools.islice(
-                self.layout.between(self.path, int(places[start]), after, head=self.known.head),
-                stop - start + 1,
-            )
-        )
+        rows = self.layout.between(self.path, int(places[start]), after, head=self.known.head)
+        found = [*itertools.islice(rows, stop - start + 1)]
         if len(found) != stop - start or _stamp(self.path) != self.known.stamp:
             raise DataError(
                 f"{self.path} was changed since it was read: rows {start + 1} to {stop} are not "
                 "where they were. Start again."
             )
-        return Rows(
-            {name: [*values] for name, values in zip(names, zip(*found, strict=True), strict=True)}
-        )
+        columns = zip(self.names, zip(*found, strict=True), strict=True)
+        return Rows({name: [*values] for name, values in columns})
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -9,18 +9,15 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.data.data_files import JoinedRows
-from weft.data.file_rows import NEAR, FileRows
-from weft.data.rows import Rows
 from weft.errors import DataError, UserError
 
-__all__ = ["ChosenRows", "Holdout", "PassageHoldout", "holdout_of"]
+__all__ = ["Holdout", "PassageHoldout", "holdout_of"]
 
 LOG = logging.getLogger("weft")
 
@@ -33,6 +30,7 @@ class Holdout:
     """Which rows are held out.
 
     Example:
+        >>> from weft.data.rows import Rows
         >>> rows = Rows({"label": ["ham", "spam"] * 50, "text": [str(n) for n in range(100)]})
         >>> [len(Holdout(0.1, held_out=side, label="label").of(rows)) for side in (False, True)]
         [87, 13]
@@ -107,6 +105,7 @@ class PassageHoldout(Holdout):
     A passage ends with a blank line, and those behind it; in a text without one it is a line.
 
     Example:
+        >>> from weft.data.rows import Rows
         >>> rows = Rows({"text": ["First", "line", ""] * 2 + ["Other", "line", ""]})
         >>> PassageHoldout(0.75, held_out=True).of(rows).tolist()
         [0, 1, 2, 3, 4, 5]
@@ -124,51 +123,6 @@ class PassageHoldout(Holdout):
         hashes = (_hash({"text": "\n".join(lines).strip()}) for lines in passages)
         found = np.fromiter(hashes, np.float64, len(passages))
         return np.repeat(found, [len(lines) for lines in passages])
-
-
-class ChosenRows(Sequence[dict[str, str]]):
-    """Some rows of a file, which stay in it; each is read when it is asked for.
-
-    Args:
-        rows: All of the file.
-        numbers: Which of them, rising.
-    """
-
-    def __init__(self, rows: FileRows | JoinedRows, numbers: NDArray[np.int64]) -> None:
-        self.all, self.numbers = rows, numbers
-        self.num_bytes = rows.num_bytes * len(numbers) // max(len(rows), 1)
-
-    @override
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> dict[str, str]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rows: ...
-    @override
-    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
-        if isinstance(index, slice):
-            numbers = self.numbers[index]
-            names = self.all.layout.columns
-            found = [*self._these(numbers)]
-            return Rows({name: [row[name] for row in found] for name in names})
-        return self.all[int(self.numbers[index])]
-
-    @override
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return self._these(self.numbers)
-
-    def place_of(self, row: int) -> str:
-        """The file, and a row's line in it."""
-        return self.all.place_of(int(self.numbers[row]))
-
-    def _these(self, numbers: NDArray[np.int64]) -> Iterator[dict[str, str]]:
-        """Rows by rising numbers, read in blocks of those around them."""
-        for block in np.split(numbers, np.flatnonzero(np.diff(numbers // NEAR)) + 1):
-            if len(block):
-                near = self.all[int(block[0]) : int(block[-1]) + 1]
-                yield from (near[int(number - block[0])] for number in block)
 
 
 def _passages(rows: Sequence[Mapping[str, str]]) -> Iterator[list[str]]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from weft.data.formats.cells import ANSWERS
 from weft.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
 from weft.data.formats.row_format import Row
 from weft.data.holdout import holdout_of
-from weft.data.rows import Rows
+from weft.data.rows import ChosenRows, Rows, StoredRows
 from weft.errors import DataError, MissingExtraError, UserError
 from weft.text.cells import ListCell
 
@@ -31,8 +31,8 @@ READ_ROWS = 1000  # rows asked of the data set at once
 EXCERPT = 80  # characters of a bad row
 
 
-class DatasetRows(Sequence[dict[str, str]]):
-    """The good rows of a data set, which stay in it; each is read when it is asked for.
+class DatasetRows(StoredRows):
+    """The good rows of a data set, which stay in it.
 
     Args:
         dataset: A ``datasets.Dataset``.
@@ -51,42 +51,24 @@ class DatasetRows(Sequence[dict[str, str]]):
         num_bytes: int,
         name: str,
     ) -> None:
+        super().__init__(tuple(layout.columns), num_bytes)
         self._dataset, self._layout, self._numbers = dataset, layout, numbers
-        self.num_bytes, self._name = num_bytes, name
+        self._name = name
 
     @override
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, index: int) -> dict[str, str]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rows: ...
     @override
-    def __getitem__(self, index: int | slice) -> dict[str, str] | Rows:
-        if isinstance(index, slice):
-            return self._read(self._numbers[index])
-        return self._read(self._numbers[[index]])[0]
+    def read(self, start: int, stop: int) -> Rows:
+        found = _objects(self._dataset, self._numbers[start:stop])
+        rows = [_checked(each, self._layout) for each in found]
+        return Rows({name: [row[at] for row in rows] for at, name in enumerate(self.names)})
 
     @override
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        for first in range(0, len(self), READ_ROWS):
-            yield from self._read(self._numbers[first : first + READ_ROWS])
-
-    def those(self, numbers: NDArray[np.int64]) -> "DatasetRows":
-        """Some of these rows, by their numbers among them, rising."""
-        size = self.num_bytes * len(numbers) // max(len(self), 1)
-        kept = self._numbers[numbers]
-        return DatasetRows(self._dataset, self._layout, kept, num_bytes=size, name=self._name)
-
     def place_of(self, row: int) -> str:
         """The data set's name, and a row's number in it from 1."""
         return f"{self._name}:{self._numbers[row] + 1}"
-
-    def _read(self, numbers: NDArray[np.int64]) -> Rows:
-        names = tuple(self._layout.columns)
-        rows = [_checked(found, self._layout) for found in _objects(self._dataset, numbers)]
-        return Rows({name: [row[at] for row in rows] for at, name in enumerate(names)})
 
 
 @registries.datasets.register("huggingface_pairs")
@@ -129,10 +111,11 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         self._layout = json_lines_format(config.columns)
         _ = self.batching  # refuses sizes that are none
         self.holdout = holdout_of(config)
+        self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._dataset = _loaded(config) if dataset is None else dataset
         self._name = str(config.path)
         _check_columns(self._dataset, self._layout, self._name)
-        self._rows: DatasetRows | None = None
+        self._rows: StoredRows | None = None
         self._bad: list[BadRow] = []
         self._num_bad = 0
         self._digest = hashlib.sha256()
@@ -163,28 +146,24 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
             BadRowsError: There are more bad rows than ``max_bad_rows``.
             DataError: There is no good row at all.
         """
-        rows = self._rows or self._read_all()
+        rows: StoredRows = self._rows or self._read_all()
         total = len(self._dataset)
         count = RowCount(total - self._num_bad, self._num_bad, total)
         check_bad_rows(
             self._bad,
             count,
             allowed=self.config.max_bad_rows,
-            setting=f"{'train_data' if self._is_held_out else ingredient}.max_bad_rows",
+            setting=f"{'train_data' if self.is_held_out else ingredient}.max_bad_rows",
         )
-        if self._rows is None and not self._is_held_out:
+        if self._rows is None and not self.is_held_out:
             setting = f"{ingredient}.max_bad_rows"
             tell_left_out(self._bad, count, setting=setting, name=self._name)
         if not len(rows):
             raise DataError(f"{self._name}: wanted rows, found {count.bad} bad ones only.")
         if self._rows is None and self.holdout is not None:
-            rows = rows.those(self.holdout.of(rows, name=self._name))
+            rows = ChosenRows(rows, self.holdout.of(rows, name=self._name))
         self._rows = rows
         return self
-
-    @property
-    def _is_held_out(self) -> bool:
-        return self.holdout is not None and self.holdout.held_out
 
     def _read_all(self) -> DatasetRows:
         good, size = list[int](), 0
@@ -203,13 +182,8 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         numbers, self._num_bad = np.array(good, np.int64), len(self._dataset) - len(good)
         return DatasetRows(self._dataset, self._layout, numbers, num_bytes=size, name=self._name)
 
-    def __len__(self) -> int:
-        return len(self.rows())
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return iter(self.rows())
-
-    def rows(self) -> DatasetRows:
+    @override
+    def rows(self) -> StoredRows:
         """The good rows in the data set's order."""
         if self._rows is None:
             self.read()
@@ -220,19 +194,10 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         """The data set's name, and the number in it of a good row, from 1."""
         return self.rows().place_of(row)
 
-    @property
     @override
-    def bad_rows(self) -> Sequence[BadRow]:
-        """The rows that were left out; their line is their number in the data set, from 1."""
-        self.rows()
-        return [] if self._is_held_out else self._bad
-
-    @property
-    @override
-    def count(self) -> RowCount:
-        """Good, bad and total, of the rows of this side; bad ones are the training side's."""
-        good, bad = len(self.rows()), 0 if self._is_held_out else self._num_bad
-        return RowCount(good, bad, good + bad)
+    def all_bad_rows(self) -> tuple[Sequence[BadRow], int]:
+        """Their line is their number in the data set, from 1."""
+        return self._bad, self._num_bad
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits of the rows' text, of the columns' names, and of the side."""

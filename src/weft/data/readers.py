@@ -4,11 +4,14 @@ How a file becomes rows is its format's: `weft.data.formats`.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.formats.lines import LineFormat as LineFormat
@@ -18,28 +21,37 @@ from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import FileNotes
 from weft.errors import UserError
 
-__all__ = ["Table", "read_rows", "read_table"]
+__all__ = ["ReadFile", "Table", "read_rows", "read_table"]
 
 
-@dataclass(frozen=True)
-class Table:
-    """A file read whole, one list of strings a column.
+@dataclass(frozen=True, kw_only=True)
+class ReadFile:
+    """What one pass over a file has found.
 
     Attributes:
-        columns: Name to the values of the good rows, in the file's order.
-        lines: The line number of each good row.
+        lines: The line number of each good row, from 1.
         bad_rows: The others; of a great many the first `KEPT`.
         count: Good, bad and total.
         notes: Oddities that did no harm.
         sha256: Of the file's bytes.
     """
 
-    columns: dict[str, list[str]]
-    lines: list[int]
-    bad_rows: list[BadRow]
+    lines: Sequence[int] | NDArray[np.int64]
+    bad_rows: Sequence[BadRow]
     count: RowCount
     notes: FileNotes
     sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(ReadFile):
+    """A file read whole, one list of strings a column.
+
+    Attributes:
+        columns: Name to the values of the good rows, in the file's order.
+    """
+
+    columns: dict[str, list[str]]
 
 
 def read_rows(
@@ -108,9 +120,14 @@ def read_table(path: Path | str | BinaryIO, layout: RowFormat, *, fast: bool = T
                 lines.extend(range(line, line + len(found[0])))
                 for column, values in zip(columns, found, strict=True):
                     column.extend(values)
-        count = RowCount(len(lines), num_bad, scan.total)
-        named = dict(zip(layout.columns, columns, strict=True))
-        return Table(named, lines, bad, count, scan.notes, scan.sha256)
+        return Table(
+            columns=dict(zip(layout.columns, columns, strict=True)),
+            lines=lines,
+            bad_rows=bad,
+            count=RowCount(len(lines), num_bad, scan.total),
+            notes=scan.notes,
+            sha256=scan.sha256,
+        )
 
 
 @contextmanager

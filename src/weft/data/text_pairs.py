@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
@@ -15,10 +15,9 @@ from typing_extensions import override
 from weft.config import Component, setting
 from weft.config import Config as BaseConfig
 from weft.data import registries
-from weft.data.bad_rows import AccountedRows, BadRow, RowCount, check_bad_rows, tell_left_out
+from weft.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, MaxTokens
-from weft.data.data_files import DataPath, JoinedRows, ReadFiles, data_files, read_files
-from weft.data.file_rows import FileRows
+from weft.data.data_files import DataPath, ReadFiles, data_files, read_files
 from weft.data.first_row import first_cells, has_names, is_header, other_delimiter
 from weft.data.formats.by_suffix import (
     HAVING,
@@ -41,9 +40,9 @@ from weft.data.formats.header import (
 from weft.data.formats.json_lines import JsonLinesFormat, first_keys
 from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
-from weft.data.holdout import ChosenRows, Holdout, holdout_of
+from weft.data.holdout import Holdout, holdout_of
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
-from weft.data.rows import Rows
+from weft.data.rows import ChosenRows, Rows, StoredRows
 from weft.errors import DataError, UserError
 
 __all__ = ["TextPairs"]
@@ -127,6 +126,7 @@ class TextPairs(Component, Batched, AccountedRows):
         self._layout = self._format()
         _ = self.batching  # refuses sizes that are none
         self.holdout = self._holdout()
+        self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._required = self._layout.required
         self._table: ReadFiles | None = None
         self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
@@ -178,7 +178,7 @@ class TextPairs(Component, Batched, AccountedRows):
             table.count,
             allowed=self.config.max_bad_rows,
             # Of one file the bad rows are those of its training side.
-            setting=f"{'train_data' if self._is_held_out else ingredient}.max_bad_rows",
+            setting=f"{'train_data' if self.is_held_out else ingredient}.max_bad_rows",
             hint=self._other_format(Path(table.bad_rows[0].file), ingredient)
             if table.bad_rows
             else "",
@@ -197,7 +197,7 @@ class TextPairs(Component, Batched, AccountedRows):
                 LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
         self._table = table
         if self.holdout is not None and self._numbers is None:
-            self._numbers = self.holdout.of(self._every(), name=self.name)
+            self._numbers = self.holdout.of(table.rows(), name=self.name)
         return self
 
     def require(self, columns: Collection[str]) -> None:
@@ -206,22 +206,16 @@ class TextPairs(Component, Batched, AccountedRows):
         if self._table is None and kept:
             self._layout = replace(self._layout, required=kept)
 
-    def __len__(self) -> int:
-        return len(self.rows())
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return iter(self.rows())
-
     @property
     def name(self) -> str:
         """The file, or of several the first and how many there are, as errors call them."""
         first, *more = self.files
         return f"{first} and {len(more)} more" if more else str(first)
 
-    def rows(self) -> Rows | FileRows | JoinedRows | ChosenRows:
+    @override
+    def rows(self) -> Rows | StoredRows:
         """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
-        self._read()
-        rows, numbers = self._every(), self._numbers
+        rows, numbers = self._read().rows(), self._numbers
         if numbers is None:
             return rows
         if not isinstance(rows, Rows):
@@ -229,10 +223,6 @@ class TextPairs(Component, Batched, AccountedRows):
         columns = {name: rows.column(name) for name in rows.names}
         mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
         return Rows(mine, place_of=self.place_of)
-
-    def _every(self) -> Rows | FileRows | JoinedRows:
-        """The good rows of the whole files."""
-        return self._read().rows()
 
     @property
     def lines(self) -> Sequence[int]:
@@ -244,25 +234,10 @@ class TextPairs(Component, Batched, AccountedRows):
         """The file, and the line in it of a good row by its number from 0."""
         return self._read().place_of(row if self._numbers is None else int(self._numbers[row]))
 
-    @property
-    def _is_held_out(self) -> bool:
-        return self.holdout is not None and self.holdout.held_out
-
-    @property
     @override
-    def bad_rows(self) -> Sequence[BadRow]:
-        """The rows that were left out; of a file of two sides, they are the training side's."""
-        return [] if self._is_held_out else self._read().bad_rows
-
-    @property
-    @override
-    def count(self) -> RowCount:
-        """Good, bad and total, of the rows of this side."""
-        every, numbers = self._read().count, self._numbers
-        if numbers is None:
-            return every
-        bad = 0 if self._is_held_out else every.bad
-        return RowCount(len(numbers), bad, len(numbers) + bad)
+    def all_bad_rows(self) -> tuple[Sequence[BadRow], int]:
+        table = self._read()
+        return table.bad_rows, table.count.bad
 
     @property
     def notes(self) -> FileNotes:

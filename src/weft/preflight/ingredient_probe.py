@@ -15,7 +15,7 @@ from weft.config.recipe import Recipe
 from weft.data.seq2seq_batch import Seq2SeqBatch
 from weft.errors import WeftError
 from weft.preflight.load_data import DATA, load_data
-from weft.preflight.max_tokens import take_max_tokens
+from weft.preflight.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe, seed_of
 from weft.runtime.seeds import seed_all
 from weft.tasks.batches.row_batches import peek
@@ -150,7 +150,7 @@ def _measure(
         if task is None:
             say("The recipe has no complete task yet; batches are shown once it has.")
             return
-        if getattr(getattr(data, "batching", None), "is_auto", False):
+        if is_auto(data):
             take_max_tokens({name: data}, SHOWN_CELLS)
             say(f"max_tokens=auto: shown with {SHOWN_CELLS:,}; weft check says what it finds.")
         data = task.batches_of(name, data, train=name == "train_data", seed=1)

@@ -11,6 +11,7 @@ import torch
 
 from weft.config.planning.session import Session
 from weft.data.batches import EpochBatches
+from weft.data.batching import TakesMaxTokens
 from weft.errors import UserError
 from weft.preflight.load_data import DATA
 from weft.preflight.step_memory import (
@@ -23,7 +24,7 @@ from weft.preflight.step_memory import (
 )
 from weft.runtime import memory
 from weft.runtime.memory import keep_memory
-from weft.tasks.batches.row_batches import RowBatches
+from weft.tasks.batches.row_batches import RowBatches, RowSource
 from weft.tasks.task import Task
 from weft.training.accumulation import Accumulate
 from weft.training.precision import autocast
@@ -50,7 +51,7 @@ def auto_data(session: Session) -> dict[str, Any]:
 
 def is_auto(data: object) -> bool:
     """Whether data waits for a number in place of ``max_tokens=auto``."""
-    return bool(getattr(getattr(data, "batching", None), "is_auto", False))
+    return isinstance(data, RowSource) and data.batching.is_auto
 
 
 def take_max_tokens(data: Mapping[str, Any], number: int) -> None:
@@ -60,13 +61,12 @@ def take_max_tokens(data: Mapping[str, Any], number: int) -> None:
         UserError: Some data is code of the recipe's own that cannot take it.
     """
     for name, each in data.items():
-        take = getattr(each, "take_max_tokens", None)
-        if take is None:
+        if not isinstance(each, TakesMaxTokens):
             raise UserError(
                 f"{name} is a {type(each).__name__} with max_tokens=auto, but without a method "
                 "take_max_tokens(number). Add it, or give a number."
             )
-        take(number)
+        each.take_max_tokens(number)
 
 
 def settle_max_tokens(
@@ -93,8 +93,8 @@ def settle_max_tokens(
     if not data:
         return None
     if recorded is None:
-        batching = getattr(session.get("train_data"), "batching", None)
-        number = getattr(batching, "max_tokens", None)
+        train = session.get("train_data")
+        number = train.batching.max_tokens if isinstance(train, RowSource) else None
         if "train_data" in data:
             recorded = _found(session, settings, seed=seed)
         elif isinstance(number, int):

@@ -11,7 +11,7 @@ import pytest
 
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
-from weft.data.rows import Rows
+from weft.data.rows import Rows, StoredRows
 from weft.data.seq2seq_batch import collate_seq2seq
 from weft.data.store import tokens
 from weft.data.store.arrays import ArrayWriter
@@ -163,10 +163,17 @@ def test_rows_are_compared_all_over_and_few_where_they_are_long(rows):
     assert [rows[i] for i in numbers] == some
     assert (len(some), numbers[0], numbers[-1]) == (3 * tokens.PLACES, 0, len(rows) - 1)
 
-    class Long(Rows):
-        num_bytes = 500 * tokens.CHUNK_CHARACTERS
+    class Long(StoredRows):
+        def __len__(self):
+            return len(rows)
 
-    numbers, some = tokens.spread_rows(Long({name: rows.column(name) for name in COLUMNS}), 3)
+        def read(self, start, stop):
+            return rows[start:stop]
+
+        place_of = None
+
+    long = Long(COLUMNS, 500 * tokens.CHUNK_CHARACTERS)
+    numbers, some = tokens.spread_rows(long, 3)
     assert len(numbers) == len(some) == tokens.PLACES
     assert tokens.spread_rows([], 3)[1] == []
 
@@ -302,7 +309,7 @@ def test_too_little_room_is_said_before_anything_is_written(text, rows, cache, m
 
 TWO = """
 import sys, logging
-from weft.data.rows import Rows
+from weft.data.rows import Rows, StoredRows
 from weft.data.store import tokens
 from weft.text.processors.text_processor import load_text_processor
 from pathlib import Path

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.rows import StoredRows
 from weft.data.store.arrays import ArrayWriter, check_room, locked, open_arrays, store_root
 from weft.data.store.encoding import column_of, encode_chunks, workers_for
 from weft.data.store.manifest import DamagedStoreError, StoreManifest
@@ -95,15 +96,6 @@ def kept_fingerprint(data: object, text: TextProcessor) -> str | None:
         return None
     fingerprint: str = made()
     return fingerprint
-
-
-@runtime_checkable
-class StoredRows(Protocol):
-    """Rows that are not in memory, and know how many bytes they have."""
-
-    num_bytes: int
-
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,7 @@ FIXED = ("source", "target", "references")
 def load_data(name: str, data: object, used: Collection[str] | None = None) -> RowCount | None:
     """Reads data that accounts for its rows; other data is left as it is.
 
-    Args:
-        name: What the recipe calls it.
-        data: The data.
-        used: The columns that the task reads: others may be empty. None: not known.
+    Columns that are not ``used``, where that is known, may be empty.
 
     Returns:
         Good and bad rows, or None.
@@ -133,10 +130,7 @@ def read_all(
 ) -> None:
     """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
 
-    Args:
-        session: Builds.
-        order: The names that are planned.
-        folder: Where ``bad_rows.jsonl`` is; None: nothing is written.
+    Without a folder nothing is written.
 
     Raises:
         DataError: Some data cannot be used; the message says it of all of it.

@@ -133,11 +133,9 @@ def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[s
 
 
 def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines; lines that are none are left out.
+    """The objects, all or the first ``most``, of a file of JSON lines; other lines are left out.
 
-    Args:
-        path: The file; one that is missing has no lines.
-        most: How many are wanted; None is all.
+    A file that is missing has no lines.
     """
     if not path.is_file():
         return

@@ -15,11 +15,9 @@ MOST_CURVES = 24
 
 
 def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Markup:
-    """A drawing per value; the splits that have it are lines of the same one.
+    """A drawing per value of ``metrics.jsonl``; the splits that have it are lines of the same one.
 
-    Args:
-        lines: Those of ``metrics.jsonl``.
-        names: The values to draw; empty: all, and the speed.
+    Without names of values all are drawn, and the speed.
 
     Example:
         >>> lines = [{"split": "valid", "step": n, "loss": 1 / n, "f1": 0.5} for n in (1, 2)]

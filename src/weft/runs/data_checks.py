@@ -86,12 +86,8 @@ def run_of_data(
 ) -> RunFolder:
     """The run of the data as it is now: the folder's, one beside it, or the next free one.
 
-    Args:
-        folder: The run of the recipe's key, or the one that was named.
-        planned: The recipe.
-        named: Whether no other folder may be taken.
-        changes: The settings that are others than the run's.
-        read: Gives the fingerprints of the data as it is now; called where a run is finished.
+    Where it was ``named``, no other folder may be taken. Settings among ``changes`` are others than
+    the run's; ``read`` gives the fingerprints of the data now, where a run is finished.
 
     Raises:
         UserError: The run that was named is finished, and its data is not what it was.

@@ -86,12 +86,7 @@ def export(
 
 
 def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
-    """Says which exports in a run folder stay as they are when the run goes on.
-
-    Args:
-        folder: The run's.
-        but: Formats that this training exports anew.
-    """
+    """Says which exports in a run folder, but those made anew, stay as they are when it goes on."""
     for target in sorted((folder / "export").iterdir()):
         if target.name in but:
             continue

@@ -39,12 +39,9 @@ LOG = logging.getLogger("weft")
 def allowed_changes(
     now: Planned, before: Planned, *, moved: Collection[str] = ()
 ) -> dict[str, Any]:
-    """What the command changes in the run that it goes on with.
+    """What the command changes in the run that it goes on with, planned with its words and without.
 
-    Args:
-        now: The run as planned with the command's words.
-        before: The run as planned without them.
-        moved: Settings that name a place, which may be another as long as the content is the same.
+    Settings among ``moved`` name a place, which may be another as long as the content is the same.
 
     Returns:
         The changed settings by their dotted names, with the values before and now.

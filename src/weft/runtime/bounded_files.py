@@ -34,11 +34,7 @@ def opened(
 ) -> Iterator[tuple[BufferedReader, int]]:
     """A regular file, open, and its bytes; a pipe or a device of its name does not hang.
 
-    Args:
-        path: The file.
-        refuse: Makes the error that is raised.
-        name: What the error calls the file; its last name by default.
-        links: Whether a symbolic link is followed.
+    An error calls it ``name``, by default its last one. With ``links`` a symbolic link is followed.
 
     Raises:
         Exception: What ``refuse`` makes: it is missing, cannot be read, or is no regular file.
@@ -90,11 +86,7 @@ def read_all(
 def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) -> Any:
     """Reads JSON of bounded depth, number of items and size of numbers; no key stands twice.
 
-    Args:
-        data: The document.
-        name: What the error calls it.
-        refuse: Makes the error that is raised.
-        nan: Whether NaN and infinities are numbers here.
+    With ``nan`` NaN and infinities are numbers.
 
     Raises:
         Exception: What ``refuse`` makes: it is something else.

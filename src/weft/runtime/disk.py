@@ -197,11 +197,7 @@ def _outward(paths: Iterable[Path], folder: Path) -> list[Path]:
 
 
 def refuse_outward_folder(folder: Path, home: Path) -> None:
-    """Refuses to write in a folder that is elsewhere than its path says, by a link on its way.
-
-    Args:
-        folder: Where files are to be written; there may be none yet.
-        home: The run folder that it is to be in.
+    """Refuses to write in a folder of a run that is elsewhere, by a link on its way.
 
     Raises:
         StorageError: A folder between the two is a link to what is outside.
@@ -216,10 +212,6 @@ def refuse_outward_links(folder: Path, written: Mapping[str, bool]) -> None:
     The folder itself may be a link, and links in it to places in it are fine. It is looked at when
     a process enters. Afterwards each file is opened so that it is no link itself; a folder that is
     replaced by a link meanwhile is not noticed: that takes another process of the same person.
-
-    Args:
-        folder: A run folder, say.
-        written: As :func:`outward_links` takes it.
 
     Raises:
         StorageError: There is such a link; names it, and where it leads.

@@ -86,10 +86,8 @@ def sha256(path: Path) -> str:
 def make_folder(folder: Path, *, parents: bool = True) -> None:
     """Makes a folder and its missing parents, and waits until their names are on the disk.
 
-    Args:
-        folder: The folder.
-        parents: Whether missing parents are made, too; the folder of a run that was renamed while
-            the run was in it must not be made anew.
+    Without ``parents`` none is made: the folder of a run that was renamed while the run was in it
+    must not be made anew.
 
     Raises:
         StorageError: one of them cannot be made.

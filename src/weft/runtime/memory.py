@@ -61,11 +61,7 @@ def host_room(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup"))
 
     The least of what the kernel has available and what the process's control groups leave it: a
     container and a batch job have such a limit. Cache of files is given back where it is needed,
-    so that it counts as free.
-
-    Args:
-        proc: Where the kernel tells of itself and of this process.
-        groups: Where control groups are, of version 2 or 1.
+    so that it counts as free. Control groups may be of version 2 or 1.
 
     Returns:
         The bytes, 0 or more; None where the system does not say (macOS).

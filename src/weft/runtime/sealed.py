@@ -38,11 +38,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 def unseal(data: bytes, name: str, refuse: Refusal, *, own: bool = False) -> dict[str, Any]:
     """The content of a sealed file, without its digest.
 
-    Args:
-        data: Its bytes.
-        name: What an error calls it.
-        refuse: Makes the error.
-        own: Whether nobody else can have written it: then it may be of any size and depth.
+    One that nobody but its ``own`` writer can have written may be of any size and depth.
 
     Raises:
         Exception: What ``refuse`` makes: any byte differs from what was sealed, or it is not a JSON

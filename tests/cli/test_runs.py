@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.runs.made_runs import aged, made_run
 from weft.cli.main import main
 from weft.cli.runs_list import Listed
-from weft.run_folder.remembered_places import remember_place, remembered_places
+from weft.run_folder.folder import remember_place, remembered_places
 
 
 def test_without_an_action_the_runs_are_listed(tmp_path, monkeypatch, capsys):

@@ -10,9 +10,14 @@ from torch import nn
 
 from tests.training.bench import Rows, sentences
 from weft.data.batching import Batching, largest_batch, plan_epoch
-from weft.preflight.step_memory import largest_rows, optimizer_bytes, step_bytes, weight_bytes
+from weft.preflight.step_memory import (
+    LiveBytes,
+    largest_rows,
+    optimizer_bytes,
+    step_bytes,
+    weight_bytes,
+)
 from weft.recipes import registries
-from weft.runtime.live_bytes import LiveBytes
 from weft.runtime.seeds import HostRandom
 from weft.tasks import Translation
 

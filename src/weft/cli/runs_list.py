@@ -50,8 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(roots: Sequence[str]) -> list[Path]:
     """The run folders to list, each once."""
-    from weft.run_folder.folder import runs_in
-    from weft.run_folder.remembered_places import ROOT, remembered_places
+    from weft.run_folder.folder import ROOT, remembered_places, runs_in
 
     elsewhere = {} if roots else remembered_places()
     found: dict[Path, Path] = {}

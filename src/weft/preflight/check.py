@@ -196,14 +196,12 @@ class _Walk:
             self.attempt("export", self.export)
 
     def data(self, name: str) -> str:
-        """Builds one data ingredient and reads every row of it."""
         data = self.session.get(name)
         count = load_data(name, data, used_columns(self.session))
         refuse_other_header(name, data, self.session.get(DATA[0]))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 
     def build(self) -> str:
-        """Builds module and task."""
         seed_all(seed_of(self.plan), 0)
         with within_memory():
             self.task = self.session.get("task")
@@ -212,7 +210,6 @@ class _Walk:
         return f"{type(module).__name__}, {size:,} parameters"
 
     def max_tokens(self) -> str:
-        """Finds what ``auto`` stands for."""
         found = settle_max_tokens(self.session, self.settings, seed=seed_of(self.plan))
         return f"auto is {found:,} cells on this machine"
 
@@ -324,7 +321,6 @@ class _Walk:
         return f"{size / 1e6:.1f} MB{room_for(size, self.settings.get('keep'), rollback=rollback)}"
 
     def predict(self) -> str:
-        """From a row's text to an answer."""
         row = dict(self.task.asked(self.few.examples(self.few.batches[0])[0]))
         answer = str(Predictor(self.task)(row))
         return f"{shortened(next(iter(row.values())))} -> {shortened(answer)}"
@@ -345,7 +341,6 @@ class _Walk:
         return words
 
     def export(self) -> str:
-        """Refuses formats of ``trainer.export`` that could not be written."""
         formats = exports_of(self.plan)
         refuse_exports(formats, self.session)
         return ", ".join(formats)

@@ -1,14 +1,12 @@
 """Reading the data of a recipe before anything else costs time: every row of every file."""
 
-import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.config.component import Config
 from weft.config.ingredient import BuiltFrom
 from weft.config.planning.session import Session
-from weft.config.planning.wiring import IngredientNode
+from weft.config.sources.own_code import code_in
 from weft.config.values.typed_values import plain
 from weft.data.bad_rows import KEPT, AccountedRows, BadRow, BadRowsError, RowCount, write_bad_rows
 from weft.data.first_row import is_header
@@ -60,7 +58,10 @@ def used_columns(session: Session) -> set[str] | None:
         True
     """
     others = [node for name, node in session.nodes.items() if name not in DATA]
-    if "task" not in session.nodes or not all(map(_is_ours, others)):
+    parts = [node.config if node.is_config else node.value for node in others]
+    code = code_in([part for part in parts if not isinstance(part, BuiltFrom)])
+    ours = all(str(getattr(part, "__module__", "")).startswith("weft.") for part in code)
+    if "task" not in session.nodes or not ours:
         return None
     return {text for node in others for text in _texts(plain(node.settings))}
 
@@ -68,25 +69,6 @@ def used_columns(session: Session) -> set[str] | None:
 def columns_of(task: Task) -> tuple[str, ...] | None:
     """The columns that a built task reads; None of one of the recipe's own, which may read any."""
     return task.text.columns if type(task).__module__.startswith("weft.") else None
-
-
-def _is_ours(node: IngredientNode) -> bool:
-    """Whether the library's code alone is in a part of a recipe."""
-    if isinstance(node.value, BuiltFrom):
-        return True
-    kinds = _owners(node.config) if node.is_config else [node.value]
-    return all(str(getattr(kind, "__module__", "")).startswith("weft.") for kind in kinds)
-
-
-def _owners(config: Any) -> list[Any]:
-    """The components of the Configs in a Config, at any depth."""
-    if isinstance(config, Mapping | list | tuple):
-        items = config.values() if isinstance(config, Mapping) else config
-        return [owner for item in items for owner in _owners(item)]
-    if not isinstance(config, Config):
-        return []
-    inner = [getattr(config, entry.name) for entry in dataclasses.fields(config)]
-    return [getattr(config, "owner", type(config)), *_owners(inner)]
 
 
 def _texts(value: Any) -> Iterator[str]:

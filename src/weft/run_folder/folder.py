@@ -40,6 +40,8 @@ __all__ = [
     "hardware",
     "is_run_folder",
     "refuse_collision",
+    "remember_place",
+    "remembered_places",
     "runs_in",
     "versions",
     "wrote_in",
@@ -80,6 +82,13 @@ WRITTEN_FOLDERS = {
     "wandb": True,
 }
 """The folders that weft writes, each with whether files are written into what is there already."""
+
+ROOT = Path("runs")
+"""Where runs are unless a person names another folder."""
+PLACES = Path(".weft") / "run_places.txt"
+"""A line for each run folder elsewhere that was trained from this working directory."""
+LARGEST_PLACES = 1 << 20
+"""Bytes of it that are read: some ten thousand places."""
 
 LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
@@ -269,6 +278,30 @@ class RunFolder:
         text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
         data = text.encode("utf-8", "backslashreplace")  # of a name that is no UTF-8: JSON's escape
         write_atomic(self.path / "run.json", data)
+
+
+def remember_place(folder: Path) -> None:
+    """Keeps where a run is, once; in a directory that cannot be written to, nothing is kept."""
+    if folder.is_relative_to(ROOT) or folder.absolute() in remembered_places():
+        return
+    with suppress(OSError):
+        if PLACES.exists() and PLACES.stat().st_size > LARGEST_PLACES:
+            return
+        PLACES.parent.mkdir(exist_ok=True)
+        with PLACES.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{folder}\n")
+
+
+def remembered_places() -> dict[Path, Path]:
+    """The run folders that are still there, as they were named, by their absolute paths."""
+    try:
+        if not PLACES.is_file() or PLACES.stat().st_size > LARGEST_PLACES:
+            return {}
+        lines = PLACES.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return {}
+    named = [Path(line) for line in lines if line]
+    return {path.absolute(): path for path in named if (path / "run.json").is_file()}
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from weft.errors import UserError
 from weft.metrics.reporters.html_page import Markup, page, section
 from weft.run_folder.diff import mapping
 from weft.run_folder.record import numbers, read_lines
-from weft.runs.curves import curves
+from weft.runs.report import curves
 from weft.runtime.files import write_atomic
 
 __all__ = ["Plot", "Run"]

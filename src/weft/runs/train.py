@@ -40,9 +40,9 @@ from weft.run_folder.folder import (
     git_state,
     hardware,
     refuse_collision,
+    remember_place,
     versions,
 )
-from weft.run_folder.remembered_places import remember_place
 from weft.runs.data_checks import compare_data, fingerprints, moved_settings, run_of_data
 from weft.runs.finished_run import Run as Run
 from weft.runs.resume_checks import (
@@ -298,13 +298,10 @@ def recorded(folder: RunFolder) -> Iterator[None]:
     """
     try:
         yield
-    except RunStoppedError as stop:
-        if not folder.finished:
-            folder.write_info(finished=False, stopped=str(stop))
-        raise
     except WeftError as error:
+        how = "stopped" if isinstance(error, RunStoppedError) else "failed"
         if folder.info and not folder.finished:
-            folder.write_info(finished=False, failed=str(error))
+            folder.write_info(finished=False, **{how: str(error)})
         raise
 
 

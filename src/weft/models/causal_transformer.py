@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config.component import Config as BaseConfig
-from weft.config.component import config_fields, setting
+from weft.config.component import setting
 from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
@@ -108,24 +108,20 @@ class CausalTransformer(LanguageModel):
     @property
     @override
     def max_length(self) -> int:
-        """Most tokens of a block, and of a text that is gone on with."""
         return self.config.max_length
 
     @override
     def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, None]:
-        """As :meth:`LanguageModel.hidden`; there is no state."""
         if state is not None:
             raise UserError("A CausalTransformer carries no state from block to block.")
         return self.decoder(self.text(ids)), None
 
     @override
     def start(self, memory: DecoderMemory) -> DecoderState:
-        """As :meth:`LanguageModel.start`."""
         return self.decoder.start(memory.states)
 
     @override
     def step(self, tokens: Tensor, state: object) -> Tensor:
-        """As :meth:`LanguageModel.step`."""
         assert isinstance(state, DecoderState)
         x = self.text(tokens[:, None], state.position)
         return self.project(self.decoder.step(x, state)[:, 0])
@@ -133,6 +129,5 @@ class CausalTransformer(LanguageModel):
 
 def _filled(config: CausalTransformer.Config) -> CausalDecoder.Config:
     """The settings of the blocks, with the model's where they have none."""
-    shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
-    shared["positions"] = named_positions(config.positions)
+    shared = vars(config) | {"positions": named_positions(config.positions)}
     return inherit(config.decoder, shared, where="model.decoder")

@@ -44,22 +44,14 @@ class DecoderState:
         heads: int | None = None,
         head_dim: int | None = None,
     ) -> None:
-        self.memory_keys_values = list(memory_keys_values)
-        self.memory_mask = memory_mask
+        self.memory_keys_values, self.memory_mask = [*memory_keys_values], memory_mask
         self.position = 0
         """Number of tokens read."""
-        _, rows, memory_heads, _, memory_dim = memory_keys_values[0].shape
+        layers, (_, rows, *sizes) = len(memory_keys_values), memory_keys_values[0].shape
+        heads, head_dim = heads or sizes[0], head_dim or sizes[2]
         # One tensor for all layers: reordering rows is one copy instead of two a layer.
-        self._cache = memory_keys_values[0].new_zeros(
-            (
-                len(memory_keys_values),
-                2,
-                rows,
-                heads or memory_heads,
-                FIRST_CAPACITY,
-                head_dim or memory_dim,
-            )
-        )
+        shape = (layers, 2, rows, heads, FIRST_CAPACITY, head_dim)
+        self._cache = memory_keys_values[0].new_zeros(shape)
 
     def __len__(self) -> int:
         """Number of rows."""

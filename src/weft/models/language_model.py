@@ -87,11 +87,7 @@ class LanguageModel(Component, nn.Module):
 
 @final
 class LstmState:
-    """What an LSTM carries, for a search.
-
-    Args:
-        carried: *Shape:* :math:`(2,L,B,H)`.
-    """
+    """What an LSTM carries, for a search. *Shape:* :math:`(2,L,B,H)`."""
 
     def __init__(self, carried: Tensor) -> None:
         self.carried = carried
@@ -161,8 +157,7 @@ class LstmLanguageModel(LanguageModel):
     @property
     @override
     def max_length(self) -> int:
-        """A million: it has no positions."""
-        return 1_000_000
+        return 1_000_000  # it has no positions
 
     @override
     def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -172,13 +167,11 @@ class LstmLanguageModel(LanguageModel):
 
     @override
     def start(self, memory: DecoderMemory) -> LstmState:
-        """Zeros."""
         rows = memory.states.shape[0]
         return LstmState(memory.states.new_zeros(2, len(self.layers), rows, self.size))
 
     @override
     def step(self, tokens: Tensor, state: object) -> Tensor:
-        """As :meth:`LanguageModel.step`."""
         assert isinstance(state, LstmState)
         hidden, state.carried = self.hidden(tokens[:, None], state.carried)
         return self.project(hidden[:, 0])

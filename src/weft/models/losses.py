@@ -59,7 +59,6 @@ def cross_entropy(
         UserError: If the sizes of ``logits`` and ``targets`` disagree.
 
     Example:
-        >>> import torch
         >>> loss = cross_entropy(torch.zeros(3, 4), torch.tensor([0, 1, 2]))
         >>> round(loss.total.item() / loss.count.item(), 4)  # log(4)
         1.3863
@@ -79,17 +78,11 @@ def cross_entropy(
 
 
 def num_correct(logits: Tensor, targets: Tensor) -> Tensor:
-    """How many targets have the highest score: the numerator of accuracy.
+    """How many targets have the highest score, int64: the numerator of accuracy.
 
-    Args:
-        logits: Scores. *Shape:* :math:`(N,V)`.
-        targets: Class ids. *Shape:* :math:`(N)`.
-
-    Returns:
-        The count, int64. *Shape:* :math:`()`.
+    *Shape:* :math:`(N,V)` and :math:`(N)` to :math:`()`.
 
     Example:
-        >>> import torch
         >>> num_correct(torch.eye(3), torch.tensor([0, 1, 1])).item()
         2
     """
@@ -110,10 +103,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         log_probs = F.log_softmax(logits, dim=-1, dtype=_wide(logits))
         nll = F.nll_loss(log_probs, targets, reduction="sum")
-        total = nll
-        if label_smoothing:
-            uniform = -log_probs.sum() / logits.shape[-1]
-            total = (1 - label_smoothing) * nll + label_smoothing * uniform
+        total = _smoothed(nll, log_probs, label_smoothing)
         ctx.save_for_backward(log_probs, targets)
         ctx.label_smoothing = label_smoothing
         ctx.mark_non_differentiable(nll := nll.clone())
@@ -124,17 +114,20 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_total: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
         log_probs, targets = ctx.saved_tensors
-        grad = log_probs.exp()
-        if ctx.label_smoothing:
-            grad -= ctx.label_smoothing / grad.shape[-1]
-        on_target = grad.new_full((len(targets), 1), ctx.label_smoothing - 1)
-        grad.scatter_add_(1, targets[:, None], on_target)
+        grad = _of_scores(log_probs.exp(), targets[:, None], ctx.label_smoothing)
         return grad.mul_(grad_total), None, None
 
 
 def _wide(x: Tensor) -> torch.dtype:
     """At least float32: under autocast scores come in bfloat16, whose sums are of no use."""
     return torch.promote_types(x.dtype, torch.float32)
+
+
+def _smoothed(nll: Tensor, log_probs: Tensor, label_smoothing: float) -> Tensor:
+    if not label_smoothing:
+        return nll
+    uniform = -log_probs.sum() / log_probs.shape[-1]
+    return (1 - label_smoothing) * nll + label_smoothing * uniform
 
 
 SCORES = 2**19
@@ -168,7 +161,6 @@ def projected_cross_entropy(
         label_smoothing: Share of the probability spread over all classes.
 
     Example:
-        >>> import torch
         >>> loss = projected_cross_entropy(
         ...     torch.zeros(3, 2), torch.ones(4, 2), None, torch.tensor([0, 1, 2])
         ... )
@@ -212,7 +204,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         label_smoothing: float,
     ) -> tuple[Tensor, Tensor]:
-        wide = torch.promote_types(hidden.dtype, torch.float32)
+        wide = _wide(hidden)
         wanted = [
             None if x is None or not need else torch.zeros_like(x, dtype=wide)
             for x, need in zip((hidden, weight, bias), ctx.needs_input_grad, strict=False)
@@ -226,12 +218,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             labels = targets[part, None]
             part_nll = -log_probs.gather(1, labels).sum()
             nll = nll + part_nll
-            if label_smoothing:
-                uniform = -log_probs.sum() / len(weight)
-                part_nll = (1 - label_smoothing) * part_nll + label_smoothing * uniform
-            total = total + part_nll
+            total = total + _smoothed(part_nll, log_probs, label_smoothing)
             if any(ctx.needs_input_grad):
-                grad = _of_scores(log_probs, labels, label_smoothing).to(hidden.dtype)
+                grad = _of_scores(log_probs.exp_(), labels, label_smoothing).to(hidden.dtype)
                 gradients.add(part, grad, hidden=hidden[part], weight=weight)
         ctx.save_for_backward(gradients.hidden, gradients.weight, gradients.bias)
         ctx.mark_non_differentiable(nll)
@@ -245,9 +234,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return (*found, None, None)
 
 
-def _of_scores(log_probs: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
-    """The gradient of the scores: softmax less the target distribution; overwrites its input."""
-    grad = log_probs.exp_()
+def _of_scores(grad: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
+    """The gradient of scores, in place of their softmax: less the target distribution."""
     if label_smoothing:
         grad -= label_smoothing / grad.shape[-1]
     return grad.scatter_add_(1, labels, grad.new_full(labels.shape, label_smoothing - 1))

@@ -1,13 +1,13 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
 
 import dataclasses
-from typing import Literal, cast, final
+from typing import Any, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config.component import Component, config_fields, setting
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
@@ -122,26 +122,20 @@ class Transformer(Component, nn.Module):
         tied = config.tie == "all"
         self.source = _embedding(config, config.encoder)
         self.target = _embedding(config, config.decoder, self.source.tokens if tied else None)
+        again = config.activation_checkpointing
+        same: dict[str, Any] = {"dim": config.dim, "activation_checkpointing": again}
         self.encoder: TransformerEncoder = config.encoder.build(
-            dim=config.dim,
-            num_layers=config.num_encoder_layers,
-            positions=self.source.positions,
-            activation_checkpointing=config.activation_checkpointing,
+            num_layers=config.num_encoder_layers, positions=self.source.positions, **same
         )
         self.decoder: TransformerDecoder = config.decoder.build(
-            dim=config.dim,
-            num_layers=config.num_decoder_layers,
-            positions=self.target.positions,
-            activation_checkpointing=config.activation_checkpointing,
+            num_layers=config.num_decoder_layers, positions=self.target.positions, **same
         )
         self.output_weight = self.target.tokens.weight
         if config.tie == "none":
             self.output_weight = nn.Parameter(self.target.tokens.weight.detach().clone())
             nn.init.normal_(self.output_weight, std=config.dim**-0.5)
-        bias = (
-            nn.Parameter(torch.zeros(self.output_weight.shape[0])) if config.output_bias else None
-        )
-        self.register_parameter("output_bias", bias)
+        bias = torch.zeros(len(self.output_weight))
+        self.register_parameter("output_bias", nn.Parameter(bias) if config.output_bias else None)
 
     @override
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
@@ -159,11 +153,9 @@ class Transformer(Component, nn.Module):
         return self.project(self.hidden(source, source_lengths, target_in))
 
     def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """The decoder's last states, before :meth:`project`.
+        """The decoder's last states, :math:`(B,T,D)`; arguments and shapes as in :meth:`forward`.
 
         A loss projects its real positions only, which saves the logits of the padding.
-
-        Args and shapes are those of :meth:`forward`; returns :math:`(B,T,D)`.
         """
         memory = self.encode(source, source_lengths)
         out: Tensor = self.decoder(self.target(target_in), memory.states, memory.mask)
@@ -185,24 +177,15 @@ class Transformer(Component, nn.Module):
 
     def start(self, memory: DecoderMemory) -> DecoderState:
         """Starts decoding one token at a time: projects the memory for every layer, once."""
-        projected = [
-            layer.cross_attention.project_memory(memory.states)
-            for layer in self.decoder.each_layer()
-        ]
-        attention = next(iter(self.decoder.each_layer())).attention
-        return DecoderState(
-            projected, memory.mask, heads=attention.num_kv_heads, head_dim=attention.head_dim
-        )
+        layers = [*self.decoder.each_layer()]
+        projected = [layer.cross_attention.project_memory(memory.states) for layer in layers]
+        heads, head_dim = layers[0].attention.num_kv_heads, layers[0].attention.head_dim
+        return DecoderState(projected, memory.mask, heads=heads, head_dim=head_dim)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Reads one token of each row and scores the next.
+        """Reads one token of each row, :math:`(B)`, and scores the next, :math:`(B,V)`.
 
-        Args:
-            tokens: Ids. *Shape:* :math:`(B)`.
-            state: What was read before; it moves on by one position.
-
-        Returns:
-            Logits. *Shape:* :math:`(B,V)`.
+        The state, what was read before, moves on by one position.
         """
         x = self.target(tokens[:, None], state.position)
         for number, layer in enumerate(self.decoder.each_layer()):
@@ -219,11 +202,9 @@ class Transformer(Component, nn.Module):
 
 def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
     """With the vocabulary's size and padding, which must agree with those written, and blocks."""
-    for name, written, found in (
-        ("vocabulary_size", config.vocabulary_size, vocab.size),
-        ("pad_idx", config.pad_idx, vocab.pad_idx),
-    ):
-        if written is not None and written != found:
+    for name, found in (("vocabulary_size", vocab.size), ("pad_idx", vocab.pad_idx)):
+        written = getattr(config, name)
+        if written not in (None, found):
             raise UserError(
                 f"model.{name} is {written}, but the tokenizer's is {found}. "
                 f"Leave model.{name} out to take the tokenizer's, "
@@ -238,9 +219,9 @@ def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Co
 def _filled_blocks(
     config: Transformer.Config,
 ) -> tuple[TransformerEncoder.Config, TransformerDecoder.Config]:
-    """The settings of both stacks, with the model's where they have none, if heads fit ``dim``."""
-    shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
-    shared["positions"] = named_positions(config.positions, offset=config.position_offset)
+    """The settings of both stacks, with the model's where they have none; heads fit ``dim``."""
+    positions = named_positions(config.positions, offset=config.position_offset)
+    shared = vars(config) | {"positions": positions}
     encoder = inherit(config.encoder, shared, where="model.encoder")
     decoder = inherit(config.decoder, shared, where="model.decoder")
     for name, attention in (

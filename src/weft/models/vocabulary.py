@@ -11,7 +11,6 @@ class HasSize(Protocol):
     @property
     def size(self) -> int:
         """Number of its kinds, with that of padding, 0."""
-        ...
 
 
 class ModelVocabInfo(Protocol):
@@ -20,12 +19,10 @@ class ModelVocabInfo(Protocol):
     @property
     def size(self) -> int:
         """Number of token ids."""
-        ...
 
     @property
     def pad_idx(self) -> int:
         """Id of the padding token."""
-        ...
 
 
 class HasVocabInfo(Protocol):
@@ -34,7 +31,6 @@ class HasVocabInfo(Protocol):
     @property
     def vocab_info(self) -> ModelVocabInfo:
         """Facts about its vocabulary."""
-        ...
 
 
 class WordVocabInfo(ModelVocabInfo, Protocol):
@@ -43,7 +39,6 @@ class WordVocabInfo(ModelVocabInfo, Protocol):
     @property
     def unk_idx(self) -> int:
         """Id of the words that it has not."""
-        ...
 
 
 class HasWordVocabInfo(Protocol):
@@ -52,4 +47,3 @@ class HasWordVocabInfo(Protocol):
     @property
     def vocab_info(self) -> WordVocabInfo:
         """Facts about its vocabulary."""
-        ...

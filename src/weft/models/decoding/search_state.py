@@ -38,7 +38,6 @@ class EncodedSource(Protocol):
 
     def select(self, indices: Tensor, /) -> None:
         """Keeps the rows of these indices, in their order; an index may repeat."""
-        ...
 
 
 class BeamReading(EncodedSource, Protocol):
@@ -46,12 +45,10 @@ class BeamReading(EncodedSource, Protocol):
 
     def repeat(self, times: int, /) -> None:
         """Makes each row a group of ``times`` equal rows, one after another."""
-        ...
 
     @override
     def select(self, indices: Tensor, /, *, groups: Tensor | None = None) -> None:
         """Keeps rows; ``groups`` are the groups they are of, in their order; None: all of them."""
-        ...
 
 
 @runtime_checkable
@@ -62,24 +59,19 @@ class Generator(Protocol):
 
     def train(self, mode: bool = True) -> object:
         """Switches training mode, as ``torch.nn.Module`` does."""
-        ...
 
     @property
     def max_length(self) -> int:
         """Longest target it has positions for, in tokens."""
-        ...
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Runs the encoder."""
-        ...
 
     def start(self, memory: DecoderMemory) -> Any:
         """An :class:`EncodedSource` with nothing read; for beam search a :class:`BeamReading`."""
-        ...
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Reads a token of each row; returns the next one's logits, which may be changed."""
-        ...
 
 
 @final

@@ -5,7 +5,6 @@ from typing import Literal, final
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config.component import config_fields
 from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
@@ -92,8 +91,7 @@ class SelfAttentionEncoder(SequenceEncoder):
                 f"there are {config.num_heads} heads."
             )
         self.widen = nn.Linear(dim, inside) if inside != dim else nn.Identity()
-        shared = {field.name: getattr(config, field.name) for field in config_fields(config)}
-        shared["positions"] = named_positions(config.positions)
+        shared = vars(config) | {"positions": named_positions(config.positions)}
         blocks = inherit(config.blocks, shared, where="encoder.blocks")
         assert blocks.positions is not None
         self.positions: PositionEncoding = blocks.positions.build(

@@ -132,7 +132,6 @@ class MultiHead(Attention):
         *,
         is_causal: bool = False,
     ) -> Tensor:
-        """As in :class:`Attention`."""
         return F.scaled_dot_product_attention(
             q,
             k,
@@ -178,7 +177,6 @@ class TalkingHeads(Attention):
         *,
         is_causal: bool = False,
     ) -> Tensor:
-        """As in :class:`Attention`."""
         scores = self._mixed(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, self.scores_mix)
         if is_causal:
             mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()

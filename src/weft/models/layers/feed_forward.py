@@ -24,7 +24,7 @@ ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 
 
 class FeedForward(Component, nn.Module):
-    """Base of the feed-forward blocks: modules from :math:`(*,D)` to :math:`(*,D)`.
+    """Base of the feed-forward blocks: modules from :math:`(*,D)` to the same, D being ``dim``.
 
     One of your own is a subclass with a ``forward``, registered in
     ``weft.models.registries.feed_forwards``; it is built with ``dim``.
@@ -49,10 +49,6 @@ class Mlp(FeedForward):
     r"""Two projections around an activation (Vaswani et al. 2017, section 3.3).
 
     :math:`W_2 f(W_1 x + b_1) + b_2`.
-
-    Args:
-        config: The settings.
-        dim: Features in and out, :math:`D`.
 
     Example:
         >>> import torch
@@ -80,7 +76,6 @@ class Mlp(FeedForward):
 
     @override
     def forward(self, x: Tensor) -> Tensor:
-        """*Shape:* :math:`(*,D)` to :math:`(*,D)`."""
         out: Tensor = self.outer(self.activation(self.inner(x)))
         return out
 
@@ -93,10 +88,6 @@ class Gated(FeedForward):
     :math:`W_2 (f(W_g x + b_g) \odot (W_1 x + b_1)) + b_2`: SwiGLU with silu (Llama), GeGLU with
     gelu (T5 1.1), ReGLU with relu. It has three matrices where an ``mlp`` has two; two thirds of
     the ``ffn_dim`` make them equally large.
-
-    Args:
-        config: The settings.
-        dim: Features in and out, :math:`D`.
 
     Example:
         >>> import torch
@@ -122,6 +113,5 @@ class Gated(FeedForward):
 
     @override
     def forward(self, x: Tensor) -> Tensor:
-        """*Shape:* :math:`(*,D)` to :math:`(*,D)`."""
         out: Tensor = self.outer(self.activation(self.gate(x)) * self.inner(x))
         return out

@@ -36,7 +36,6 @@ class Residual(nn.Module):
         dropout: Probability of dropping a feature of the block's output in training.
 
     Example:
-        >>> import torch
         >>> Residual(nn.LayerNorm(2), order="pre")(torch.ones(1, 2), lambda h: h + 1).tolist()
         [[2.0, 2.0]]
     """
@@ -59,9 +58,7 @@ class Residual(nn.Module):
 class Layer(Component, nn.Module):
     """Base of a Transformer's layers: blocks, each in a residual connection.
 
-    Args:
-        config: The settings; none of them None, see :func:`weft.models.layers.blocks.inherit`.
-        dim: Features in and out, :math:`D`.
+    Its settings are filled, none of them is None: see :func:`weft.models.layers.blocks.inherit`.
     """
 
     class Config(BlockConfig):
@@ -143,11 +140,9 @@ class LayerStack(Component, nn.Module):
         return self.layers
 
     def run(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
-        """All layers and the last normalization. *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
+        """All layers, which read ``rest`` too, and the last normalization.
 
-        Args:
-            x: What the first layer reads.
-            rest: What every layer reads besides.
+        *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
         """
         again = self.activation_checkpointing and self.training and torch.is_grad_enabled()
         for layer in self.layers:
@@ -177,20 +172,13 @@ class SelfAttentionLayer(Layer):
 
     @override
     def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        """Runs whole sequences.
-
-        *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`; ``mask`` and ``is_causal`` as in
-        :class:`SelfAttention`.
-        """
+        """Runs whole sequences; arguments and shapes as in :class:`SelfAttention`."""
         x = self.attention_residual(x, lambda h: self.attention(h, mask, is_causal=is_causal))
         out: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return out
 
     def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
-        """Runs one new position after those in the cache.
-
-        *Shape:* :math:`(B,1,D)` to :math:`(B,1,D)`; ``cache`` as in :meth:`SelfAttention.step`.
-        """
+        """Runs one new position; arguments and shapes as in :meth:`SelfAttention.step`."""
         x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
         out: Tensor = self.feed_forward_residual(x, self.feed_forward)
         return out

@@ -43,10 +43,7 @@ class LayerNorm(Norm, nn.LayerNorm):
         [-1.0, 1.0]
     """
 
-    class Config(Norm.Config):
-        """Settings of layer normalization."""
-
-    def __init__(self, config: Config, *, dim: int) -> None:
+    def __init__(self, config: Norm.Config, *, dim: int) -> None:
         nn.LayerNorm.__init__(self, dim, eps=config.eps)
 
 

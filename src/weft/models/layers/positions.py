@@ -56,12 +56,12 @@ def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tenso
 class PositionEncoding(Component, nn.Module):
     """Base of the position encodings.
 
-    Args:
-        max_length: Longest sequence.
+    It is built with ``dim``, the features of a token, with ``head_dim``, those of a head, and with
+    ``max_length``, that of the longest sequence.
     """
 
     class Config(BaseConfig):
-        """Settings of a position encoding; it is built with dim, head_dim and max_length."""
+        """Settings of a position encoding."""
 
     def __init__(self, *, max_length: int) -> None:
         nn.Module.__init__(self)
@@ -71,8 +71,7 @@ class PositionEncoding(Component, nn.Module):
     def rows(self, start: int, stop: int) -> Tensor | None:
         """What is added to the embeddings of positions ``start`` to ``stop`` (not included).
 
-        Returns:
-            None if nothing is. *Shape:* :math:`(T,D)`.
+        *Shape:* :math:`(T,D)`; None if nothing is.
 
         Raises:
             UserError: If ``stop`` is over the longest sequence the model has positions for.
@@ -88,12 +87,7 @@ class PositionEncoding(Component, nn.Module):
 
 
 class PositionTable(PositionEncoding):
-    """A table with one row a position; subclasses say where it comes from.
-
-    Args:
-        config: The settings.
-        max_length: Longest sequence.
-    """
+    """A table with one row a position; subclasses say where it comes from."""
 
     class Config(PositionEncoding.Config):
         """Settings of a table of positions."""
@@ -114,7 +108,6 @@ class PositionTable(PositionEncoding):
 
     @override
     def rows(self, start: int, stop: int) -> Tensor:
-        """The rows of the table for these positions. *Shape:* :math:`(T,D)`."""
         self.check(stop)
         return self.table[self.offset + start : self.offset + stop]
 
@@ -123,12 +116,6 @@ class PositionTable(PositionEncoding):
 @final
 class SinusoidalPositions(PositionTable):
     """Fixed sines and cosines, see :func:`sinusoids`; not part of the ``state_dict``.
-
-    Args:
-        config: The settings.
-        dim: Features of an encoding; even.
-        head_dim: Not used.
-        max_length: Longest sequence.
 
     Example:
         >>> positions = SinusoidalPositions.Config().build(dim=4, head_dim=4, max_length=9)
@@ -154,22 +141,15 @@ class SinusoidalPositions(PositionTable):
 class LearnedPositions(PositionTable):
     """One trained vector a position (Gehring et al. 2017; BERT, GPT).
 
-    Args:
-        config: The settings.
-        dim: Features of an encoding.
-        head_dim: Not used.
-        max_length: Longest sequence.
-
     Example:
         >>> positions = LearnedPositions.Config(offset=2).build(dim=4, head_dim=4, max_length=9)
         >>> positions.table.shape
         torch.Size([11, 4])
     """
 
-    class Config(PositionTable.Config):
-        """Settings of trained positions."""
-
-    def __init__(self, config: Config, *, dim: int, head_dim: int, max_length: int) -> None:
+    def __init__(
+        self, config: PositionTable.Config, *, dim: int, head_dim: int, max_length: int
+    ) -> None:
         del head_dim
         super().__init__(config, max_length=max_length)
         self.table = nn.Parameter(torch.empty(max_length + config.offset, dim))
@@ -184,12 +164,6 @@ class RotaryPositions(PositionEncoding):
     Features :math:`i` and :math:`i + K/2` of a head of :math:`K` turn together by the angle
     :math:`p \cdot \mathrm{base}^{-2i/K}` at position :math:`p` (Su et al. 2021, section 3.2; halves
     instead of neighbours are paired, as in GPT-NeoX and Llama). Nothing is added to the embeddings.
-
-    Args:
-        config: The settings.
-        dim: Not used: every head is turned alike.
-        head_dim: Features of a head, :math:`K`; even.
-        max_length: Longest sequence.
 
     Example:
         >>> rotary = RotaryPositions.Config().build(dim=4, head_dim=4, max_length=9)
@@ -220,8 +194,7 @@ class RotaryPositions(PositionEncoding):
                 "Rotary positions turn pairs of features: a head must have an even number, but "
                 f"has {head_dim} (model.dim {dim} over {dim // head_dim} heads)."
             )
-        # float64, so that late positions do not lose the digits a phase of thousands of radians
-        # takes.
+        # float64, as in sinusoids.
         rates = config.base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
         angles = torch.arange(max_length, dtype=torch.float64)[:, None] * rates
         sin = angles.sin().float()
@@ -230,7 +203,6 @@ class RotaryPositions(PositionEncoding):
 
     @override
     def rows(self, start: int, stop: int) -> None:
-        """Nothing is added to the embeddings; a sequence too long is refused all the same."""
         self.check(stop)
 
     def turned(self, x: Tensor, start: int = 0) -> Tensor:
@@ -247,16 +219,12 @@ def named_positions(name: str, *, offset: int = 0) -> PositionEncoding.Config:
     Args:
         name: A :data:`PositionName`, or ``sinusoidal_tensor2tensor``.
         offset: Row of the first position, where there is a table.
-
-    Example:
-        >>> named_positions("learned", offset=2)
-        LearnedPositions.Config(offset=2)
     """
     if name == "learned":
         return LearnedPositions.Config(offset=offset)
     if name == "rotary":
         return RotaryPositions.Config()
-    original = name == "sinusoidal"
-    return SinusoidalPositions.Config(
-        offset=offset, variant="vaswani" if original else "tensor2tensor"
-    )
+    variant: Literal["vaswani", "tensor2tensor"] = "vaswani"
+    if name == "sinusoidal_tensor2tensor":
+        variant = "tensor2tensor"
+    return SinusoidalPositions.Config(offset=offset, variant=variant)

@@ -178,7 +178,6 @@ class AffixInfo(ModelVocabInfo, Protocol):
     @property
     def length(self) -> int:
         """Places of a word."""
-        ...
 
 
 @final

@@ -16,11 +16,11 @@ reporters = Registry(
     {
         "weft.metrics.reporters.console": ["console"],
         "weft.metrics.reporters.jsonl": ["jsonl"],
-        "weft.metrics.reporters.mlflow": ["mlflow"],
+        "weft.metrics.reporters.services": ["mlflow"],
         "weft.metrics.reporters.predictions": ["predictions"],
         "weft.metrics.reporters.tensorboard": ["tensorboard"],
-        "weft.metrics.reporters.trackio": ["trackio"],
-        "weft.metrics.reporters.wandb": ["wandb"],
+        "weft.metrics.reporters.services": ["trackio"],
+        "weft.metrics.reporters.services": ["wandb"],
     },
     plural="reporters",
 )

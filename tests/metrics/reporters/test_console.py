@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weft.metrics.reporters.console import Console
-from weft.metrics.reporters.console_bar import ValuesTable
+from weft.metrics.reporters.console_displays import ValuesTable
 from weft.metrics.reporters.reporter import RunInfo
 
 PROGRESS: dict[str, Any] = {

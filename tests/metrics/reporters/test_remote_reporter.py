@@ -11,9 +11,8 @@ from weft.errors import RunError, UserError
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
 from weft.metrics.reporters import remote_reporter as module
 from weft.metrics.reporters.jsonl import JsonLines
-from weft.metrics.reporters.mlflow import Mlflow
 from weft.metrics.reporters.remote_reporter import RemoteReporter
-from weft.metrics.reporters.wandb import WAITS, Wandb
+from weft.metrics.reporters.services import WAITS, Mlflow, Wandb
 from weft.runtime.run_context import Experiment
 
 

@@ -1,6 +1,7 @@
-"""Reports on a terminal: a progress bar, and evaluations as rows of a table above it."""
+"""Two ways to show a run: plain lines, and a progress bar with evaluations as a table above it."""
 
 import time as clock
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TextIO, final
 
@@ -11,14 +12,110 @@ from rich.text import Text
 from typing_extensions import override
 
 from weft.metrics.metric import Direction
-from weft.metrics.reporters.console_lines import Display, opening, rates
-from weft.metrics.reporters.reporter import Progress, RunInfo
-from weft.metrics.tables import format_duration, format_value
+from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
+from weft.metrics.tables import format_duration, format_rate, format_value
 from weft.runtime.logging import printable
 
-__all__ = ["BarDisplay", "ValuesTable"]
+__all__ = [
+    "BarDisplay",
+    "Display",
+    "LinesDisplay",
+    "ValuesTable",
+    "opening",
+    "plain_line",
+    "rates",
+    "summary_line",
+]
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
+
+
+class Display(Reporter):
+    """One way to show a run on a stream."""
+
+    @abstractmethod
+    def say(self, text: str) -> None:
+        """Shows a line of text."""
+
+
+@final
+class LinesDisplay(Display):
+    """One line per report; none per step."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @override
+    def start(self, info: RunInfo) -> None:
+        self.say(opening(info))
+
+    @override
+    def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        self.say(plain_line(split, progress, values))
+
+    @override
+    def say(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        try:
+            text.encode(encoding)
+        except UnicodeEncodeError:  # LANG=C: a middle dot must not end a run
+            text = text.replace("·", "|").encode(encoding, "replace").decode(encoding)
+        if text:
+            self._stream.write(f"{printable(text)}\n")
+            self._stream.flush()
+
+
+def opening(info: RunInfo) -> str:
+    """The first line: what runs, where, and what there is to know of it.
+
+    Example:
+        >>> opening(RunInfo(recipe="tatoeba.py", step=1000, facts={"rows": 1000}))
+        'tatoeba.py · rows 1,000 · goes on after step 1,000'
+    """
+    parts = [info.recipe, str(info.folder) if info.folder else ""]
+    parts += [f"{name} {format_value(name, value)}" for name, value in info.facts.items()]
+    parts.append(f"goes on after step {info.step:,}" if info.step else "")
+    return " · ".join(part for part in parts if part)
+
+
+def plain_line(split: str, progress: Progress, values: Mapping[str, float]) -> str:
+    """A report as one line.
+
+    Example:
+        >>> plain_line("train", {"step": 20, "epoch": 1.0}, {"loss": 2.5})
+        'step 20 · epoch 1.0 · loss 2.500'
+    """
+    time = progress.get("time", {})
+    step = f"step {int(progress.get('step', 0)):,}"
+    parts = [step if split == "train" else f"{split} at {step}"]
+    if split == "train" and "epoch" in progress:
+        parts.append(f"epoch {progress['epoch']:.1f}")
+    parts += [f"{name} {format_value(name, value)}" for name, value in values.items()]
+    parts += rates(time)
+    if split == "train" and time.get("eta") is not None:
+        parts.append(f"eta {format_duration(time['eta'])}")
+    return " · ".join(parts)
+
+
+def rates(time: Mapping[str, float]) -> list[str]:
+    """All rates of a ``time`` mapping, as people read them.
+
+    Example:
+        >>> rates({"elapsed": 3.0, "steps_per_second": 7.42})
+        ['7.4 steps/s']
+    """
+    return [format_rate(k, v) for k, v in time.items() if k.endswith("_per_second")]
+
+
+def summary_line(summary: Mapping[str, object]) -> str:
+    """The last line: the result of a run; parts that are tables of their own are left out.
+
+    Example:
+        >>> summary_line({"step": 1200, "bleu": 40.912, "best": {"step": 1000}})
+        'done · step 1,200 · bleu 40.91'
+    """
+    flat = {name: v for name, v in summary.items() if isinstance(v, str | int | float)}
+    return " · ".join(["done", *(f"{name} {format_value(name, v)}" for name, v in flat.items())])
 
 
 @final

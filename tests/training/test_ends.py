@@ -333,7 +333,8 @@ def test_the_last_line_is_on_the_disk_before_the_run_is_finished(tmp_path):
         def truncate_to(self, size):
             raise AssertionError
 
-    reporter = JsonLines(JsonLines.Config(), xp=Experiment(folder=tmp_path), lines=Lines())
+    reporter = JsonLines(JsonLines.Config(), xp=Experiment(folder=tmp_path))
+    reporter._lines = Lines()
     reporter.report("test", {"step": 1}, {"loss": 1.0})
     reporter.end({})
     assert seen == ["test", "sync"]

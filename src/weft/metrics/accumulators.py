@@ -37,16 +37,11 @@ class TextMetric(RowMetric):
     @property
     @override
     def columns(self) -> tuple[str, ...]:
-        """The column of the right text."""
         return (self.config.target,)
 
     @override
     def measure(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Adds rows with their predictions.
-
-        Raises:
-            MetricError: Their answers, or what is right, are no texts.
-        """
+        """Adds rows with their predictions; refuses answers, or right ones, that are no texts."""
         target = self.config.target
         texts: list[Any] = [row.get("prediction") for row in rows]
         right: list[Any] = [row.get("references") or [row.get(target)] for row in rows]
@@ -84,14 +79,6 @@ class ExactMatch(Averaged, TextMetric):
 
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds generated texts.
-
-        Args:
-            texts: One a row.
-            references: For each row one or more right texts.
-
-        Raises:
-            MetricError: The lengths differ, or a row has no reference; nothing was added then.
-        """
+        """Adds generated texts, one a row; where a row has no reference, nothing is added."""
         for text, right in with_references(self, texts, references):
             self.add("exact_match", text.split() in [reference.split() for reference in right])

@@ -16,11 +16,7 @@ _B = TypeVar("_B")
 def check_state(
     metric: Metric, state: Mapping[str, Any], settings: Mapping[str, Any], *keys: str
 ) -> None:
-    """Refuses a state that was counted with other settings, or is of another kind of metric.
-
-    Raises:
-        MetricError: ``state`` has not the ``settings``, or not exactly ``keys`` beside them.
-    """
+    """Refuses a state that has not the ``settings``, or not exactly ``keys`` beside them."""
     if set(state) != {"settings", *keys} or state["settings"] != settings:
         raise MetricError(
             f"A {type(metric).__name__} counts with the settings {_brief(dict(settings))}, but the "
@@ -35,11 +31,7 @@ def _brief(value: object) -> str:
 
 
 def aligned(metric: Metric, gold: Sequence[_A], predicted: Sequence[_B]) -> Iterator[tuple[_A, _B]]:
-    """The rows of both, side by side.
-
-    Raises:
-        MetricError: One is a bare string, or they differ in length.
-    """
+    """The rows of both, side by side; refuses a bare string, and what differs in length."""
     name = type(metric).__name__
     for given in (gold, predicted):
         if isinstance(given, str):
@@ -56,11 +48,7 @@ def aligned(metric: Metric, gold: Sequence[_A], predicted: Sequence[_B]) -> Iter
 
 
 def distinct_labels(metric: Metric, labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels, one or more and each once.
-
-    Raises:
-        MetricError: There is none, or one stands there twice.
-    """
+    """The labels, one or more; refuses none, and one that stands there twice."""
     if isinstance(labels, str) or not labels:
         found = f"the string {_brief(labels)}" if isinstance(labels, str) and labels else "none"
         raise MetricError(
@@ -82,11 +70,7 @@ def nan_without(count: int, values: Mapping[str, float]) -> dict[str, float]:
 def with_references(
     metric: Metric, texts: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[tuple[str, Sequence[str]]]:
-    """The texts, each with its references, of which there are one or more.
-
-    Raises:
-        MetricError: They differ in length, or a text has no reference or a bare string.
-    """
+    """The texts, each with its references; refuses a text with none or with a bare string."""
     rows = list(aligned(metric, texts, references))
     for row, (_, right) in enumerate(rows):
         if isinstance(right, str) or not right:

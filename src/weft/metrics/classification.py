@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import final
 
 import numpy as np
@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, distinct_labels, nan_without
-from weft.metrics.confusion_counts import ConfusionCounts, macro, micro, tally_table
-from weft.metrics.metric import Direction, MetricError
-from weft.metrics.streaming import Counted
+from weft.metrics.confusion_counts import (
+    ConfusionCounts,
+    LabelCounted,
+    label_values,
+    macro,
+    micro,
+)
+from weft.metrics.metric import MetricError
 
 __all__ = ["Classification", "MultiLabel"]
 
@@ -21,7 +26,7 @@ _UNSEEN = "unseen"  # how often there was each of these, by its name
 
 
 @final
-class Classification(Counted):
+class Classification(LabelCounted):
     """One label a row, from gold and predicted label names.
 
     Values: ``accuracy``; ``macro_precision``, ``macro_recall`` and ``macro_f1``, the plain means
@@ -66,11 +71,7 @@ class Classification(Counted):
 
     @override
     def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
-        """Adds rows.
-
-        Args:
-            gold: The right label of each row.
-            predicted: The label given to each row, one of ``labels``.
+        """Adds rows: the right label of each, and the one of ``labels`` that it was given.
 
         Raises:
             MetricError: The lengths differ, or a prediction is no label; nothing was added then.
@@ -95,21 +96,19 @@ class Classification(Counted):
         everything = micro(tallies.values())
         rows = everything.predicted
         means = macro([*tallies.values(), *elsewhere])
+        of_one = {} if self.positive is None else tallies[self.positive].shares()
         values = {
             "accuracy": everything.right / max(rows, 1),
             **{f"macro_{name}": mean for name, mean in means.items()},
             "micro_f1": everything.right / max(rows, 1),
             "mcc": self._correlation([*tallies.values(), *elsewhere]),
+            **of_one,
+            **label_values(tallies),
         }
-        if self.positive is not None:
-            of_one = tallies[self.positive].values()
-            values |= {name: of_one[name] for name in ("precision", "recall", "f1")}
-        for label, tally in tallies.items():
-            values |= {f"label/{label}/{name}": value for name, value in tally.values().items()}
         return nan_without(rows, values)
 
+    @override
     def tallies(self) -> dict[str, ConfusionCounts]:
-        """What was counted of each label."""
         predicted: Counter[str] = Counter()
         for group in (*self._index.values(), _OTHER):
             predicted.update(self.counts(group))
@@ -129,14 +128,6 @@ class Classification(Counted):
                 matrix[i, int(j)] = n
         return matrix
 
-    def table(self) -> str:
-        """Precision, recall, F1 and support by label, as text."""
-        return tally_table(self.tallies())
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return dict.fromkeys(self.compute(), "higher")
-
     def _correlation(self, tallies: Sequence[ConfusionCounts]) -> float:
         # Gorodkin 2004, equation 8, in whole numbers: with C the confusion matrix,
         # covariance(X, Y) = trace(C) * sum(C) - sum_k predicted_k * gold_k, and so on.
@@ -148,11 +139,8 @@ class Classification(Counted):
         return both / math.sqrt(predicted * gold) if predicted and gold else 0.0
 
 
-# how often there was each gold label outside of the label set, by its name
-
-
 @final
-class MultiLabel(Counted):
+class MultiLabel(LabelCounted):
     """A set of labels a row, from gold and predicted label names.
 
     Values: ``accuracy``, the share of rows whose set is wholly right; ``micro_precision``,
@@ -184,11 +172,7 @@ class MultiLabel(Counted):
 
     @override
     def update(self, gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> None:
-        """Adds rows.
-
-        Args:
-            gold: The right labels of each row.
-            predicted: The labels given to each row, among ``labels``.
+        """Adds rows: the right labels of each, and those of ``labels`` that it was given.
 
         Raises:
             MetricError: The lengths differ, a row is a bare string, or a prediction is no label;
@@ -220,32 +204,16 @@ class MultiLabel(Counted):
     @override
     def compute(self) -> dict[str, float]:
         tallies, rows = self.tallies(), self.counts("rows")
-        every = [
-            *tallies.values(),
-            *(ConfusionCounts(0, 0, n) for n in self.counts(_UNSEEN).values()),
-        ]
-        everything, means = micro(every), macro(every)
+        unseen = [ConfusionCounts(0, 0, n) for n in self.counts(_UNSEEN).values()]
+        every = [*tallies.values(), *unseen]
         values = {
             "accuracy": rows["right"] / max(rows["all"], 1),
-            **{f"micro_{name}": everything.values()[name] for name in means},
-            **{f"macro_{name}": mean for name, mean in means.items()},
+            **{f"micro_{name}": share for name, share in micro(every).shares().items()},
+            **{f"macro_{name}": mean for name, mean in macro(every).items()},
+            **label_values(tallies),
         }
-        for label, tally in tallies.items():
-            values |= {f"label/{label}/{name}": value for name, value in tally.values().items()}
         return nan_without(rows["all"], values)
 
-    def tallies(self) -> dict[str, ConfusionCounts]:
-        """What was counted of each label."""
-        right, predicted, expected = map(self.counts, ("right", "predicted", "expected"))
-        return {
-            label: ConfusionCounts(right[i], predicted[i], expected[i])
-            for label, i in self._index.items()
-        }
-
-    def table(self) -> str:
-        """Precision, recall, F1 and support by label, as text."""
-        return tally_table(self.tallies())
-
     @override
-    def directions(self) -> Mapping[str, Direction]:
-        return dict.fromkeys(self.compute(), "higher")
+    def tallies(self) -> dict[str, ConfusionCounts]:
+        return self._tallies(self._index)

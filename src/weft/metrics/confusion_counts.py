@@ -1,12 +1,14 @@
 """Precision, recall and F1 from three whole numbers, and their means over labels."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from weft.metrics.streaming import Counted
 from weft.metrics.tables import format_value, text_table
 
-__all__ = ["ConfusionCounts", "macro", "micro", "tally_table"]
+__all__ = ["ConfusionCounts", "LabelCounted", "label_values", "macro", "micro", "tally_table"]
 
 
 class ConfusionCounts(NamedTuple):
@@ -48,14 +50,13 @@ class ConfusionCounts(NamedTuple):
         """``2 * right / (predicted + expected)``, the harmonic mean of precision and recall."""
         return 2 * self._share(self.predicted + self.expected)
 
+    def shares(self) -> dict[str, float]:
+        """Precision, recall and F1 by name."""
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+
     def values(self) -> dict[str, float]:
         """Precision, recall, F1 and support (how many were to be found), by name."""
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "support": float(self.expected),
-        }
+        return {**self.shares(), "support": float(self.expected)}
 
     def _share(self, of: int) -> float:
         if not self.occurs:
@@ -83,16 +84,20 @@ def macro(tallies: Iterable[ConfusionCounts]) -> dict[str, float]:
         >>> macro(ConfusionCounts(*each) for each in counts)["precision"]
         0.5
     """
-    found = [tally for tally in tallies if tally.occurs]
+    found = [tally.shares() for tally in tallies if tally.occurs]
     return {
-        "precision": _mean([tally.precision for tally in found]),
-        "recall": _mean([tally.recall for tally in found]),
-        "f1": _mean([tally.f1 for tally in found]),
+        name: math.fsum(each[name] for each in found) / len(found) if found else math.nan
+        for name in ("precision", "recall", "f1")
     }
 
 
-def _mean(values: list[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan
+def label_values(tallies: Mapping[str, ConfusionCounts]) -> dict[str, float]:
+    """The values of each label: ``label/<name>/precision``, ``/recall``, ``/f1``, ``/support``."""
+    return {
+        f"label/{label}/{name}": value
+        for label, tally in tallies.items()
+        for name, value in tally.values().items()
+    }
 
 
 def tally_table(tallies: Mapping[str, ConfusionCounts]) -> str:
@@ -105,10 +110,27 @@ def tally_table(tallies: Mapping[str, ConfusionCounts]) -> str:
         spam           -       -       -        0
     """
     rows = [
-        [
-            name,
-            *(format_value(title, value) for title, value in tally.values().items()),
-        ]
-        for name, tally in tallies.items()
+        [label, *(format_value(title, value) for title, value in tally.values().items())]
+        for label, tally in tallies.items()
     ]
     return text_table(["label", "precision", "recall", "f1", "support"], rows)
+
+
+class LabelCounted(Counted):
+    """Base of metrics that count what was right, predicted and expected of each label."""
+
+    @abstractmethod
+    def tallies(self) -> dict[str, ConfusionCounts]:
+        """What was counted of each label."""
+
+    def table(self) -> str:
+        """Precision, recall, F1 and support by label, as text."""
+        return tally_table(self.tallies())
+
+    def _tallies(self, labels: Mapping[str, str]) -> dict[str, ConfusionCounts]:
+        """What was counted of each label, by the name under which it was counted."""
+        groups = [self.counts(side) for side in ConfusionCounts._fields]
+        return {
+            label: ConfusionCounts(*(group.get(name, 0) for group in groups))
+            for label, name in labels.items()
+        }

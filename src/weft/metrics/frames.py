@@ -1,10 +1,9 @@
 """Frames, an intent with its slots: how many are right as a whole, and how well their parts are."""
 
 import re
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 from typing_extensions import override
 
@@ -163,11 +162,11 @@ class FrameCounts(Counted):
         """The values that all metrics of frames have."""
         frames = self.counts("frames")
         every = max(frames["all"], 1)
-        slots = micro(self.tallies("bracket", "slot").values()).values()
+        slots = micro(self.tallies("bracket", "slot").values()).shares()
         values = {
             "intent_accuracy": frames["right_intents"] / every,
             "frame_accuracy": frames["right"] / every,
-            **{f"slot_{name}": slots[name] for name in ("precision", "recall", "f1")},
+            **{f"slot_{name}": share for name, share in slots.items()},
         }
         for way in _WAYS:
             parts = {part: micro(self.tallies(way, part).values()) for part in _PARTS}
@@ -175,8 +174,7 @@ class FrameCounts(Counted):
             values |= {
                 f"{way}/{part}_{name}": value
                 for part, tally in parts.items()
-                for name, value in tally.values().items()
-                if name != "support"
+                for name, value in tally.shares().items()
             }
         return nan_without(frames["all"], values)
 
@@ -189,35 +187,27 @@ class FrameCounts(Counted):
             part: ``intent`` or ``slot``.
         """
         right, predicted, expected = (
-            self.counts(f"{way} {part} {side}") for side in ("right", "predicted", "expected")
+            self.counts(f"{way} {part} {side}") for side in ConfusionCounts._fields
         )
-        labels = sorted({*predicted, *expected})
         return {
             label: ConfusionCounts(right[label], predicted[label], expected[label])
-            for label in labels
+            for label in sorted({*predicted, *expected})
         }
 
     @final
     def table(self, way: str = "bracket") -> str:
         """Precision, recall, F1 and support of each intent and slot, as text."""
-        tallies = [
-            (f"{part} {label}", tally)
-            for part in _PARTS
-            for label, tally in self.tallies(way, part).items()
-        ]
-        return tally_table(dict(tallies))
+        return tally_table(
+            {
+                f"{part} {label}": tally
+                for part in _PARTS
+                for label, tally in self.tallies(way, part).items()
+            }
+        )
 
-    @abstractmethod
     @override
-    def update(self, *args: Any, **kwargs: Any) -> None: ...
-
-    @abstractmethod
-    @override
-    def compute(self) -> dict[str, float]: ...
-
-    @abstractmethod
-    @override
-    def directions(self) -> Mapping[str, Direction]: ...
+    def compute(self) -> dict[str, float]:
+        return self.values()
 
 
 @final
@@ -244,25 +234,14 @@ class Frames(FrameCounts):
         gold: Sequence[tuple[str, Collection[Slot]]],
         predicted: Sequence[tuple[str, Collection[Slot]]],
     ) -> None:
-        """Adds rows.
+        """Adds rows: the right intent of each, with its slots, and what it was given.
 
-        Args:
-            gold: The right intent of each row, and its slots as label, start and end, in any unit;
-                a slot given twice counts once.
-            predicted: What was given to each.
+        A slot is a label, a start and an end, in any unit; one given twice counts once.
 
         Raises:
             MetricError: The lengths differ.
         """
         self.add_trees([(flat_tree(*a), flat_tree(*b)) for a, b in aligned(self, gold, predicted)])
-
-    @override
-    def compute(self) -> dict[str, float]:
-        return self.values()
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return dict.fromkeys(self.values(), "higher")
 
 
 @final
@@ -289,11 +268,7 @@ class Trees(FrameCounts):
 
     @override
     def update(self, gold: Sequence[str], predicted: Sequence[str]) -> None:
-        """Adds rows.
-
-        Args:
-            gold: The right parse of each.
-            predicted: The parse given to each; it may be any text.
+        """Adds rows: the right parse of each, and the one that it was given, which may be any text.
 
         Raises:
             MetricError: The lengths differ, or a right parse is no tree; nothing was added then.
@@ -304,7 +279,11 @@ class Trees(FrameCounts):
                 tree = read_tree(right)
             except MetricError as error:
                 raise MetricError(f"Row {row + 1} of {len(gold)}: {error}") from error
-            pairs.append((tree, _read_any(given, like=tree)))
+            try:
+                answer = read_tree(given)
+            except MetricError:
+                answer = Node(INVALID_TREE, tree.start, tree.end)
+            pairs.append((tree, answer))
         self.add_trees(pairs)
 
     @override
@@ -315,11 +294,4 @@ class Trees(FrameCounts):
 
     @override
     def directions(self) -> Mapping[str, Direction]:
-        return {**dict.fromkeys(self.values(), "higher"), "invalid_trees": "lower"}
-
-
-def _read_any(text: str, *, like: Node) -> Node:
-    try:
-        return read_tree(text)
-    except MetricError:
-        return Node(INVALID_TREE, like.start, like.end)
+        return {**super().directions(), "invalid_trees": "lower"}

@@ -75,11 +75,8 @@ class LabelScores(Metric):
                     f"Values of their own are for labels among {', '.join(self.labels)}, "
                     f"but {label!r} is asked for."
                 )
-        self._settings = {
-            "labels": list(self.labels),
-            "limit": limit,
-            "per_label": list(self.per_label),
-        }
+        names = {"labels": list(self.labels), "per_label": list(self.per_label)}
+        self._settings = {**names, "limit": limit}
         self.reset()
 
     @override
@@ -93,22 +90,20 @@ class LabelScores(Metric):
         gold: Sequence[str | Collection[str] | None],
         scores: Sequence[Sequence[float]] | NDArray[Any],
     ) -> None:
-        """Adds rows.
-
-        Args:
-            gold: The right label of each row, or a collection of them.
-            scores: ``[rows, labels]``, more for what is more likely.
+        """Adds rows: the right label of each, or several, and its scores, ``[rows, labels]``.
 
         Raises:
             MetricError: The shapes do not fit; nothing was added then.
         """
         matrix = _matrix(scores, len(self.labels))
-        rows = [right for right, _ in aligned(self, gold, list(matrix))]
+        rows = [one for one, _ in aligned(self, gold, list(matrix))]
         numbers = ~np.isnan(matrix).any(axis=1)
         self._rows += len(rows)
         self._not_numbers += int((~numbers).sum())
         if self._is_measured():
-            has = np.array([self._columns(right) for right in rows], bool).reshape(matrix.shape)
+            right = [{one} if isinstance(one, str) else set(one or ()) for one in rows]
+            has = np.array([[label in found for label in self.labels] for found in right], bool)
+            has = has.reshape(matrix.shape)
             for j, kept in enumerate(self._kept.values()):
                 kept.positive.frombytes(matrix[has[:, j], j].tobytes())
                 kept.negative.frombytes(matrix[~has[:, j], j].tobytes())
@@ -121,31 +116,21 @@ class LabelScores(Metric):
             label: _Curve(np.sort(np.array(kept.positive)), np.sort(np.array(kept.negative)))
             for label, kept in self._kept.items()
         }
-        values = {
-            "roc_auc": _mean([curve.roc_auc() for curve in curves.values()]),
-            "average_precision": _mean(
-                [c.average_precision() for c in curves.values() if len(c.negative)]
-            ),
+        ranked = [curve for curve in curves.values() if len(curve.negative)]
+        of_labels = {
+            f"label/{label}/{name}": value
+            for label in self.per_label
+            for name, value in curves[label].values().items()
         }
-        for label in self.per_label:
-            curve = curves[label]
-            of_label = {
-                "roc_auc": curve.roc_auc(),
-                "average_precision": curve.average_precision(),
-                **{
-                    f"recall_at_precision/{precision}": curve.recall_at(precision)
-                    for precision in _PRECISIONS
-                },
-            }
-            values |= {f"label/{label}/{name}": value for name, value in of_label.items()}
-        return values
+        return {
+            "roc_auc": _mean([curve.roc_auc() for curve in ranked]),
+            "average_precision": _mean([curve.average_precision() for curve in ranked]),
+            **of_labels,
+        }
 
     @override
     def directions(self) -> Mapping[str, Direction]:
-        names = ["roc_auc", "average_precision"]
-        names += [f"recall_at_precision/{precision}" for precision in _PRECISIONS]
-        own = [f"label/{label}/{name}" for label in self.per_label for name in names]
-        return dict.fromkeys([*names[:2], *own], "higher")
+        return dict.fromkeys(self.compute(), "higher")
 
     @override
     def details(self) -> dict[str, str]:
@@ -177,10 +162,6 @@ class LabelScores(Metric):
             kept.negative.extend(negative)
         if not self._is_measured():
             self._kept = self._nothing()
-
-    def _columns(self, right: str | Collection[str] | None) -> list[bool]:
-        found = {right} if isinstance(right, str) else set(right or ())
-        return [label in found for label in self.labels]
 
     def _is_measured(self) -> bool:
         return self._rows * len(self.labels) <= self.limit and not self._not_numbers
@@ -216,6 +197,11 @@ class _Curve:
         wrong = len(negative) - np.searchsorted(negative, thresholds, "left")
         self.precision: Floats = right / np.maximum(right + wrong, 1)
         self.recall: Floats = right / max(len(positive), 1)
+
+    def values(self) -> dict[str, float]:
+        recalls = {f"recall_at_precision/{least}": self.recall_at(least) for least in _PRECISIONS}
+        averages = {"roc_auc": self.roc_auc(), "average_precision": self.average_precision()}
+        return averages | recalls
 
     def roc_auc(self) -> float:
         """The share of pairs of a positive and a negative in order, a tie being half of one."""

@@ -1,8 +1,6 @@
 """A metric: numbers that stream in, merge exactly, and come out as named values.
 
-A subclass says how a batch changes its state and what values follow from the state. The state is
-plain JSON and can be added to another: from that, merging over ranks and saving in a checkpoint
-follow for all metrics alike. Nothing here knows tasks, batches or the trainer.
+Nothing here knows tasks, batches or the trainer.
 """
 
 import copy

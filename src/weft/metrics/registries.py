@@ -16,11 +16,9 @@ reporters = Registry(
     {
         "weft.metrics.reporters.console": ["console"],
         "weft.metrics.reporters.jsonl": ["jsonl"],
-        "weft.metrics.reporters.services": ["mlflow"],
         "weft.metrics.reporters.predictions": ["predictions"],
+        "weft.metrics.reporters.services": ["mlflow", "trackio", "wandb"],
         "weft.metrics.reporters.tensorboard": ["tensorboard"],
-        "weft.metrics.reporters.services": ["trackio"],
-        "weft.metrics.reporters.services": ["wandb"],
     },
     plural="reporters",
 )

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from weft.metrics.checks import aligned, check_state, nan_without
 from weft.metrics.metric import Direction, Metric, MetricError, State
+from weft.metrics.streaming import rounded
 
 __all__ = ["Regression"]
 
@@ -55,11 +56,7 @@ class Regression(Metric):
     def update(
         self, gold: Sequence[float] | NDArray[Any], predicted: Sequence[float] | NDArray[Any]
     ) -> None:
-        """Adds rows.
-
-        Args:
-            gold: The right number of each row.
-            predicted: The number given to each.
+        """Adds rows: the right number of each, and the one that it was given.
 
         Raises:
             MetricError: The lengths differ, or a right number is not finite; nothing was added
@@ -88,9 +85,9 @@ class Regression(Metric):
         squared = total["gold_gold"] - 2 * total["gold_predicted"] + total["predicted_predicted"]
         spread = total["gold_gold"] - total["gold"] ** 2 / rows
         values = {
-            "mse": _float(squared / rows),
-            "mae": _float(total["absolute"] / rows),
-            "r2": _float(1 - squared / spread) if spread else math.nan,
+            "mse": rounded(squared / rows),
+            "mae": rounded(total["absolute"] / rows),
+            "r2": rounded(1 - squared / spread) if spread else math.nan,
             "pearson": _correlation(rows, total),
             "spearman": self._spearman(),
         }
@@ -98,13 +95,7 @@ class Regression(Metric):
 
     @override
     def directions(self) -> Mapping[str, Direction]:
-        return {
-            "mse": "lower",
-            "mae": "lower",
-            "r2": "higher",
-            "pearson": "higher",
-            "spearman": "higher",
-        }
+        return {name: "lower" if name in ("mse", "mae") else "higher" for name in self.compute()}
 
     @override
     def details(self) -> dict[str, str]:
@@ -166,10 +157,3 @@ def _correlation(rows: int, total: Mapping[str, Fraction]) -> float:
     # The square is exact and at most 1: no overflow, and rounded in two places only.
     size = math.sqrt(both * both / (gold * predicted))
     return size if both > 0 else -size
-
-
-def _float(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf

@@ -23,18 +23,9 @@ from weft.metrics.streaming import Averaged
 __all__ = ["Rouge", "RougeKind", "stem"]
 
 _IRREGULAR = {
-    "skies": "sky",
-    "sky": "sky",
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    "news": "news",
-    "innings": "inning",
-    "inning": "inning",
-    "outings": "outing",
-    "outing": "outing",
-    "cannings": "canning",
-    "canning": "canning",
+    **{"skies": "sky", "dying": "die", "lying": "lie", "tying": "tie"},
+    **{f"{word}s": word for word in ("inning", "outing", "canning")},
+    **{word: word for word in ("sky", "news", "inning", "outing", "canning")},
     **{word: word for word in ("howe", "proceed", "exceed", "succeed")},
 }
 _STEP_2 = (
@@ -70,7 +61,8 @@ def stem(word: str) -> str:
         return _IRREGULAR[word]
     if len(word) <= 2:
         return word
-    for step in (_plural, _past, _y, _step_2, _step_3, _step_4, _final_e, _final_l):
+    step_3 = partial(_replaced, endings=_STEP_3)
+    for step in (_plural, _past, _y, _step_2, step_3, _step_4, _final_e_and_l):
         word = step(word)
     return word
 
@@ -85,13 +77,7 @@ def _consonants(word: str) -> list[bool]:
 
 def _measure(word: str) -> int:
     """How many times consonants follow vowels: Porter's m."""
-    found = _consonants(word)
-    return sum(not before and after for before, after in pairwise(found))
-
-
-def _is_double(word: str) -> bool:
-    """Whether it ends with the same consonant twice."""
-    return len(word) > 1 and word[-1] == word[-2] and _consonants(word)[-1]
+    return sum(not before and after for before, after in pairwise(_consonants(word)))
 
 
 def _is_short(word: str) -> bool:
@@ -132,7 +118,7 @@ def _past(word: str) -> str:
         return word
     if rest.endswith(("at", "bl", "iz")):
         return f"{rest}e"
-    if _is_double(rest):
+    if rest[-2:-1] == rest[-1] and _consonants(rest)[-1]:
         return rest if rest[-1] in "lsz" else rest[:-1]
     return f"{rest}e" if _measure(rest) == 1 and _is_short(rest) else rest
 
@@ -150,10 +136,6 @@ def _step_2(word: str) -> str:
     return _replaced(word, _STEP_2)
 
 
-def _step_3(word: str) -> str:
-    return _replaced(word, _STEP_3)
-
-
 def _step_4(word: str) -> str:
     def allowed(rest: str) -> bool:
         return _measure(rest) > 1 and (not word.endswith("ion") or rest[-1] in "st")
@@ -161,15 +143,11 @@ def _step_4(word: str) -> str:
     return _replaced(word, [(ending, "") for ending in _STEP_4], allowed)
 
 
-def _final_e(word: str) -> str:
-    rest = word.removesuffix("e")
-    if rest == word:
-        return word
-    measure = _measure(rest)
-    return rest if measure > 1 or (measure == 1 and not _is_short(rest)) else word
-
-
-def _final_l(word: str) -> str:
+def _final_e_and_l(word: str) -> str:
+    if word.endswith("e"):
+        measure = _measure(word[:-1])
+        if measure > 1 or (measure == 1 and not _is_short(word[:-1])):
+            word = word[:-1]
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
 
 
@@ -228,15 +206,7 @@ class Rouge(Averaged, TextMetric):
 
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds generated texts.
-
-        Args:
-            texts: One a row.
-            references: For each row one or more right texts.
-
-        Raises:
-            MetricError: The lengths differ, or a row has no reference; nothing was added then.
-        """
+        """Adds generated texts, one a row; where a row has no reference, nothing is added."""
         for text, right in with_references(self, texts, references):
             given, *wanted = [_Text.read(one, stems=self.config.stems) for one in (text, *right)]
             if self._choose is not None:
@@ -285,10 +255,8 @@ def _by_line(right: _Text, given: _Text) -> float:
 
 
 def _f1(hits: int, right: int, given: int) -> float:
-    if not hits:
-        return 0.0
-    precision, recall = hits / given, hits / right
-    return 2 * precision * recall / (precision + recall)
+    precision, recall = hits / max(given, 1), hits / max(right, 1)
+    return 2 * precision * recall / (precision + recall) if hits else 0.0
 
 
 def _prefixes(right: Sequence[str], given: Sequence[str]) -> list[int]:

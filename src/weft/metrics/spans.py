@@ -1,15 +1,20 @@
 """Spans of a tagged sentence, such as named entities: precision, recall and F1 as CoNLL counts."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, final
 
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, nan_without
-from weft.metrics.confusion_counts import ConfusionCounts, macro, micro, tally_table
-from weft.metrics.metric import Direction, MetricError
-from weft.metrics.streaming import Counted
+from weft.metrics.confusion_counts import (
+    ConfusionCounts,
+    LabelCounted,
+    label_values,
+    macro,
+    micro,
+)
+from weft.metrics.metric import MetricError
 
 __all__ = ["NO_KIND", "Scheme", "Span", "Spans", "read_spans"]
 
@@ -86,7 +91,7 @@ def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:
 
 
 @final
-class Spans(Counted):
+class Spans(LabelCounted):
     """Spans found in tagged sentences; one is right if its kind and both its ends are.
 
     Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
@@ -118,11 +123,7 @@ class Spans(Counted):
 
     @override
     def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
-        """Adds sentences.
-
-        Args:
-            gold: The right tags of each sentence, one a token.
-            predicted: The tags given to each, as many.
+        """Adds sentences: the right tags of each, one a token, and as many that it was given.
 
         Raises:
             MetricError: The numbers of sentences or of tags in one differ, or a tag is none of the
@@ -155,33 +156,19 @@ class Spans(Counted):
         tallies = self.tallies()
         everything, equal = micro(tallies.values()), self.counts("equal")
         values = {
-            "span_precision": everything.precision,
-            "span_recall": everything.recall,
-            "span_f1": everything.f1,
+            **{f"span_{name}": share for name, share in everything.shares().items()},
             "span_macro_f1": macro(tallies.values())["f1"],
             **nan_without(
                 equal["tokens"],
                 {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)},
             ),
             "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
+            **label_values({kind: tallies[kind] for kind in self.kinds}),
         }
-        for kind in self.kinds:
-            tally = tallies.get(kind, ConfusionCounts(0, 0, 0))
-            values |= {f"label/{kind}/{name}": value for name, value in tally.values().items()}
         return nan_without(equal["sentences"], values)
 
+    @override
     def tallies(self) -> dict[str, ConfusionCounts]:
         """What was counted of each kind, the declared ones first, others in alphabetical order."""
-        right, predicted, expected = map(self.counts, ("right", "predicted", "expected"))
-        kinds = dict.fromkeys((*self.kinds, *sorted({*predicted, *expected})))
-        return {
-            kind: ConfusionCounts(right[kind], predicted[kind], expected[kind]) for kind in kinds
-        }
-
-    def table(self) -> str:
-        """Precision, recall, F1 and support by kind, as text."""
-        return tally_table(self.tallies())
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return dict.fromkeys(self.compute(), "higher")
+        others = sorted({*self.counts("predicted"), *self.counts("expected")})
+        return self._tallies({kind: kind for kind in (*self.kinds, *others)})

@@ -59,11 +59,7 @@ class SquadScores(Averaged):
 
     @override
     def update(self, predicted: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds questions.
-
-        Args:
-            predicted: The answer given to each; empty: none.
-            references: The right answers of each; an empty list: it has none.
+        """Adds questions: the answer given to each (empty: none), and its right ones, if any.
 
         Raises:
             MetricError: The lengths differ, or a question's references are a bare string; nothing
@@ -76,16 +72,13 @@ class SquadScores(Averaged):
                     f"SquadScores needs a list of right answers (empty: none) for each "
                     f"question, but question {row + 1} of {len(rows)} has the string {right!r}."
                 )
-        for given, right in rows:
-            self._add_row(normalized_answer(given), [normalized_answer(text) for text in right])
-
-    def _add_row(self, given: str, right: Sequence[str]) -> None:
-        answers = [text for text in right if text] or [""]
-        values = (int(given in answers), max(_word_f1(given, answer) for answer in answers))
-        group = "has_answer" if right else "no_answer"
-        for name, value in zip(_NAMES, values, strict=True):
-            self.add(name, value)
-            self.add(f"{group}/{name}", value)
+        for text, right in rows:
+            given = normalized_answer(text)
+            answers = [answer for one in right if (answer := normalized_answer(one))] or [""]
+            values = (given in answers, max(_word_f1(given, answer) for answer in answers))
+            for name, value in zip(_NAMES, values, strict=True):
+                self.add(name, value)
+                self.add(f"{'has_answer' if right else 'no_answer'}/{name}", value)
 
 
 def _word_f1(given: str, right: str) -> float:

@@ -9,7 +9,6 @@ batches nor their split over ranks can change a bit, which no floating-point acc
 
 import math
 import re
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -31,6 +30,7 @@ __all__ = [
     "Mean",
     "Perplexity",
     "SumCount",
+    "rounded",
 ]
 
 _FRACTION = re.compile(r"-?\d+(/\d+)?")
@@ -57,7 +57,7 @@ class ExactSum:
     def add(self, value: Tensor | float) -> None:
         """Adds a number or a tensor of one element; it may be changed in place afterwards."""
         if not isinstance(value, Tensor):
-            self._fold(float(value))
+            self.add_all([float(value)])
             return
         if value.numel() != 1:
             raise MetricError(
@@ -112,17 +112,17 @@ class ExactSum:
             pending = [p for p in pending if p.device != first.device or p.dtype != first.dtype]
             self.add_all([float(value) for value in torch.stack(same).tolist()])
 
-    def _fold(self, value: float) -> None:
-        if math.isfinite(value):
-            self._exact += Fraction(value)
-        else:
-            self._special += value
-
 
 class SumCount(Metric):
-    """Base of metrics that follow from one sum and one count."""
+    """Base of metrics that are one value, which follows from one sum and one count. Empty: NaN.
 
-    def __init__(self) -> None:
+    Args:
+        name: The name of the value.
+        better: Which values are better.
+    """
+
+    def __init__(self, name: str, *, better: Direction) -> None:
+        self.name, self.better = name, better
         self.reset()
 
     @final
@@ -158,6 +158,11 @@ class SumCount(Metric):
         self._total.add_state(state["total"])
         self._count.add_state(state["count"])
 
+    @property
+    def count(self) -> float:
+        """Over how many it sums."""
+        return float(self._count.exact())
+
     @final
     def quotient(self) -> float:
         """Sum by count, rounded once; NaN without a count, an infinity beyond the largest float."""
@@ -165,15 +170,26 @@ class SumCount(Metric):
         if not count:
             return math.nan
         if isinstance(total, float) or isinstance(count, float):
-            return _float(total) / _float(count)
-        return _float(total / count)
+            return rounded(total) / rounded(count)
+        return rounded(total / count)
 
-    @abstractmethod
+    def value(self) -> float:
+        """What follows from the sum and the count: their quotient."""
+        return self.quotient()
+
+    @final
     @override
-    def compute(self) -> dict[str, float]: ...
+    def compute(self) -> dict[str, float]:
+        return {self.name: self.value()}
+
+    @final
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {self.name: self.better}
 
 
-def _float(value: Fraction | float) -> float:
+def rounded(value: Fraction | float) -> float:
+    """The nearest float; an infinity beyond the largest."""
     try:
         return float(value)
     except OverflowError:
@@ -182,11 +198,7 @@ def _float(value: Fraction | float) -> float:
 
 @final
 class Mean(SumCount):
-    """The mean of something that comes as sums with counts, such as a loss. Empty: NaN.
-
-    Args:
-        name: The name of the value.
-        better: Which values are better.
+    """The mean of something that comes as sums with counts, such as a loss.
 
     Example:
         >>> loss = Mean("loss")
@@ -197,26 +209,19 @@ class Mean(SumCount):
     """
 
     def __init__(self, name: str, *, better: Direction = "lower") -> None:
-        super().__init__()
-        self.name, self.better = name, better
+        super().__init__(name, better=better)
 
-    @override
-    def compute(self) -> dict[str, float]:
-        return {self.name: self.quotient()}
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return {self.name: self.better}
+    def add(self, terms: Sequence[float]) -> None:
+        """Adds one number, the exact sum of ``terms``."""
+        self._total.add_all(terms)
+        self._count.add_all([1])
 
 
 @final
 class Perplexity(SumCount):
     """``exp(total / count)`` of negative log-likelihoods in nats; lower is better.
 
-    Too large for a float (over ``exp(709.78)``): infinity. Empty: NaN.
-
-    Args:
-        name: The name of the value.
+    Too large for a float (over ``exp(709.78)``): infinity.
 
     Example:
         >>> import math
@@ -227,29 +232,19 @@ class Perplexity(SumCount):
     """
 
     def __init__(self, name: str = "perplexity") -> None:
-        super().__init__()
-        self.name = name
+        super().__init__(name, better="lower")
 
     @override
-    def compute(self) -> dict[str, float]:
+    def value(self) -> float:
         try:
-            return {self.name: math.exp(self.quotient())}
+            return math.exp(self.quotient())
         except OverflowError:
-            return {self.name: math.inf}
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return {self.name: "lower"}
+            return math.inf
 
 
 @final
 class Accuracy(SumCount):
     """The share that is right, from 0 to 1, of numbers right and in all; higher is better.
-
-    Empty: NaN.
-
-    Args:
-        name: The name of the value.
 
     Example:
         >>> accuracy = Accuracy()
@@ -259,16 +254,7 @@ class Accuracy(SumCount):
     """
 
     def __init__(self, name: str = "accuracy") -> None:
-        super().__init__()
-        self.name = name
-
-    @override
-    def compute(self) -> dict[str, float]:
-        return {self.name: self.quotient()}
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return {self.name: "higher"}
+        super().__init__(name, better="higher")
 
 
 class Averaged(Metric):
@@ -291,16 +277,14 @@ class Averaged(Metric):
         self._means = {name: Mean(name) for name in self._directions}
 
     @final
-    def add(self, name: str, value: float) -> None:
-        """Adds the number of one row to the mean ``name``."""
-        self._means[name].update(value, 1)
+    def add(self, name: str, *terms: float) -> None:
+        """Adds the number of one row, the exact sum of ``terms``, to the mean ``name``."""
+        self._means[name].add(terms)
 
-    @final
     @override
     def compute(self) -> dict[str, float]:
         return {name: mean.quotient() for name, mean in self._means.items()}
 
-    @final
     @override
     def directions(self) -> Mapping[str, Direction]:
         return dict(self._directions)
@@ -318,13 +302,11 @@ class Averaged(Metric):
         for name, mean in self._means.items():
             mean.merge_state(state["means"][name])
 
-    @abstractmethod
-    @override
-    def update(self, *args: Any, **kwargs: Any) -> None: ...
-
 
 class Counted(Metric):
     """Base of metrics that follow from whole numbers, each under a group and a name in it.
+
+    Higher values are the better ones.
 
     Args:
         settings: What decides how is counted, as plain JSON: only states of equal ones are added.
@@ -345,6 +327,10 @@ class Counted(Metric):
         for group, numbers in counts.items():
             self._counts.setdefault(group, Counter()).update(numbers)
 
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.compute(), "higher")
+
     @final
     def counts(self, group: str) -> Mapping[str, int]:
         """The counts of a group by name, a missing one being 0."""
@@ -356,11 +342,9 @@ class Counted(Metric):
         counts = {
             group: {name: n for name, n in sorted(numbers.items()) if n}
             for group, numbers in sorted(self._counts.items())
+            if any(numbers.values())
         }
-        return {
-            "settings": dict(self._settings),
-            "counts": {group: numbers for group, numbers in counts.items() if numbers},
-        }
+        return {"settings": dict(self._settings), "counts": counts}
 
     @final
     @override
@@ -371,7 +355,7 @@ class Counted(Metric):
 
 @final
 class BitsPerByte(SumCount):
-    r"""Bits that a model needs for a byte of text; lower is better. Empty: NaN.
+    r"""Bits that a model needs for a byte of text; lower is better.
 
     Of negative log-likelihoods in nats, over bytes of UTF-8:
     :math:`\sum \ell / (\ln 2 \cdot \text{bytes})`. Unlike a perplexity it compares models of
@@ -384,10 +368,9 @@ class BitsPerByte(SumCount):
         {'bits_per_byte': 2.0}
     """
 
-    @override
-    def compute(self) -> dict[str, float]:
-        return {"bits_per_byte": self.quotient() / math.log(2)}
+    def __init__(self) -> None:
+        super().__init__("bits_per_byte", better="lower")
 
     @override
-    def directions(self) -> Mapping[str, Direction]:
-        return {"bits_per_byte": "lower"}
+    def value(self) -> float:
+        return self.quotient() / math.log(2)

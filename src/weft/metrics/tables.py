@@ -30,11 +30,9 @@ _COUNTS = ("support", "num_examples")
 
 
 def is_share(name: str, *values: float) -> bool:
-    """Whether values of this name are shares of 1, which people read in percent.
+    """Whether values are shares of 1, which people read in percent, by the name's last word.
 
-    Args:
-        name: Its last word says so, such as ``macro_f1``.
-        values: Some of them; what is above 1 or below -1 (a difference may be -1) is no share.
+    What is above 1 or below -1 (a difference may be -1) is no share.
 
     Example:
         >>> [is_share(name) for name in ("macro_f1", "recall_at_precision/0.9", "mcc", "loss")]
@@ -188,18 +186,11 @@ def values_table(
         loss    2.500  lower
         bleu    40.91  higher  nrefs:var|tok:13a
     """
-    directions, details = directions or {}, details or {}
-    optional: dict[str, Mapping[str, str]] = {
-        "better": {name: way for name, way in directions.items() if not is_count(name)},
-        "": details,
-    }
+    better = {name: way for name, way in (directions or {}).items() if not is_count(name)}
+    optional: dict[str, Mapping[str, str]] = {"better": better, "": details or {}}
     shown = {title: column for title, column in optional.items() if column}
     rows = [
-        [
-            name,
-            format_value(name, value),
-            *(column.get(name, "") for column in shown.values()),
-        ]
+        [name, format_value(name, value), *(column.get(name, "") for column in shown.values())]
         for name, value in values.items()
     ]
     return text_table(["value", "result", *shown], rows)

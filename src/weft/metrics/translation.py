@@ -47,12 +47,7 @@ class CorpusScore(TextMetric):
     @final
     @override
     def update(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds generated texts.
-
-        Args:
-            hypotheses: One text per row.
-            references: For each row one or more correct texts; their number may differ from row to
-                row.
+        """Adds generated texts, each with one or more correct ones; rows may have other numbers.
 
         Raises:
             MetricError: The lengths differ, or a row has no reference.

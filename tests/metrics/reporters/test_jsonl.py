@@ -28,13 +28,16 @@ class Lines:
 
     def sync(self) -> None: ...
 
+    def close(self) -> None: ...
+
     def truncate_to(self, size: int) -> None:
         while self.size > size:
             self.lines.pop()
 
 
 def reporter(folder: Path, lines: Lines | None = None) -> JsonLines:
-    built: JsonLines = JsonLines.Config().build(xp=Experiment(folder=folder), lines=lines)
+    built: JsonLines = JsonLines.Config().build(xp=Experiment(folder=folder))
+    built._lines = lines  # type: ignore[assignment]
     return built
 
 

@@ -1,8 +1,7 @@
 """The console: a progress bar and a table for a person, plain lines for a file.
 
-Which of the two is decided by whether the stream is a terminal. A log file of a cluster job gets
-one line per report, without carriage returns and escape codes: bars in such files have filled
-disks.
+A log file of a cluster job gets one line per report, without carriage returns and escape codes:
+bars in such files have filled disks.
 """
 
 import os
@@ -91,19 +90,15 @@ class Console(Component, Reporter):
     def end(self, summary: Mapping[str, Any]) -> None:
         self.close()
         self._shown().say(self._best_labels(summary))
-        self._shown().say(summary_line(self._with_epoch(summary)))
+        # Whole epochs are said as the lines above have them: 0.2, not 0.
+        epoch = {} if self._epoch is None else {"epochs": ("epoch", f"{self._epoch:.1f}")}
+        result: dict[str, Any] = dict(epoch.get(n, (n, value)) for n, value in summary.items())
+        self._shown().say(summary_line(result))
 
     @override
     def close(self) -> None:
         if self._display:
             self._display.close()
-
-    def _with_epoch(self, summary: Mapping[str, Any]) -> dict[str, Any]:
-        """The result with its whole epochs as the lines above have them: 0.2, not 0."""
-        if self._epoch is None or "epochs" not in summary:
-            return dict(summary)
-        pairs = {"epochs": ("epoch", f"{self._epoch:.1f}")}
-        return dict(pairs.get(name, (name, value)) for name, value in summary.items())
 
     def _keep(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
         """Keeps the table of labels of an evaluation, where it has one, for the end."""
@@ -130,7 +125,8 @@ class Console(Component, Reporter):
         if self._display is None:
             stream = self._stream or sys.stderr  # looked up late: tests and notebooks replace it
             mode = self.config.mode
-            bar = mode == "bar" or (mode == "auto" and _is_terminal(stream))
+            terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+            bar = mode == "bar" or (mode == "auto" and terminal)
             self._display = BarDisplay(stream) if bar else LinesDisplay(stream)
         return self._display
 
@@ -142,7 +138,3 @@ def _values(line: Mapping[str, Any]) -> dict[str, float]:
         for name, value in line.items()
         if is_of_label(name) and (isinstance(value, int | float) or value == "NaN")
     }
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -73,7 +73,7 @@ def opening(info: RunInfo) -> str:
         'tatoeba.py · rows 1,000 · goes on after step 1,000'
     """
     parts = [info.recipe, str(info.folder) if info.folder else ""]
-    parts += [f"{name} {format_value(name, value)}" for name, value in info.facts.items()]
+    parts += named_values(info.facts)
     parts.append(f"goes on after step {info.step:,}" if info.step else "")
     return " · ".join(part for part in parts if part)
 
@@ -90,8 +90,7 @@ def plain_line(split: str, progress: Progress, values: Mapping[str, float]) -> s
     parts = [step if split == "train" else f"{split} at {step}"]
     if split == "train" and "epoch" in progress:
         parts.append(f"epoch {progress['epoch']:.1f}")
-    parts += [f"{name} {format_value(name, value)}" for name, value in values.items()]
-    parts += rates(time)
+    parts += [*named_values(values), *rates(time)]
     if split == "train" and time.get("eta") is not None:
         parts.append(f"eta {format_duration(time['eta'])}")
     return " · ".join(parts)
@@ -115,7 +114,12 @@ def summary_line(summary: Mapping[str, object]) -> str:
         'done · step 1,200 · bleu 40.91'
     """
     flat = {name: v for name, v in summary.items() if isinstance(v, str | int | float)}
-    return " · ".join(["done", *(f"{name} {format_value(name, v)}" for name, v in flat.items())])
+    return " · ".join(["done", *named_values(flat)])
+
+
+def named_values(values: Mapping[str, object]) -> list[str]:
+    """Values as people read them, each behind its name."""
+    return [f"{name} {format_value(name, value)}" for name, value in values.items()]
 
 
 @final
@@ -148,10 +152,8 @@ class BarDisplay(Display):
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
         if split == "train":
-            time = progress.get("time", {})
             shown = {k: v for k, v in values.items() if k in ("loss", "lr")}
-            notes = [f"{name} {format_value(name, value)}" for name, value in shown.items()]
-            self._notes = notes + rates(time)
+            self._notes = [*named_values(shown), *rates(progress.get("time", {}))]
             self._draw(progress)
             return
         for line in self._table.add(split, progress, values):
@@ -178,18 +180,15 @@ class BarDisplay(Display):
         steps = f"{step:,}/{total:,} steps" if total else f"{step:,} steps"
         text = " · ".join([steps, *self._eta, *self._notes])
         if self._bar is None:
-            self._bar = _new_bar(self._terminal)
+            # One column for all text: on a narrow terminal its end is cut, and never the steps.
+            column = TextColumn("{task.fields[text]}", markup=False)
+            shown = (BarColumn(bar_width=16), column)
+            self._bar = Bar(*shown, console=self._terminal, auto_refresh=False)
             self._bar.add_task("train", completed=step, total=total, text=text)
             self._bar.start()
             self._terminal.show_cursor(True)  # rich hides it; nobody would undo it after a SIGKILL
         self._bar.update(self._bar.task_ids[0], completed=step, total=total, text=text)
         self._bar.refresh()
-
-
-def _new_bar(terminal: Terminal) -> Bar:
-    # One column for all text: on a narrow terminal its end is cut, and never the steps.
-    text = TextColumn("{task.fields[text]}", markup=False)
-    return Bar(BarColumn(bar_width=16), text, console=terminal, auto_refresh=False)
 
 
 @final

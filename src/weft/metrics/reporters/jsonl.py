@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from typing_extensions import override
 
@@ -15,31 +15,10 @@ from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.jsonl_log import JsonlLog
 from weft.runtime.run_context import Experiment
 
-__all__ = ["JsonLines", "LineWriter"]
+__all__ = ["JsonLines"]
 
 _PLACE = ("step", "epoch", "examples")
 _RESERVED = frozenset(("split", "time", *_PLACE))
-
-
-class LineWriter(Protocol):
-    """A file of JSON lines that can be cut back, such as ``JsonlLog``."""
-
-    @property
-    def size(self) -> int:
-        """Its length in bytes."""
-        ...
-
-    def append(self, line: dict[str, Any], /) -> None:
-        """Writes one line."""
-        ...
-
-    def sync(self) -> None:
-        """Waits until all lines are on the disk."""
-        ...
-
-    def truncate_to(self, size: int, /) -> None:
-        """Cuts everything after the first ``size`` bytes."""
-        ...
 
 
 @final
@@ -56,7 +35,6 @@ class JsonLines(Component, Reporter):
     Args:
         config: The settings.
         xp: The run, for its folder.
-        lines: Where to write instead, an object such as :class:`weft.runtime.jsonl_log.JsonlLog`.
 
     Example:
         >>> import tempfile
@@ -75,17 +53,17 @@ class JsonLines(Component, Reporter):
 
     config: Config
 
-    def __init__(self, config: Config, *, xp: Experiment, lines: LineWriter | None = None) -> None:
+    def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config
-        self._path, self._lines = xp.folder / "metrics.jsonl", lines
+        self._path = xp.folder / "metrics.jsonl"
+        self._lines: JsonlLog | None = None
         self._resumed = False
 
     @override
     def start(self, info: RunInfo) -> None:
         lines = self._open()
-        if not self._resumed and info.step == 0 and lines.size:
-            # Left by a start that was killed before its first checkpoint.
-            lines.truncate_to(0)
+        if not self._resumed and info.step == 0:
+            lines.truncate_to(0)  # left by a start that was killed before its first checkpoint
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
@@ -118,7 +96,7 @@ class JsonLines(Component, Reporter):
                 lines.size,
                 wanted,
             )
-        elif lines.size > wanted:
+        else:
             lines.truncate_to(wanted)
 
     @override
@@ -128,11 +106,11 @@ class JsonLines(Component, Reporter):
 
     @override
     def close(self) -> None:
-        if isinstance(self._lines, JsonlLog):
+        if self._lines is not None:
             self._lines.close()
             self._lines = None
 
-    def _open(self) -> LineWriter:
+    def _open(self) -> JsonlLog:
         if self._lines is None:  # not before it is needed: a check builds reporters too
             self._lines = JsonlLog(self._path)
         return self._lines

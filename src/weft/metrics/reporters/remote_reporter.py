@@ -8,8 +8,7 @@ import uuid
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -23,7 +22,7 @@ from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.jsonl_log import JsonlLog
 from weft.runtime.run_context import Experiment
 
-__all__ = ["RemoteReporter", "Report", "digest_of"]
+__all__ = ["RemoteReporter", "Report", "Sent", "digest_of"]
 
 LOG = logging.getLogger("weft")
 
@@ -33,9 +32,11 @@ SHARE = 10.0
 """... this many times what the failed try took: a service that is away must not slow the run."""
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """The values of one split at one step, by the names that a service has them under.
+
+    The digest is of all values but those of the clock: the same in a run that was killed and
+    resumed. Of the training ``time/steps_per_second`` and the like are values, too.
 
     Example:
         >>> report = Report.of("train", {"step": 3, "time": {"elapsed": 1.5}}, {"loss": 0.5})
@@ -44,13 +45,13 @@ class Report:
     """
 
     split: str
-    """What was measured: ``train``, ``valid``, ``test``."""
     step: int
-    """Optimizer steps taken."""
     values: Mapping[str, float]
-    """Such as ``valid/loss``, and ``time/steps_per_second`` of the training."""
     digest: str
-    """Of all values but those of the clock: the same in a run that was killed and resumed."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the values of {self.split} at step {self.step:,}"
 
     @classmethod
     def of(cls, split: str, progress: Progress, values: Mapping[str, Any]) -> "Report":
@@ -69,6 +70,10 @@ def digest_of(values: Mapping[str, float]) -> str:
         'a555ce3d'
     """
     return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:8]
+
+
+Sent = dict[tuple[str, int], str | None]
+"""What a service has: the digests of reports by split and step."""
 
 
 class RemoteReporter(Component, Reporter):
@@ -110,7 +115,7 @@ class RemoteReporter(Component, Reporter):
             raise MissingExtraError(self.package, extra=self.package, what=what)
         self.config, self._xp = config, xp
         self._log: JsonlLog | None = None
-        self._sent: dict[tuple[str, int], str | None] = {}
+        self._sent = Sent()
         self._waiting: deque[Report] = deque()
         self._last, self._silent_until, self._told = 0, 0.0, False
         self._later, self._aside = 0, 0
@@ -142,10 +147,9 @@ class RemoteReporter(Component, Reporter):
             progress = {"step": place["step"], "time": line.pop("time", {})}
             self.report(str(place["split"]), progress, line)
 
-    def _safe(self, lines: list[dict[str, Any]]) -> dict[tuple[str, int], str | None]:
+    def _safe(self, lines: list[dict[str, Any]]) -> Sent:
         """The splits and steps that the service has for certain, with the values' digests."""
-        safe: dict[tuple[str, int], str | None] = {}
-        waiting: dict[tuple[str, int], str | None] = {}
+        safe, waiting = Sent(), Sent()
         for line in lines:
             if "split" in line:
                 waiting[str(line["split"]), int(line["step"])] = line.get("digest")
@@ -184,7 +188,7 @@ class RemoteReporter(Component, Reporter):
                     continue
             now = clock.monotonic()
             self._silent_until = now + max(PAUSE, SHARE * (now - began))
-            self._warn(_values_of(self._waiting[0]), refused)
+            self._warn(str(self._waiting[0]), refused)
             return
 
     def _try(self, place: int) -> Exception | None:
@@ -195,10 +199,9 @@ class RemoteReporter(Component, Reporter):
             self._send(report.step, report.values)
         except Exception as error:  # whatever it is, it is no reason to end a training
             return error
-        self._sent[report.split, report.step] = report.digest
-        self._log.append(
-            {"split": report.split, "step": report.step, "digest": report.digest},
-        )
+        split, step, _, digest = report
+        self._sent[split, step] = digest
+        self._log.append({"split": split, "step": step, "digest": digest})
         del self._waiting[place]
         return None
 
@@ -211,7 +214,7 @@ class RemoteReporter(Component, Reporter):
                 "%s did not take %s, but took later ones: %s They are set aside, and are in "
                 "metrics.jsonl in any case.",
                 self.service,
-                _values_of(report),
+                report,
                 _sentence(error),
             )
 
@@ -244,13 +247,10 @@ class RemoteReporter(Component, Reporter):
     def end(self, summary: Mapping[str, Any]) -> None:
         if self._log is not None:
             self._hand_over()
-        self._end(complete=True)
+        self.close(complete=True)
 
     @override
-    def close(self) -> None:
-        self._end(complete=False)
-
-    def _end(self, *, complete: bool) -> None:
+    def close(self, *, complete: bool = False) -> None:
         if self._log is None:
             return
         log, self._log = self._log, None
@@ -294,7 +294,7 @@ class RemoteReporter(Component, Reporter):
     def _begin(self, info: RunInfo, known: str | None) -> str:
         """Opens the run that the service knows as ``known``, or a new one; gives its name."""
 
-    def _has(self, run: str) -> dict[tuple[str, int], str | None]:
+    def _has(self, run: str) -> Sent:
         """What the service says that it has of a run that goes on; nothing where it cannot say."""
         return {}
 
@@ -305,10 +305,6 @@ class RemoteReporter(Component, Reporter):
     @abstractmethod
     def _finish(self, *, complete: bool) -> None:
         """Says that nothing more comes; ``complete`` says whether the run reached its end."""
-
-
-def _values_of(report: Report) -> str:
-    return f"the values of {report.split} at step {report.step:,}"
 
 
 def _sentence(error: Exception) -> str:

@@ -107,29 +107,27 @@ class Reporters(Reporter):
 
     @override
     def start(self, info: RunInfo) -> None:
-        for reporter in self.reporters:
-            reporter.start(info)
+        self._each("start", info)
 
     @override
     def tick(self, progress: Progress) -> None:
-        for reporter in self.reporters:
-            reporter.tick(progress)
+        self._each("tick", progress)
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
-        for reporter in self.reporters:
-            reporter.report(split, progress, values)
+        self._each("report", split, progress, values)
 
     @override
     def examples(self, split: str, progress: Progress, rows: Iterable[Row]) -> None:
-        kept = list(rows)  # an iterator would be empty for the second reporter
-        for reporter in self.reporters:
-            reporter.examples(split, progress, kept)
+        self._each("examples", split, progress, list(rows))  # an iterator would be empty for two
 
     @override
     def end(self, summary: Mapping[str, Any]) -> None:
+        self._each("end", summary)
+
+    def _each(self, event: str, *said: Any) -> None:
         for reporter in self.reporters:
-            reporter.end(summary)
+            getattr(reporter, event)(*said)
 
     @override
     def state_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.component import setting
 from weft.errors import UserError
 from weft.metrics import registries
-from weft.metrics.reporters.remote_reporter import RemoteReporter, digest_of
+from weft.metrics.reporters.remote_reporter import RemoteReporter, Sent, digest_of
 from weft.metrics.reporters.reporter import RunInfo
 from weft.runtime.run_context import Experiment
 
@@ -157,11 +157,11 @@ class Trackio(RemoteReporter):
         return name
 
     @override
-    def _has(self, run: str) -> dict[tuple[str, int], str | None]:
+    def _has(self, run: str) -> Sent:
         """What a killed process wrote, for its database takes everything once more."""
         from trackio.sqlite_storage import SQLiteStorage
 
-        found: dict[tuple[str, int], str | None] = {}
+        found = Sent()
         for row in SQLiteStorage.get_logs(self.config.project, run):
             values = {name: value for name, value in row.items() if "/" in name}
             tagged = {n: float(v) for n, v in values.items() if not n.startswith("time/")}

@@ -1,6 +1,6 @@
 """Groups of batches: what one optimizer step takes. A group never crosses an epoch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
 from sys import maxsize
 from typing import Any, Literal, TypeAlias
@@ -39,24 +39,22 @@ class Groups:
         self._state = data.state_dict()
 
     def __next__(self) -> Group:
-        if not self._has_more():
+        if self._iterator is None:
             self._begin()
         batches = [self._ahead]
         self._advance()
-        while self._has_more() and len(batches) < self.size:
+        while self._iterator is not None and len(batches) < self.size:
             batches.append(self._ahead)
             self._advance()
-        self.taken = self.taken + len(batches) if self._has_more() else 0
+        self.taken = 0 if self._iterator is None else self.taken + len(batches)
         return Group(batches, self.epochs)
 
     @property
     def position(self) -> float:
         """Epochs completed, with the part of the one at hand where its length is known."""
-        length = getattr(self.data, "__len__", None)
-        return float(self.epochs) if length is None else self.epochs + self.taken / max(1, length())
-
-    def _has_more(self) -> bool:
-        return self._iterator is not None
+        if not isinstance(self.data, Sized):
+            return float(self.epochs)
+        return self.epochs + self.taken / max(1, len(self.data))
 
     def _begin(self) -> None:
         """Goes on with the epoch; data resumed just at an epoch's end may need a second try."""
@@ -64,7 +62,7 @@ class Groups:
         for _ in range(2):
             self._iterator = iter(self.data)
             self._advance()
-            if self._has_more():
+            if self._iterator is not None:
                 self.epochs = epochs
                 return
         raise DataError("train_data gave no batch in a whole epoch; there is nothing to train on.")
@@ -85,9 +83,7 @@ class Groups:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where the next group starts."""
-        place = Progress.saved(
-            steps=state["taken"], epochs=state["epochs"]
-        )  # no other number is one
+        place = Progress.saved(steps=state["taken"], epochs=state["epochs"])  # refuses what is none
         self.epochs, self.taken, self._state = place.epochs, place.steps, state["data"]
         self.data.load_state_dict(state["data"])
         self._iterator = None

@@ -2,22 +2,23 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
 from torch import nn
 
-from weft.checkpoint.layout import CHECKPOINTS, step_of
+from weft.checkpoint.layout import CHECKPOINTS, MODULES, step_of
 from weft.checkpoint.parts import Stateful, load_into
 from weft.checkpoint.store import Checkpoints
-from weft.errors import CheckpointError
+from weft.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
+from weft.errors import CheckpointError, UserError, refuse_all
 from weft.tasks.task import Task
 from weft.training.nonfinite import NonFinite, Untouched
 from weft.training.progress import Clock, Progress
-from weft.training.saved_modules import save_modules
 from weft.training.selection import Selection
 
-__all__ = ["RunCheckpoints"]
+__all__ = ["RunCheckpoints", "check_modules"]
 
 LOG = logging.getLogger("weft")
 
@@ -104,8 +105,29 @@ class RunCheckpoints(Checkpoints):
         return self.clock.now.steps if used is None else used
 
     def save_modules(self, names: Sequence[str], *, step: int) -> None:
-        """Writes submodules apart, as :mod:`weft.training.saved_modules` says."""
-        save_modules(self.folder.parent, names, step=step, task=self.task)
+        """Writes submodules and the text processor to ``modules``, for ``trainer.initialize``.
+
+        It has the format of a checkpoint, one safetensors file a part, each with its hash; what an
+        earlier end of the run left is replaced.
+
+        Args:
+            names: The parts, as ``encoder``; none writes nothing.
+            step: Of which step the weights are.
+
+        Raises:
+            StorageError: No room, or the disk failed.
+        """
+        if names:
+            parts = {name: self.task.module.get_submodule(name) for name in names}
+            tensors, document = split_parts(step, parts)
+            write_checkpoint(
+                self.folder.parent / MODULES,
+                step=step,
+                serial=1,
+                tensors=tensors,
+                document=document,
+                write_text=self.task.text.save,
+            )
 
     def _is_best(self, step: int) -> bool:
         return self.selection is not None and self.selection.is_best(step)
@@ -114,3 +136,33 @@ class RunCheckpoints(Checkpoints):
 def _load_weights(path: Path, *, module: nn.Module) -> int:
     load_into(path, "model", module)
     return step_of(path)
+
+
+def check_modules(module: nn.Module, names: Sequence[str]) -> None:
+    """Refuses names that the module has not, or no file can have, before anything is trained.
+
+    Example:
+        >>> check_modules(
+        ...     nn.ModuleDict({"encoder": nn.Linear(1, 1)}), ["encodr"]
+        ... )  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        weft.errors.UserError: trainer.save_modules names 'encodr', which ... 'encoder'?
+    """
+    known = [name for name, inner in module.named_modules() if name and inner.state_dict()]
+    refused = []
+    for name in names:
+        if name == "model" or not PART_NAME.fullmatch(name):
+            why = (
+                "cannot be the name of a saved part: "
+                "small letters, digits, '_', '.' and '-' after a first small letter, 64 at most, "
+                "and not 'model', which is the whole module."
+            )
+        elif name not in known:
+            near = get_close_matches(name, known, n=1)
+            tops = [each for each in known if "." not in each]
+            hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(tops)}."
+            why = f"the module does not have. {hint}"
+        else:
+            continue
+        refused.append(UserError(f"trainer.save_modules names '{name}', which {why}"))
+    refuse_all(refused)

@@ -1,5 +1,6 @@
 """The running loss: sums since the last report, exact whatever the order of batches and ranks."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from weft.metrics.streaming import ExactSum
 from weft.tasks.task import Loss
 from weft.training.progress import Progress
 
-__all__ = ["RunningLoss", "norm_of"]
+__all__ = ["RunningLoss"]
 
 MOST_PENDING = 1024
 """Batches whose sums wait; 512 bytes each on CUDA."""
@@ -24,7 +25,7 @@ class RunningLoss:
 
     def _clear(self) -> None:
         self.count = ExactSum()
-        self.sums: dict[str, ExactSum] = {}
+        self.sums: dict[str, ExactSum] = defaultdict(ExactSum)
         self._pending: list[tuple[tuple[str, ...], Tensor]] = []
         self.steps, self.examples, self.seconds = 0, 0, 0.0
 
@@ -35,7 +36,7 @@ class RunningLoss:
         if not _alike(numbers):
             self.count.add(loss.count)
             for name, value in values.items():
-                self._sum(name).add(value)
+                self.sums[name].add(value)
             return
         # One copy of all takes 2 microseconds; one of each takes 4 for every number.
         self._pending.append((tuple(values), torch.stack(numbers).detach()))
@@ -77,12 +78,9 @@ class RunningLoss:
         self._clear()
         self.count.add_state(str(state["count"]))
         for name, total in state["sums"].items():
-            self._sum(name).add_state(str(total))
+            self.sums[name].add_state(str(total))
         taken = Progress.saved(**{name: state[name] for name in ("steps", "examples", "seconds")})
         self.steps, self.examples, self.seconds = taken.steps, taken.examples, taken.seconds
-
-    def _sum(self, name: str) -> ExactSum:
-        return self.sums.setdefault(name, ExactSum())
 
     def _settle(self) -> None:
         """Reads what waits on a device: in one transfer where all batches have the same sums."""
@@ -94,21 +92,10 @@ class RunningLoss:
             counts, *columns = torch.stack(rows).T.tolist()
             self.count.add_all(counts)
             for name, column in zip(names, columns, strict=True):
-                self._sum(name).add_all(column)
+                self.sums[name].add_all(column)
 
 
 def _alike(numbers: Sequence[Tensor | float]) -> bool:
     """Whether numbers are tensors without dimensions, of one type on one device."""
-    first = numbers[0]
-    return isinstance(first, Tensor) and all(
-        isinstance(n, Tensor)
-        and n.ndim == 0
-        and n.dtype == first.dtype
-        and n.device == first.device
-        for n in numbers
-    )
-
-
-def norm_of(gradients: list[Tensor]) -> Tensor:
-    """The 2-norm of all gradients together, shape ``[]``; NaN or infinite if any gradient is."""
-    return torch.nn.utils.get_total_norm(gradients)
+    kinds = {(n.ndim, n.dtype, n.device) if isinstance(n, Tensor) else None for n in numbers}
+    return len(kinds) == 1 and all(kind and kind[0] == 0 for kind in kinds)

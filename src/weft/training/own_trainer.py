@@ -10,7 +10,7 @@ the last of a run that is given more steps.
 import logging
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from weft.checkpoint.parts import Stateful
 from weft.checkpoint.store import Checkpoints
@@ -19,26 +19,13 @@ from weft.tasks.task import Task
 from weft.training.loop import Trainer
 from weft.training.progress import Progress
 
-__all__ = ["OwnTrainer", "check_takes_task", "check_trainer", "fit"]
+__all__ = ["check_takes_task", "check_trainer", "fit"]
 
 LOG = logging.getLogger("weft")
 
 
-@runtime_checkable
-class OwnTrainer(Protocol):
-    """What a trainer must have."""
-
-    def fit(self) -> Progress:
-        """Trains the task's module, and says how far it came."""
-        ...
-
-
 def check_takes_task(planned: Collection[str]) -> None:
-    """Refuses a recipe whose trainer takes no task, by the names of what is planned for it.
-
-    Raises:
-        UserError: There is no ``task`` among them: nobody could use what is trained.
-    """
+    """Refuses a recipe with no ``task`` among what is planned for its trainer."""
     if "task" not in planned:
         raise UserError(
             "the recipe's trainer does not take 'task', whose module's weights a run saves: "
@@ -48,12 +35,8 @@ def check_takes_task(planned: Collection[str]) -> None:
 
 
 def check_trainer(trainer: object) -> None:
-    """Refuses what is no trainer.
-
-    Raises:
-        UserError: It has no ``fit``.
-    """
-    if not isinstance(trainer, OwnTrainer):
+    """Refuses what has no ``fit``."""
+    if not hasattr(trainer, "fit"):
         raise UserError(
             f"the ingredient 'trainer' is a {type(trainer).__name__}, which has no method "
             "fit() -> Progress."
@@ -87,13 +70,10 @@ def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
         LOG.warning(f"{type(trainer).__name__} has no state_dict: it trains anew.")
     progress = trainer.fit()
     if not isinstance(progress, Progress):
+        found = "None" if progress is None else f"a {type(progress).__name__}"
         raise RunError(
-            f"{type(trainer).__name__}.fit() returned {_shown(progress)}; wanted a "
+            f"{type(trainer).__name__}.fit() returned {found}; wanted a "
             "weft.training.Progress(steps=..., epochs=..., examples=...)."
         )
     store.save(progress.steps, parts, write_text=task.text.save)
     return {"steps": progress.steps, "epochs": progress.epochs}
-
-
-def _shown(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"

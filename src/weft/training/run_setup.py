@@ -1,7 +1,7 @@
 """What is made of a run, looked at and set for it, before its first step."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,32 +13,18 @@ from weft.models import fast
 from weft.runtime.memory import keep_memory
 from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
+from weft.training.checkpoints import check_modules
 from weft.training.compiled import check_compiler, compiled
-from weft.training.saved_modules import check_modules
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
 from weft.training.trainer_config import TrainerConfig
 from weft.training.warm_start.initial_weights import Initial
 
-__all__ = [
-    "RunData",
-    "checked_start",
-    "kernels",
-    "selection_for",
-    "total_steps",
-]  # fmt: skip
+__all__ = ["RunData", "checked_start", "kernels", "selection_for", "total_steps"]
 
 
 class RunData:
-    """The batches of a run.
-
-    Args:
-        config: Settings of the trainer.
-        task: Makes batches of what the ingredients give.
-        train_data: What is trained on.
-        valid_data: What is evaluated meanwhile, if anything.
-        test_data: What is evaluated in the end, if anything.
-    """
+    """The batches of a run, which the task makes of what the ingredients give."""
 
     def __init__(
         self,
@@ -63,11 +49,11 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
 
     The epochs' own are their number times the length of the first.
     """
-    until, length = config.until, getattr(train, "__len__", None)
+    until = config.until
     known = [] if until.steps is None else [until.steps]
-    if until.epochs is not None and length is not None:
-        whole = config.accumulate == "epoch"
-        known.append(until.epochs * (1 if whole else -(-length() // config.accumulate)))
+    if until.epochs is not None and isinstance(train, Sized):
+        size = len(train) if config.accumulate == "epoch" else config.accumulate
+        known.append(until.epochs * -(-len(train) // size))
     return min(known, default=None)
 
 
@@ -75,7 +61,10 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
     directions: dict[str, Direction | None] = {**task.directions()}
     if config.selection.metric not in directions:
-        directions = {**_reduced(task), **directions}
+        # Of what a task's own reduce makes no metric says which way is better; one that cannot do
+        # without rows tells none.
+        with suppress(ArithmeticError, LookupError, ValueError):
+            directions = {**dict.fromkeys(task.reduce(task.metrics())), **directions}
     selection: Selection = config.selection.build(directions=directions)
     return selection
 
@@ -85,12 +74,8 @@ def checked_start(
 ) -> Initial:
     """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
 
-    Args:
-        config: The trainer's settings.
-        task: What is trained.
-        schedule: The schedule; one of the recipe's own need not be a :class:`Schedule`.
-        data: The batches of the run.
-        folder: The run's; once something was saved there, no weights are taken from elsewhere.
+    A schedule of the recipe's own need not be a :class:`Schedule`. Once something was saved in the
+    run's folder, no weights are taken from elsewhere.
     """
     initial = Initial(config.initialize, config.initialize_from, task=task)
     checks = _checks(config, task, schedule, data)
@@ -142,14 +127,3 @@ def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
         keep_memory()
     with fast.using(config.fast), compiled(task.module, use=config.compile):
         yield
-
-
-def _reduced(task: Task) -> dict[str, None]:
-    """The values that the task's own ``reduce`` makes, of which no metric says which way is better.
-
-    A ``reduce`` that cannot do without rows tells none.
-    """
-    try:
-        return dict.fromkeys(task.reduce(task.metrics()))
-    except (ArithmeticError, LookupError, ValueError):
-        return {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.checkpoint.parts import Stateful
 from weft.errors import UserError
@@ -16,7 +16,7 @@ from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Loss, Task
 from weft.training.ema import Weights
 from weft.training.layer_rates import present_rate
-from weft.training.loop_state import RunningLoss, norm_of
+from weft.training.loop_state import RunningLoss
 from weft.training.nonfinite import NonFinite
 from weft.training.optimizers.lbfgs import LBFGSSteps
 from weft.training.precision import LossScale, autocast
@@ -114,7 +114,7 @@ class Updates:
             count, total = count + loss.count, total + loss.total
         factor = self.ranks.size / self.loss_scale.now / self.ranks.sum_(count)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = norm_of(gradients) * factor
+        norm = nn.utils.get_total_norm(gradients) * factor
         # The one wait for the device in a step; a random field's loss has another.
         finite = math.isfinite((norm + self.nonfinite.bounded(total, count)).item())
         return Gradient(gradients, factor, norm, total, count, finite)
@@ -122,10 +122,10 @@ class Updates:
     def apply(
         self, gradient: Gradient, *, step: int, total: int | None, history: Sequence[float]
     ) -> None:
-        """Clips a gradient, and moves the weights by it at the rate of the schedule.
+        """Clips a finite gradient, and moves the weights by it at the rate of the schedule.
 
         Args:
-            gradient: That of :meth:`gradient`, finite.
+            gradient: That of :meth:`gradient`.
             step: The step, from 1.
             total: Steps of the whole run, where known.
             history: The selected value of every evaluation, lower being better.
@@ -163,11 +163,12 @@ class Updates:
             NonFiniteError: The run is to end with it.
             DataError: The step has no target.
         """
-        found = {"norm": gradient.norm, "total": gradient.total, "count": gradient.count}
-        loss_is_fine = self.nonfinite.bounded(found["total"], found["count"]).isfinite()
-        overflowed = bool(loss_is_fine and found["count"]) and self.loss_scale.overflowed()
+        norm, total, count = gradient.norm, gradient.total, gradient.count
+        loss_is_fine = self.nonfinite.bounded(total, count).isfinite() and count
+        overflowed = bool(loss_is_fine) and self.loss_scale.overflowed()
         if not overflowed:
-            error = self.nonfinite.broken(step, examples=examples, **found)
+            broken = self.nonfinite.broken
+            error = broken(step, norm=norm, total=total, count=count, examples=examples)
             self.nonfinite.take(error, step=step)
         self.clear()
         return not overflowed and self.config.on_nonfinite == "rollback"

@@ -17,7 +17,7 @@ from weft.tasks import Translation
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
 from weft.text.tokenizers.sentencepiece import train_sentencepiece
 from weft.training import Callback, Every
-from weft.training.saved_modules import check_modules
+from weft.training.checkpoints import check_modules
 from weft.training.warm_start import initial_weights as initial
 from weft.training.warm_start.initial_weights import Initial
 

@@ -17,9 +17,8 @@ from weft.text.columns.numbers import Numbers
 from weft.text.features.labels import Labels
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 from weft.training.warm_start import initial_weights as initial
-from weft.training.warm_start.fitted_inputs import other_fitted
 from weft.training.warm_start.initial_weights import Initial
-from weft.training.warm_start.vocabulary_check import text_of
+from weft.training.warm_start.run_differences import other_fitted, text_of
 
 PRICES = Numbers("dense", [50.0, 3.0], [10.0, 1.0])
 NEARLY = Numbers("dense", [52.0, 3.5], [14.0, 0.7])

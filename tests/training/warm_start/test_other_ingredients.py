@@ -18,8 +18,8 @@ from weft.text.features.dictionaries import GivenKinds
 from weft.text.features.labels import Labels
 from weft.text.features.slots import Slots
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
-from weft.training.warm_start.fitted_inputs import standing_for
 from weft.training.warm_start.initial_weights import Initial
+from weft.training.warm_start.run_differences import standing_for
 
 SMALL = {"embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6)}
 AFFIXES = Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[2], suffixes=[3], column="text")

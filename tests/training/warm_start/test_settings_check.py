@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.training.warm_start.settings_check import other_settings
+from weft.training.warm_start.run_differences import other_settings
 
 SAVED = """settings:
   model:

@@ -9,7 +9,7 @@ from weft.models.lstm_seq2seq import LstmSeq2Seq
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.text.processors.masked_language_model import MaskedText
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
-from weft.training.warm_start.vocabulary_check import difference, tables
+from weft.training.warm_start.run_differences import difference, tables
 
 TOKENIZER = WordTokenizer.Config(words=("a", "b", "c"), marks=True).build()
 TEXT = MaskedText(TOKENIZER)

@@ -17,10 +17,17 @@ from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, refuse_all
 from weft.tasks.task import Task
 from weft.text.processors.text_processor import TextProcessor
-from weft.training.warm_start.fitted_inputs import FittedInput, belonging, changed, other_fitted
 from weft.training.warm_start.moved_modules import below, fits, moved, moved_modules
-from weft.training.warm_start.settings_check import other_settings
-from weft.training.warm_start.vocabulary_check import difference, tables, text_of
+from weft.training.warm_start.run_differences import (
+    FittedInput,
+    belonging,
+    changed,
+    difference,
+    other_fitted,
+    other_settings,
+    tables,
+    text_of,
+)
 
 __all__ = ["Initial"]
 
@@ -37,24 +44,13 @@ WHOLE = "model"
 class _Found(NamedTuple):
     """What another run has, and what of it fits."""
 
-    place: Path
-    """The checkpoint."""
-    pairs: dict[str, str]
-    """The name there of each name here."""
-    tensors: dict[str, Tensor]
-    """All that are there, by their names there."""
-    fit: dict[str, str]
-    """The pairs of the same name and shape."""
-    others: list[FittedInput]
-    """What is not taken of these, for its rows stand for something else there."""
-    fitted: list[str]
-    """What was fitted otherwise there, in words."""
-
-    @property
-    def taken(self) -> dict[str, str]:
-        """The pairs that are taken."""
-        left = {key for other in self.others for key in other.tensors}
-        return {here: there for here, there in self.fit.items() if here not in left}
+    place: Path  # the checkpoint
+    pairs: dict[str, str]  # the name there of each name here
+    tensors: dict[str, Tensor]  # all that are there, by their names there
+    fit: dict[str, str]  # the pairs of the same name and shape
+    taken: dict[str, str]  # those of the same meaning, too
+    others: list[FittedInput]  # what is not taken, for its rows stand for something else there
+    fitted: list[str]  # what was fitted otherwise there, in words
 
 
 class Initial:
@@ -99,18 +95,15 @@ class Initial:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:
             return []
-        match = self.found or self._matched()
+        place, pairs, found, fit, taken, others, fitted = self.found or self._matched()
         self.found = None
-        place, pairs, found, fit, others, fitted = match
-        taken, wanted = match.taken, self.task.module.state_dict(keep_vars=True)
+        wanted = self.task.module.state_dict(keep_vars=True)
         with torch.no_grad():
             for here, there in taken.items():
                 wanted[here].detach().copy_(found[there])
         lines = [f"Initialized from {place}: {len(taken)} of {len(wanted)} tensors."]
         elsewhere = {} if self.names else moved_modules(wanted, found)
-        if said := [
-            f"{here} ({elsewhere[here]} there)" for here in elsewhere if below(taken, here)
-        ]:
+        if said := [f"{h} ({there} there)" for h, there in elsewhere.items() if below(taken, h)]:
             lines.append(f"Of these, by another name: {_few(said)}.")
         other = [h for h, t in pairs.items() if t in found and h not in fit]
         settings = other_settings(Path(self.source), self.task.module, taken)
@@ -167,18 +160,16 @@ class Initial:
             place, [h for h, there in pairs.items() if there in found], other_text
         )
         fit = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
-        match = _Found(place, pairs, found, fit, self._others(place, list(fit), other_text), [])
-        said = other_fitted(self.task.module, self.task.text, other_text, match.taken)
-        return match._replace(fitted=said)
+        others = self._others(place, list(fit), other_text)
+        left = {key for other in others for key in other.tensors}
+        taken = {here: there for here, there in fit.items() if here not in left}
+        fitted = other_fitted(self.task.module, self.task.text, other_text, taken)
+        return _Found(place, pairs, found, fit, taken, others, fitted)
 
     def _others(
         self, place: Path, fit: Sequence[str], other_text: Callable[[], TextProcessor | None]
     ) -> list[FittedInput]:
-        """What cannot be taken, for its rows stand for something else there.
-
-        Raises:
-            UserError: A part was named that has such tensors, or nothing else fits.
-        """
+        """What cannot be taken, for its rows stand for something else; refuses to do without."""
         text = self.task.text
         belong = belonging(self.task.module, text, fit)
         others = changed(belong, text, other_text()) if belong else []
@@ -219,12 +210,7 @@ class Initial:
 
 
 def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
-    """The checkpoint that is meant, and its tensors by their name in the module.
-
-    Args:
-        source: What the setting names.
-        most: Bytes of tensors that are read.
-    """
+    """The checkpoint that is meant, and its tensors by name: ``most`` bytes of them."""
     if has_checkpoints(source):
         used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path, most)))
         if used is not None:

@@ -11,22 +11,17 @@ __all__ = ["report"]
 
 def report(error: Exception) -> int:
     """Prints the error to stderr without a traceback and returns the exit code."""
-    notes = getattr(error, "__notes__", [])
+    notes = [f"  {note}" for note in getattr(error, "__notes__", [])]
     if isinstance(error, WeftError):
-        text = "\n".join([f"error: {error}", *(f"  {note}" for note in notes)])
-        print(printable(text), file=sys.stderr)
-        return error.exit_code
-    if isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        lines = [f"error: {error}", *notes]
+    elif isinstance(error, OSError) and isinstance(error.filename, str | bytes):
         # Of a file or folder of the person's own, which the system does not let weft use.
-        said = f"error: {os.fsdecode(error.filename):.300}: {error.strerror}."
-        print(printable("\n".join([said, *(f"  {note}" for note in notes)])), file=sys.stderr)
-        return 1
-    text = f"error: {type(error).__name__}: {error}"
-    lines = [text.rstrip(": "), *(f"  {note}" for note in notes)]
-    place = raised_at(error)
-    if place:
-        lines.append(f"  raised at {place}")
-    blame = "an error in the recipe" if notes else "a bug in weft, or an error in the recipe"
-    lines.append(f"  This is {blame}; --debug shows the traceback.")
+        lines = [f"error: {os.fsdecode(error.filename):.300}: {error.strerror}.", *notes]
+    else:
+        lines = [f"error: {type(error).__name__}: {error}".rstrip(": "), *notes]
+        if place := raised_at(error):
+            lines.append(f"  raised at {place}")
+        blame = "an error in the recipe" if notes else "a bug in weft, or an error in the recipe"
+        lines.append(f"  This is {blame}; --debug shows the traceback.")
     print(printable("\n".join(lines)), file=sys.stderr)
-    return 1
+    return error.exit_code if isinstance(error, WeftError) else 1

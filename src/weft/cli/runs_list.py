@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -146,18 +146,16 @@ def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
     for one in runs:
         if one.settings:
             by_recipe.setdefault(one.recipe, []).append(one.settings)
-    return {recipe: list(_unequal(settings)) for recipe, settings in by_recipe.items()}
-
-
-def _unequal(settings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    parts = [{name.partition(".")[0] for name in of_one} for of_one in settings]
-    for name in dict.fromkeys(name for of_one in settings for name in of_one):
-        # Of what some runs have not, such as test_data, its place says enough.
-        lacking = any(name.partition(".")[0] not in known for known in parts)
-        if lacking and not name.endswith(".path"):
-            continue
-        if any(of_one.get(name) != settings[0].get(name) for of_one in settings):
-            yield name
+    found: dict[str, list[str]] = {}
+    for recipe, settings in by_recipe.items():
+        parts = [{name.partition(".")[0] for name in of_one} for of_one in settings]
+        for name in dict.fromkeys(name for of_one in settings for name in of_one):
+            # Of what some runs have not, such as test_data, its place says enough.
+            everywhere = all(name.partition(".")[0] in known for known in parts)
+            equal = all(of_one.get(name) == settings[0].get(name) for of_one in settings)
+            if not equal and (everywhere or name.endswith(".path")):
+                found.setdefault(recipe, []).append(name)
+    return found
 
 
 def _as_loss(best: Mapping[str, float], selected: object) -> float:

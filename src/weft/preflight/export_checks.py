@@ -1,7 +1,8 @@
 """Real rows to compare an export on: of a session, of a run folder, or of a file."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,17 +111,12 @@ def read_rows(path: Path) -> Iterator[Any]:
         if path.suffix != ".jsonl":
             yield line
         elif line:
-            yield _json_row(line, f"{path}:{number}")
-
-
-def _json_row(line: str, place: str) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        row = None
-    if not isinstance(row, dict):
-        raise DataError(f"{place}: wanted a JSON object, found {line[:60]!r}.")
-    return row
+            row = None
+            with suppress(ValueError, RecursionError):
+                row = json.loads(line)
+            if not isinstance(row, dict):
+                raise DataError(f"{path}:{number}: wanted a JSON object, found {line[:60]!r}.")
+            yield row
 
 
 def refuse_exports(names: Iterable[str], session: Session | None = None) -> None:

@@ -74,20 +74,17 @@ def _example(batch: Seq2SeqBatch, tokenizer: Tokenizer | None) -> list[str]:
         sides.append(("target", batch.target[0, : int(batch.target_lengths[0]) + 1].tolist()))
     lines = []
     for name, ids in sides:
-        shown = " ".join(map(str, ids[:SHOWN_IDS])) + (" ..." if len(ids) > SHOWN_IDS else "")
-        lines.append(f"  {name}, {len(ids)} ids: {shown}{_text(ids, tokenizer)}")
+        line = f"  {name}, {len(ids)} ids: {' '.join(map(str, ids[:SHOWN_IDS]))}"
+        line += " ..." if len(ids) > SHOWN_IDS else ""
+        if tokenizer is not None:
+            size = tokenizer.vocab_info.size
+            strange = next((number for number in ids if not 0 <= number < size), None)
+            if strange is None:
+                line += f" = {tokenizer.create_decoder()(ids)!r}"
+            else:
+                line += f" (the tokenizer has {size:,} ids, so {strange} is none of them)"
+        lines.append(line)
     return lines
-
-
-def _text(ids: Sequence[int], tokenizer: Tokenizer | None) -> str:
-    if tokenizer is None:
-        return ""
-    size = tokenizer.vocab_info.size
-    strange = [number for number in ids if not 0 <= number < size]
-    if strange:
-        return f" (the tokenizer has {size:,} ids, so {strange[0]} is none of them)"
-    decode: Callable[[Sequence[int]], str] = tokenizer.create_decoder()
-    return f" = {decode(ids)!r}"
 
 
 Say = Callable[[str], None]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.errors import RunError
 from weft.runtime.devices import Env
@@ -37,9 +37,11 @@ class Ranks:
     def __init__(self, env: Env, *, timeout: float = 600.0) -> None:
         self.env = env
         self._started = False
+        self._dist: Any = None
         if env.world_size > 1:
             import torch.distributed as dist  # one rank alone never pays for it
 
+            self._dist = dist
             if not dist.is_initialized():
                 dist.init_process_group(
                     "nccl" if env.device.startswith("cuda") else "gloo",
@@ -62,9 +64,7 @@ class Ranks:
     def sum_(self, tensor: "Tensor") -> "Tensor":
         """Replaces a tensor, of the same shape on all ranks, by its sum over them; returns it."""
         if self.size > 1:
-            import torch.distributed as dist
-
-            dist.all_reduce(tensor)
+            self._dist.all_reduce(tensor)
         return tensor
 
     def any(self, flag: bool) -> bool:
@@ -72,21 +72,16 @@ class Ranks:
         if self.size == 1:
             return flag
         import torch
-        import torch.distributed as dist
 
-        votes = torch.tensor(int(flag), device=self.env.device)
-        dist.all_reduce(votes, op=dist.ReduceOp.MAX)
-        return bool(votes.item())
+        return bool(self.sum_(torch.tensor(int(flag), device=self.env.device)).item())
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in the order of the ranks, on every rank."""
         if self.size == 1:
             return [value]
-        import torch.distributed as dist
-
-        values: list[T | None] = [None] * self.size
-        dist.all_gather_object(values, value)
-        return values  # type: ignore[return-value]  # every place is filled now
+        values: list[Any] = [None] * self.size
+        self._dist.all_gather_object(values, value)
+        return values
 
     def barrier(self) -> None:
         """Waits until all ranks are here."""
@@ -115,9 +110,7 @@ class Ranks:
     def close(self) -> None:
         """Ends the process group if this object started it."""
         if self._started:
-            import torch.distributed as dist
-
-            dist.destroy_process_group()
+            self._dist.destroy_process_group()
             self._started = False
 
     def __enter__(self) -> "Ranks":

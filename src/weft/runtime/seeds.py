@@ -22,12 +22,11 @@ def fold(seed: int, *parts: int | str) -> int:
         >>> fold(1, "shuffle", 3) == fold(1, "shuffle", 4)
         False
     """
-    text = "".join(f"{kind[0]}{len(word)}:{word}" for kind, word in map(_word, (seed, *parts)))
+    text = ""
+    for part in (seed, *parts):
+        word = part if isinstance(part, str) else str(int(part))
+        text += f"{'s' if isinstance(part, str) else 'i'}{len(word)}:{word}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
-
-
-def _word(part: int | str) -> tuple[str, str]:
-    return ("s", part) if isinstance(part, str) else ("i", str(int(part)))
 
 
 def seed_all(seed: int, step: int) -> None:
@@ -47,9 +46,7 @@ def seed_all(seed: int, step: int) -> None:
     import torch  # fold is used where torch is not
 
     value = fold(seed, "torch", step)
-    torch.default_generator.manual_seed(
-        value
-    )  # torch.manual_seed asks every backend and takes 89 us
+    torch.default_generator.manual_seed(value)  # manual_seed of torch asks every backend: 89 us
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(value)
     if sys.platform == "darwin" and torch.backends.mps.is_available():
@@ -72,31 +69,18 @@ class HostRandom:
         version, words, gauss = random.getstate()
         numpy = np.random.get_state(legacy=False)  # noqa: NPY002 - this one is meant
         assert isinstance(numpy, dict)
-        return {
-            "python": {"version": version, "words": list(words), "gauss": gauss},
-            "numpy": {
-                "words": numpy["state"]["key"].tolist(),
-                "position": int(numpy["state"]["pos"]),
-                "has_gauss": int(numpy["has_gauss"]),
-                "gauss": float(numpy["gauss"]),
-            },
-        }
+        place = {"words": numpy["state"]["key"].tolist(), "position": int(numpy["state"]["pos"])}
+        after = {"has_gauss": int(numpy["has_gauss"]), "gauss": float(numpy["gauss"])}
+        python = {"version": version, "words": list(words), "gauss": gauss}
+        return {"python": python, "numpy": {**place, **after}}
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
         """Goes on from a state that ``state_dict`` returned, as it was or read back from JSON."""
         python, numpy = state["python"], state["numpy"]
         random.setstate((python["version"], tuple(python["words"]), python["gauss"]))
-        np.random.set_state(  # noqa: NPY002 - see above
-            {
-                "bit_generator": "MT19937",
-                "state": {
-                    "key": np.array(numpy["words"], dtype=np.uint32),
-                    "pos": numpy["position"],
-                },
-                "has_gauss": numpy["has_gauss"],
-                "gauss": numpy["gauss"],
-            }
-        )
+        words = np.array(numpy["words"], dtype=np.uint32)
+        after = numpy["position"], numpy["has_gauss"], numpy["gauss"]
+        np.random.set_state(("MT19937", words, *after))  # noqa: NPY002 - see above
 
 
 def seed_everything(seed: int) -> None:

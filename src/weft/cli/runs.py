@@ -25,8 +25,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Adds the actions."""
     parser.set_defaults(perform=runs_list.run)
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION")
-    for add_action in (runs_list.add, _add_verify, _add_diff, _add_report, _add_prune):
-        add_action(actions)
+    for name, (line, add_arguments, perform) in ACTIONS.items():
+        action = actions.add_parser(name, help=line)
+        add_arguments(action)
+        action.set_defaults(perform=perform)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,15 +37,12 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _add_verify(actions: Any) -> None:
-    parser = actions.add_parser(
-        "verify",
-        help="verify every byte of a run's checkpoints, and what says what they mean",
-        description="Compares every byte of a run's checkpoints, its config.yaml, the recipe's own "
-        "code, best.json and last.json with what the run wrote.",
+def _add_verify(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compares every byte of a run's checkpoints, its config.yaml, the recipe's own "
+        "code, best.json and last.json with what the run wrote."
     )
     parser.add_argument("run", help="the folder of a run")
-    parser.set_defaults(perform=_verify)
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -118,20 +117,16 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
     return found
 
 
-def _add_diff(actions: Any) -> None:
-    parser = actions.add_parser(
-        "diff",
-        help="show what tells one run from another",
-        description="Compares settings, code, versions, data and results of two runs, side by "
-        "side. What is equal is left out, but for results.",
+def _add_diff(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compares settings, code, versions, data and results of two runs, side by "
+        "side. What is equal is left out, but for results."
     )
     parser.add_argument("first", help="the folder of a run")
     parser.add_argument("second", help="the folder of another")
-    parser.set_defaults(perform=_diff)
 
 
 def _diff(args: argparse.Namespace) -> int:
-    """Prints a table for each kind of difference."""
     from weft.metrics.tables import text_table
     from weft.run_folder.diff import compare
     from weft.run_folder.record import Record, state_of
@@ -151,12 +146,10 @@ def _diff(args: argparse.Namespace) -> int:
     return 0
 
 
-def _add_report(actions: Any) -> None:
-    parser = actions.add_parser(
-        "report",
-        help="write report.html: one file that shows a run in a browser",
-        description="Writes the report of a run anew: curves, answers, settings, data, "
-        "environment, and what tells it from another run. One file, without scripts or network.",
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Writes the report of a run anew: curves, answers, settings, data, "
+        "environment, and what tells it from another run. One file, without scripts or network."
     )
     parser.add_argument("run", help="the folder of a run")
     parser.add_argument(
@@ -165,11 +158,9 @@ def _add_report(actions: Any) -> None:
     parser.add_argument(
         "--output", metavar="FILE", help="the file to write (default: report.html in the run)"
     )
-    parser.set_defaults(perform=_report)
 
 
 def _report(args: argparse.Namespace) -> int:
-    """Writes it and says where."""
     from weft.runs.html_reporter import write_report
 
     path = write_report(
@@ -181,13 +172,11 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-def _add_prune(actions: Any) -> None:
-    parser = actions.add_parser(
-        "prune",
-        help="delete checkpoints that are not needed, or whole old runs",
-        description="Deletes checkpoints of finished runs: all but the best and the newest. It "
+def _add_prune(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Deletes checkpoints of finished runs: all but the best and the newest. It "
         "says what it would free, and asks. A run that is not finished, or that a process works "
-        "in, is never touched.",
+        "in, is never touched."
     )
     parser.add_argument("root", nargs="?", default="runs", help="where runs are (default: runs)")
     parser.add_argument(
@@ -207,11 +196,9 @@ def _add_prune(actions: Any) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     parser.add_argument("--yes", action="store_true", help="delete without asking")
-    parser.set_defaults(perform=_prune)
 
 
 def _prune(args: argparse.Namespace) -> int:
-    """Says what goes, asks, deletes."""
     from weft.run_folder.prune import age, plan_prune, prune
 
     older = None if args.older_than is None else age(args.older_than)
@@ -242,3 +229,21 @@ def _prune(args: argparse.Namespace) -> int:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
+
+
+ACTIONS = {
+    "list": (
+        "list runs with their state, result and settings (the default)",
+        runs_list.add,
+        runs_list.run,
+    ),
+    "verify": (
+        "verify every byte of a run's checkpoints, and what says what they mean",
+        _add_verify,
+        _verify,
+    ),
+    "diff": ("show what tells one run from another", _add_diff, _diff),
+    "report": ("write report.html: one file that shows a run in a browser", _add_report, _report),
+    "prune": ("delete checkpoints that are not needed, or whole old runs", _add_prune, _prune),
+}
+"""Action to its line of help, what adds its arguments, and what does it."""

@@ -20,20 +20,17 @@ HEADER = ("run", "recipe", "state", "steps", "last written", "MB", "best", "sett
 SORTED = ("best", "name", "written")
 
 
-def add(actions: Any) -> None:
-    """Adds the action."""
-    parser = actions.add_parser(
-        "list",
-        help="list runs with their state, result and settings (the default)",
-        description="Lists the runs in a folder, those of a recipe together, the best first, with "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the action."""
+    parser.description = (
+        "Lists the runs in a folder, those of a recipe together, the best first, with "
         "the settings in which they differ. Without a folder: those in runs, and those that "
-        "--run-dir put elsewhere from this working directory.",
+        "--run-dir put elsewhere from this working directory."
     )
     parser.add_argument("roots", nargs="*", metavar="FOLDER", help="where runs are (default: runs)")
     parser.add_argument(
         "--sort", choices=SORTED, default="best", help="what comes first (default: best)"
     )
-    parser.set_defaults(perform=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _found(roots: Sequence[str]) -> list[Path]:
-    """The run folders to list, each once."""
     from weft.run_folder.folder import ROOT, remembered_places, runs_in
 
     elsewhere = {} if roots else remembered_places()

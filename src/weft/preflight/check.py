@@ -224,7 +224,6 @@ class _Walk:
         return first_row(text, data)
 
     def encode(self) -> str:
-        """Encodes all rows of all data, and draws the first batches."""
         made = partial(self.task.batches_of, seed=seed_of(self.plan))
         self.train = made("train_data", self.session.get("train_data"), train=True)
         self.few = self.held_out = _FirstBatches(self.train, 2, "train_data")
@@ -326,7 +325,6 @@ class _Walk:
         return f"{shortened(next(iter(row.values())))} -> {shortened(answer)}"
 
     def trainer(self) -> str:
-        """Builds the trainer, which checks what it selects by."""
         trainer = self.session.get("trainer")
         check_trainer(trainer)
         return type(trainer).__name__

@@ -114,7 +114,6 @@ def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:
-    """The warning of labels that differ by case or spaces alone."""
     rows = {label: f" ({counts[label]:,})" if counts[label] else "" for label in group}
     listed = ", ".join(f"{shortened(label)}{count}" for label, count in rows.items())
     return (

@@ -137,7 +137,6 @@ def plan_prune(
 
 
 def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | None:
-    """Why a run is not touched, or None."""
     if run.is_symlink() or not is_run_folder(run):
         return "not a run folder of its own"
     if links := outward_links(run, WRITTEN_FOLDERS):

@@ -83,7 +83,6 @@ class Record:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """The resolved settings of a run, nested."""
     settings = read_yaml(path / "config.yaml").entries.get("settings")
     plain = untyped(settings) if settings is not None else {}
     return plain if isinstance(plain, dict) else {}

@@ -157,7 +157,6 @@ def _paths(plan: Plan) -> dict[str, Path]:
 
 
 def _in(value: Any, name: str) -> Iterator[tuple[str, Path]]:
-    """The paths in a value of a setting."""
     if isinstance(value, Path):
         yield name, value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):

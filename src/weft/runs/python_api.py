@@ -204,7 +204,6 @@ def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:
 
 
 def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str, Evaluation]:
-    """Measures on what the recipe evaluates on."""
     task = predictor.task
     session = planned.start(folder, "evaluate", str(task.device), task.text.ingredients)
     found = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft.config.parameters import settings_of
 from weft.config.registry import for_ingredient
 from weft.config.values.typed_values import plain
 from weft.errors import WeftError
@@ -37,7 +38,6 @@ def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults below one ingredient."""
     from weft.recipes import defaults  # it imports all that a recipe may name
 
     standard = getattr(defaults, ingredient, None)
@@ -56,14 +56,7 @@ def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return found
-    return found | flat({f.name: plain(v) for f in dataclasses.fields(kind) for v in _default(f)})
-
-
-def _default(of: dataclasses.Field[Any]) -> list[Any]:
-    """The default in a list, which is empty where there is none."""
-    if of.default_factory is not dataclasses.MISSING:
-        return [of.default_factory()]
-    return [] if of.default is dataclasses.MISSING else [of.default]
+    return found | flat({p.name: plain(p.default) for p in settings_of(kind) if not p.required})
 
 
 SAMPLES = 10
@@ -193,7 +186,6 @@ def _labels(run: Record, result: Mapping[str, Any]) -> list[Markup]:
 def _table(
     header: Sequence[object], rows: Sequence[Sequence[object]], numeric: Sequence[int] = ()
 ) -> list[Markup]:
-    """A table of the first rows; none where there are no rows."""
     return [table(header, rows[:MOST_ROWS], numeric=numeric)] if rows else []
 
 

@@ -190,7 +190,6 @@ def outward_links(folder: Path, written: Mapping[str, bool]) -> list[Path]:
 
 
 def _outward(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Those that are links to what is not in a folder."""
     home = os.path.realpath(folder)
     links = filter(Path.is_symlink, paths)
     return [link for link in links if not Path(os.path.realpath(link)).is_relative_to(home)]

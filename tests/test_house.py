@@ -5,8 +5,11 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from weft.tasks.registries import tasks
+
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "src" / "weft").rglob("*.py"))
+SOURCE = ROOT / "src" / "weft"
+SOURCES = sorted(SOURCE.rglob("*.py"))
 MODULES = [path for path in SOURCES if path.name not in ("__init__.py", "__main__.py")]
 
 MOST_MODULES = 22
@@ -20,6 +23,9 @@ VAGUE = {
     "utils",
 }  # fmt: skip
 """Words that say nothing of what is in a room when they are all of its name."""
+
+PUBLIC = {"models", "tasks", "text"}
+"""Rooms whose classes are bases of users' own: what those override is no secret."""
 
 ALLOWED = {
     "checkpoint/parts.py": "a part is what a checkpoint is made of: the word of the glossary",
@@ -82,3 +88,37 @@ def test_a_module_is_named_by_a_string_in_its_own_room_alone() -> None:
         and node.value.split(".")[1] not in path.relative_to(ROOT).parts
     ]
     assert [where for where in found if where[0] != "src/weft/__init__.py"] == []
+
+
+def test_tasks_are_at_most_three_classes_deep() -> None:
+    depths = {}
+    for name in tasks.names():
+        kind = tasks.get(name)
+        depths[name] = [c.__name__ for c in kind.__mro__ if c.__module__.startswith("weft.tasks")]
+    assert {name: found for name, found in depths.items() if len(found) > 3} == {}
+    assert depths["word_tagging"] == ["WordTagging", "ColumnsTask", "Task"]
+
+
+def test_what_a_class_of_another_module_overrides_has_a_public_name() -> None:
+    bases, hidden, homes = {}, {}, {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                methods = (each.name for each in node.body if isinstance(each, ast.FunctionDef))
+                hidden[node.name] = {name for name in methods if re.match("_[^_]", name)}
+                bases[node.name] = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+                homes[node.name] = path
+
+    def above(name: str) -> set[str]:
+        known = bases[name] & set(bases) - {name}
+        return known.union(*map(above, known))
+
+    assert "Task" in above("WordTagging")
+    found = {
+        f"{name}.{method} of {base}"
+        for name in bases
+        for base in above(name)
+        for method in hidden[name] & hidden[base]
+        if homes[base] != homes[name] and homes[base].relative_to(SOURCE).parts[0] in PUBLIC
+    }
+    assert found == set()

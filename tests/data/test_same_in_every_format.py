@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from weft.text.columns.slots import SlotsColumn
 
 from weft.data.text_rows import TextRows
 from weft.errors import DataError
 from weft.text.columns.labels import LabelColumn, LabelsColumn
 from weft.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
-from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.token_ids import TextColumn
 from weft.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
 from weft.text.features.characters import FittedCharacters

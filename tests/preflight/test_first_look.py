@@ -10,6 +10,8 @@ from weft.data import BatchedRows
 from weft.errors import DataError
 from weft.preflight.check import check
 from weft.preflight.data_preview import first_row, odd_labels, shortened
+from weft.text.columns.inputs import text_columns
+from weft.text.columns.labels import LabelColumn
 from weft.text.features.labels import Labels
 from weft.text.processors.classification import ClassificationText
 from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
@@ -77,9 +79,14 @@ def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words,
     assert told.count(WARNING) == 1
 
 
+def text_of(labels):
+    letters = CharacterTokenizer.Config(characters="a").build()
+    return ClassificationText(text_columns(letters), {"label": LabelColumn(labels)})
+
+
 @pytest.mark.parametrize("data", [[], [[1, 2]], iter([{"text": "a", "label": "b"}]), None])
 def test_of_data_without_rows_at_hand_nothing_is_said(data):
-    text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), Labels(["b"]))
+    text = text_of(Labels(["b"]))
     assert first_row(text, data) == ""
     assert odd_labels(text, data, {}) == []
 
@@ -96,7 +103,7 @@ def test_of_data_without_rows_at_hand_nothing_is_said(data):
 def test_many_is_more_than_half_of_fifty_rows_and_not_declared(count, own, declared, warned):
     rows = [{"text": "a", "label": str(min(i, own - 1))} for i in range(count)]
     labels = Labels(dict.fromkeys(row["label"] for row in rows))
-    text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), labels)
+    text = text_of(labels)
     for data in (rows, BatchedRows(rows)):
         found = odd_labels(text, data, {"labels": {"names": declared}})
         assert [line.split(":")[0] for line in found] == ["labels"] * warned
@@ -106,7 +113,7 @@ def test_labels_that_differ_by_case_or_spaces_are_said_with_their_counts():
     names = ["ham"] * 30 + ["Spam"] * 3 + ["spam"] * 20 + ["very good", "Very  good "]
     rows = [{"text": "a", "label": name} for name in names]
     labels = Labels(dict.fromkeys(names))
-    text = ClassificationText(CharacterTokenizer.Config(characters="a").build(), labels)
+    text = text_of(labels)
     ending = (
         " If they are one, write it in one way in all data; if not, labels.names may declare them, "
         "and this is not said."
@@ -122,9 +129,7 @@ def test_labels_that_differ_by_case_or_spaces_are_said_with_their_counts():
 @pytest.mark.parametrize(("rest", "said"), [(["a", "b"] * 25, True), (["a", "b"] * 24, False)])
 def test_a_first_label_that_no_other_row_has_may_be_a_header(rest, said):
     rows = [{"text": "a", "label": name} for name in ["Art", *rest]]
-    text = ClassificationText(
-        CharacterTokenizer.Config(characters="a").build(), Labels(["Art", "a", "b"])
-    )
+    text = text_of(Labels(["Art", "a", "b"]))
     assert odd_labels(text, rows, {}) == said * [
         "labels: 'Art', which train_data begins with, is the label of no other row. If its first "
         "row is a header: train_data.header=true"

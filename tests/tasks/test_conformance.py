@@ -10,7 +10,6 @@ from tests.tasks.rows import data_of
 from weft.inference import Predictor
 from weft.models.decoding import Decoding
 from weft.tasks import Loss, Seq2Seq, Translation, evaluate
-from weft.tasks.generation import GenerationTask
 from weft.tasks.parsing import SemanticParsing
 from weft.tasks.summarization import Summarization
 
@@ -104,7 +103,7 @@ def test_evaluation_is_that_of_one_batch_whatever_the_batching(task, batching):
 
 def test_rows_come_in_the_order_of_the_data(task):
     rows = evaluate(task, task.batches(Data(shuffle=True), train=False, seed=1)).rows
-    generates = isinstance(task, GenerationTask) and task.config.generate
+    generates = isinstance(task, Seq2Seq) and task.generates
     # The same source on other rows is another reference of a translation.
     every = [0, 1, 3, 4, 6, 8] if isinstance(task, Translation) else list(range(len(ROWS)))
     assert [row["row"] for row in rows] == (every if generates else [])

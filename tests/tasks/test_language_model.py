@@ -14,6 +14,8 @@ from weft.models.decoding import Decoding
 from weft.models.language_model import LstmLanguageModel
 from weft.tasks import evaluate
 from weft.tasks.language_model import LanguageModeling
+from weft.text.columns.inputs import text_columns
+from weft.text.columns.labels import LabelColumn
 from weft.text.features.labels import Labels
 from weft.text.processors.classification import ClassificationText
 from weft.text.tokenizers.word_tokenizer import FittedWords
@@ -320,5 +322,6 @@ def test_another_module_or_text_is_refused():
     tokenizer = FittedWords.Config(marks=True).build(train_data=ROWS)
     with pytest.raises(UserError, match=r"needs a weft\.models\.language_model\.LanguageModel"):
         LanguageModeling.Config().build(module=torch.nn.Linear(1, 1), tokenizer=tokenizer)
+    label = LabelColumn(Labels(["a", "b"]))
     with pytest.raises(CheckpointError, match="ClassificationText"):
-        make().use_text(ClassificationText(tokenizer, Labels(["a", "b"])))
+        make().use_text(ClassificationText(text_columns(tokenizer), {"label": label}))

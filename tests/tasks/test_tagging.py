@@ -191,7 +191,7 @@ def test_a_batch_holds_the_characters_of_its_words():
     assert batch["characters"].shape == (5, 4, len("nobody") + 2)
     assert batch.lengths["characters"].tolist() == batch.lengths["words"].tolist()
     place = batch.rows.tolist().index(0)
-    known = task.text.inputs["characters"].characters.known
+    known = task.text.inputs["characters"].feature.known
     spelled = batch["characters"][place, 3].tolist()
     assert [known[i - 4] for i in spelled if i >= 4] == ["R", "a", "y"]
     assert spelled[:1] + spelled[4:] == [2, 3, 0, 0, 0]

@@ -13,6 +13,7 @@ from weft.data.first_row import is_header
 from weft.data.text_pairs import TextPairs
 from weft.errors import DataError, UserError
 from weft.tasks.task import Task
+from weft.text.cells import Fingerprinted
 
 __all__ = [
     "DATA",
@@ -103,8 +104,7 @@ def refuse_other_header(name: str, data: object, first: object) -> None:
 
 def fingerprint_of(data: object) -> str | None:
     """What tells data from other data: 64 hexadecimal digits, where the data knows them."""
-    made = getattr(data, "fingerprint", None)
-    return str(made()) if callable(made) else None
+    return data.fingerprint() if isinstance(data, Fingerprinted) else None
 
 
 def read_all(

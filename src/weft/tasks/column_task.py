@@ -1,20 +1,22 @@
 """The base of tasks whose rows have typed columns: a subclass is a page.
 
-It says which columns there are (a text processor), how a batch becomes scores, and the loss,
-metrics and answers of scores. Batches, evaluation, prediction and what is refused come from here.
+It says which columns there are (a text processor), and the loss, metrics and answers of scores.
+Batches, evaluation, prediction and what is refused come from here.
 """
 
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from typing_extensions import override
 
+from weft.config.component import setting
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.column_batch import ColumnBatch, collate_columns
@@ -28,10 +30,11 @@ from weft.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.text.columns.column import Column
 from weft.text.columns.dictionary import DictionaryColumn
+from weft.text.columns.token_ids import IdsColumn
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded, TextProcessor
 
-__all__ = ["ColumnsTask"]
+__all__ = ["ColumnsTask", "UnseenLabelsConfig"]
 
 LOG = logging.getLogger("weft")
 
@@ -46,8 +49,9 @@ IN_PARTS = "Give a longer text in parts: the trained model's limit stays."
 class ColumnsTask(Task):
     """A task over rows of typed columns.
 
-    A subclass makes ``self.text`` and has :meth:`scores`, :meth:`loss`, :meth:`answers`,
-    ``answer_row``, and where answers are measured ``answer_metrics`` and ``measure``.
+    A subclass makes ``self.text`` and has :meth:`loss` and :meth:`answers`, and where answers are
+    measured ``answer_metrics`` and ``measure``; and :meth:`scores` where its module is called in
+    another way.
     """
 
     class Config(AnsweredConfig):
@@ -57,8 +61,9 @@ class ColumnsTask(Task):
         """What becomes of a row with more tokens than the model takes: it is cut, in prediction
         too; or left out of training and evaluation, and counted; or an error."""
 
-    config: Any
     text: ColumnsText
+    length_settings: ClassVar[str] = "task.max_length (and the model's)"
+    """What allows for longer rows, in words."""
 
     def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
         self.config, self.module = config, module
@@ -67,9 +72,9 @@ class ColumnsTask(Task):
     def use_text(self, text: TextProcessor) -> None:
         """As :meth:`Task.use_text`; one that takes longer texts than the module is refused."""
         super().use_text(text)
-        self._check_limits()
+        self.check_lengths()
 
-    def _check_limits(self) -> None:
+    def check_lengths(self) -> None:
         """Refuses texts that may be longer than the module takes: it would fail at the first such.
 
         Raises:
@@ -85,11 +90,22 @@ class ColumnsTask(Task):
                     "model.encoder.max_length."
                 )
 
-    # -- what a subclass says
+    # -- from a batch to scores, a loss and answers
 
-    @abstractmethod
     def scores(self, batch: ColumnBatch) -> Any:
-        """What the module makes of a batch; the batch is on the module's device."""
+        """What the module makes of a batch, which is on the module's device.
+
+        The module is called with the ids and the lengths of each text, in the order of their roles,
+        and by name with what stands beside: ``module(text, lengths, dense=...)``.
+        """
+        texts, beside = list[Tensor](), dict[str, Tensor]()
+        for role, column in self.text.all.items():
+            if isinstance(column, IdsColumn) and not column.shares:
+                if role in self.text.inputs or role in batch:
+                    texts += [batch[role], batch.lengths[role]]
+            elif role in self.text.inputs:
+                beside[role] = batch[role]
+        return self.module(*texts, **beside)
 
     @abstractmethod
     def loss(self, scores: Any, batch: ColumnBatch) -> Loss:
@@ -100,8 +116,8 @@ class ColumnsTask(Task):
         """The typed answer to each row of a batch."""
 
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
-        """An answer with what it takes from its row, such as words; as it is, by default."""
-        return answer
+        """An answer with what it takes from its row, such as words; as the text processor says."""
+        return self.text.completed(answer, row)
 
     # -- batches
 
@@ -110,12 +126,24 @@ class ColumnsTask(Task):
         """Batches of rows (encoded here) or of ready batches."""
         if isinstance(data, Batches):
             return data
-        self._check_limits()
+        self.check_lengths()
         first, data = peek_first(data)
         if _is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)
         check_batch(self, first, ColumnBatch, train=train)
-        return ready_batches(data, self._read_batch, seed=seed)
+        return ready_batches(data, self.read_batch, seed=seed)
+
+    def read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        """The rows of a ready batch, with what can be read back of them; nothing, by default."""
+        return [{} for _ in range(self.batch_size(batch))]
+
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        """What is to know of rows that are trained on or evaluated, by a name for it.
+
+        Raises:
+            DataError: They cannot be used.
+        """
+        return {}
 
     def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
         rows, batching = rows_of(data, train=train)
@@ -134,12 +162,15 @@ class ColumnsTask(Task):
             else:
                 encoded = self.text.cut(encoded)
         batches = self._epochs(encoded, batching, seed=seed, rows=kept, epochs=train)
+        for name, note in self.row_notes(rows, train=train).items():
+            self._warn(note, details, name)
         return RowBatches(batches, rows, details=details)
 
     @property
     def counts_unseen(self) -> bool:
         """Whether rows that are evaluated may have labels that training has not."""
-        return False
+        config = self.config
+        return isinstance(config, UnseenLabelsConfig) and config.unseen_labels == "wrong"
 
     def _with_labels(
         self, data: Iterable[Row], rows: Sequence[Row], details: dict[str, str], *, counted: bool
@@ -169,7 +200,10 @@ class ColumnsTask(Task):
     def _over_length(self, over: NDArray[np.int64], count: int, details: dict[str, str]) -> None:
         """Says what becomes of the rows that are too long, or refuses them."""
         if self.config.over_length == "error":
-            raise DataError(self._too_long(over, count))
+            raise DataError(
+                f"{self._rows_over(over, count)} Raise {self.length_settings}, or let them be cut "
+                "or left out: task.over_length=truncate, task.over_length=skip."
+            )
         done = "left out" if self.config.over_length == "skip" else "cut"
         self._warn(
             f"{len(over)} of {count} rows {done}: more than {self._limits}.", details, "over_length"
@@ -186,13 +220,6 @@ class ColumnsTask(Task):
         return " or ".join(
             f"{limit} tokens of '{self.text.all[role].name}'"
             for role, limit in self.text.limits.items()
-        )
-
-    def _too_long(self, over: NDArray[np.int64], count: int) -> str:
-        """Names the rows that are too long, and what to do before a model is trained."""
-        return (
-            f"{self._rows_over(over, count)} Raise task.max_length (and the model's), or let them "
-            "be cut or left out: task.over_length=truncate, task.over_length=skip."
         )
 
     def _rows_over(self, over: NDArray[np.int64], count: int) -> str:
@@ -220,9 +247,6 @@ class ColumnsTask(Task):
 
         made = _Once(collate) if epochs and not batching.shuffle else collate
         return EpochBatches(varying or dict(encoded), batching, made, seed=seed, rows=rows)
-
-    def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
-        return [{} for _ in range(self.batch_size(batch))]
 
     # -- loss and evaluation
 
@@ -278,6 +302,15 @@ class ColumnsTask(Task):
             )
 
 
+class UnseenLabelsConfig(ColumnsTask.Config):
+    """Settings of tasks whose answers are labels."""
+
+    unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
+    """What becomes of a row to evaluate with a label or slot that training has not: it counts as
+    wrong, is left out of the loss, and how many there are is said; or it is an error. In training
+    rows it always is."""
+
+
 class _Once:
     """Batches by their rows, each made once, as long as all of them are small enough to keep."""
 
@@ -309,4 +342,4 @@ def _is_row(item: Any, columns: Sequence[str]) -> bool:
     """
     if not isinstance(item, Mapping):
         return False
-    return not any(isinstance(item.get(name), torch.Tensor) for name in columns)
+    return not any(isinstance(item.get(name), Tensor) for name in columns)

@@ -1,6 +1,6 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -15,9 +15,12 @@ from weft.errors import DataError
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
 from weft.tasks import registries
-from weft.tasks.batches.row_batches import RowBatches
+from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Row
-from weft.tasks.word_task import WordsTask
+from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
+from weft.text.columns.inputs import WordFeatures, word_columns
+from weft.text.columns.labels import SlotsColumn, label_column
+from weft.text.columns.ngrams import NgramsColumn
 from weft.text.features.affixes import Affixes
 from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import Dictionary
@@ -30,7 +33,7 @@ __all__ = ["IntentSlots"]
 
 
 @registries.tasks.register("intent_slots")
-class IntentSlots(WordsTask):
+class IntentSlots(ColumnsTask):
     """Gives a text an intent (the ingredient ``labels``) and slots (the ingredient ``slots``).
 
     The module gives scores of intents, :math:`(B,I)`, and of the tags of words, :math:`(B,T,L)`.
@@ -41,7 +44,7 @@ class IntentSlots(WordsTask):
     all its tags.
     """
 
-    class Config(WordsTask.Config):
+    class Config(UnseenLabelsConfig):
         """Settings of the task."""
 
         column: str = "text"
@@ -59,7 +62,6 @@ class IntentSlots(WordsTask):
             """Refuses what no text has, and a weight that is none."""
             require(self, "task", sizes=["max_length"], positive=["intent_weight"])
 
-    config: Config
     text: IntentSlotText
 
     def __init__(  # noqa: PLR0913  # one argument per ingredient
@@ -76,47 +78,39 @@ class IntentSlots(WordsTask):
         ngrams: Tokenizer | None = None,
     ) -> None:
         super().__init__(config, module=module)
-        self.text = IntentSlotText(
+        inputs = word_columns(
             tokenizer,
-            labels,
-            slots,
             column=config.column,
             max_length=config.max_length,
-            characters=characters,
-            affixes=affixes,
-            dictionary=dictionary,
-            ngrams=ngrams,
+            beside=WordFeatures(characters=characters, affixes=affixes, dictionary=dictionary),
         )
+        if ngrams is not None:
+            inputs["ngrams"] = NgramsColumn(config.column, ngrams)
+        targets = {"label": label_column(labels), "slots": SlotsColumn(slots)}
+        self.text = IntentSlotText(inputs, targets)
+        self.crf = random_field(module)
 
     @override
-    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
-        batches = super()._encoded(data, train=train, seed=seed)
-        off, every, first = self.text.off_words(batches.rows)
-        if off:
-            column = self.text.slots.column
-            note = (
-                f"{off} of {every} slots in '{column}' do not begin and end with a word of their "
-                f"own, the first in row {first}."
-            )
-            if self.config.off_words == "error":
-                raise DataError(f"{note} Correct them, or set task.off_words=widen.")
-            note += " Whole words are trained on; no answer can be such a slot."
-            self._warn(note, batches.details, "off_words")
-        return batches
-
-    @override
-    def scores(self, batch: ColumnBatch) -> tuple[Tensor, Tensor]:
-        """Scores of intents :math:`(B,I)` and of tags :math:`(B,T,L)`."""
-        intents, tags = self.called(batch)
-        return intents.float(), tags.float()
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        off, every, first = self.text.off_words(rows)
+        if not off:
+            return {}
+        note = (
+            f"{off} of {every} slots in '{self.text.slots.column}' do not begin and end with a "
+            f"word of their own, the first in row {first}."
+        )
+        if self.config.off_words == "error":
+            raise DataError(f"{note} Correct them, or set task.off_words=widen.")
+        note += " Whole words are trained on; no answer can be such a slot."
+        return {"off_words": note}
 
     @override
     def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:
         """The negative log probability of each row's frame, where training has all of its parts."""
-        intents, tags = scores
+        intents, tags = scores[0].float(), scores[1].float()
         wanted, right, real = batch["label"], batch["slots"], batch.mask("words")
         if not self.module.training:
-            rows = self.seen(wanted, right)
+            rows = seen_rows(wanted, right)
             intents, wanted, tags, right, real = (
                 part[rows] for part in (intents, wanted, tags, right, real)
             )
@@ -130,15 +124,10 @@ class IntentSlots(WordsTask):
     @override
     def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:
         """Each row's intent and tags, with their probabilities."""
-        intents, tags = scores
+        intents, tags = scores[0].float(), scores[1].float()
         wants = intents.softmax(dim=-1).cpu().numpy()
-        tagged = self.tagged(tags, batch, partial(torch.softmax, dim=-1))
+        tagged = tag_chances(tags, batch, self.crf, partial(torch.softmax, dim=-1))
         return self.text.decode([(want, *row) for want, row in zip(wants, tagged, strict=True)])
-
-    @override
-    def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
-        """The answer with its row's text, and the slots in it."""
-        return self.text.completed(answer, row)
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
@@ -158,21 +147,10 @@ class IntentSlots(WordsTask):
         metrics["frames"].update(gold, found)
 
     @override
-    def answer_row(self, answer: Frame) -> dict[str, Any]:
-        """An answer as plain data: the frame in brackets, its intent and its slots."""
-        slots = [{"label": slot.label, **slot.row()} for slot in answer.slots]
-        return {
-            "prediction": str(answer),
-            "score": round(answer.score, 6),
-            "predicted_intent": answer.intent,
-            "predicted_slots": slots,
-        }
-
-    @override
-    def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
         """Rows with the words of a ready batch, and its frames where it has such."""
         lengths, text = batch.lengths["words"].tolist(), self.text
-        rows: list[dict[str, Any]] = [{text.column: found} for found in self.words_of(batch)]
+        rows: list[dict[str, Any]] = [{text.column: found} for found in words_of(text, batch)]
         if "label" in batch and "slots" in batch:
             both = zip(batch["label"].tolist(), batch["slots"].tolist(), strict=True)
             for row, n, (label, tags) in zip(rows, lengths, both, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.metrics.confusion_counts import ConfusionCounts
-from weft.text.columns.labels import LabelColumn, LabelsColumn, SeveralLabels
+from weft.text.columns.labels import LabelsColumn, NamedLabels, SeveralLabels
 from weft.text.features.labels import SHOWN, UNSEEN
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded
@@ -26,18 +26,21 @@ def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
         encoded: The rows of ``train_data``, with their targets.
 
     Example:
+        >>> from weft.text.columns.inputs import text_columns
+        >>> from weft.text.columns.labels import label_column
         >>> from weft.text.processors.classification import ClassificationText
         >>> from weft.text.features.labels import Labels
         >>> from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
         >>> letters = CharacterTokenizer.Config(characters="a").build()
-        >>> text = ClassificationText(letters, Labels(["ham", "spam", "eggs"]))
+        >>> label = label_column(Labels(["ham", "spam", "eggs"]))
+        >>> text = ClassificationText(text_columns(letters), {"label": label})
         >>> rows = [{"text": "a", "label": "ham"}, {"text": "a", "label": "spam"}]
         >>> encoded = text.encode(rows, with_targets=True)
         >>> [note.split(" What")[0] for note in label_notes(text, encoded)]
         ["1 of the 3 labels in column 'label' has no example in train_data: 'eggs'."]
     """
     for role, column in text.targets.items():
-        if not isinstance(column, LabelColumn | SeveralLabels):
+        if not isinstance(column, NamedLabels):
             continue
         numbers = encoded[role].values
         counts = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
@@ -88,11 +91,14 @@ def unseen_note(
         rows: All rows.
 
     Example:
+        >>> from weft.text.columns.inputs import text_columns
+        >>> from weft.text.columns.labels import label_column
         >>> from weft.text.processors.classification import ClassificationText
         >>> from weft.text.features.labels import Labels
         >>> from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
         >>> letters = CharacterTokenizer.Config(characters="a").build()
-        >>> text = ClassificationText(letters, Labels(["ham", "spam"]))
+        >>> label = label_column(Labels(["ham", "spam"]))
+        >>> text = ClassificationText(text_columns(letters), {"label": label})
         >>> rows = [{"text": "a", "label": name} for name in ("ham", "eggs", "eggs", "toast")]
         >>> encoded = text.with_unseen().encode(rows, with_targets=True)
         >>> unseen_note(text, unseen_rows(text, encoded), rows).split(": they")[0]

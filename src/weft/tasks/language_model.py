@@ -100,7 +100,7 @@ class LanguageModeling(Task):
                 f"module is a {type(module).__name__}. Set model.type=lstm_language_model or "
                 "model.type=transformer_language_model."
             )
-        self.text = LanguageText(tokenizer, column=config.column)
+        self.text = LanguageText.of(tokenizer, column=config.column)
         self.stateful = module.carries_state if config.stateful is None else config.stateful
         self._check(type(module).__name__)
         self.carried, self.carried_apart, self.row_sums = Carried(), Carried(), RowSums()
@@ -306,13 +306,3 @@ class LanguageModeling(Task):
     def check(self, row: Row) -> None:
         """Refuses a text that is none, or has more tokens than the model has positions for."""
         self._check_lengths(self._begun([row]))
-
-    @override
-    def answer_row(self, answer: Continued | MeasuredText) -> dict[str, Any]:
-        """An answer as plain data: how a text goes on; or how well a row was expected."""
-        if isinstance(answer, MeasuredText):
-            return {"perplexity": round(answer.perplexity, 4), "tokens": answer.tokens}
-        row: dict[str, Any] = {"prediction": answer.text, "score": round(answer.score, 6)}
-        if answer.others:
-            row["others"] = [self.answer_row(other) for other in answer.others]
-        return row

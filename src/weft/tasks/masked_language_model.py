@@ -82,7 +82,7 @@ class MaskedLanguageModeling(Task):
                 f"task.block is {config.block}, but the model has positions for {most} tokens. "
                 "Raise model.encoder.max_length, or lower task.block."
             )
-        self.text = MaskedText(tokenizer, column=config.column)
+        self.text = MaskedText.of(tokenizer, column=config.column)
         self.nats, self.right = RowSums(), RowSums()
 
     # -- batches
@@ -220,18 +220,6 @@ class MaskedLanguageModeling(Task):
     def check(self, row: Row) -> None:
         """Refuses a text that is none, has no mask, or is longer than the model reads."""
         self._check_lengths(self.text.masked([row[self.config.column]]))
-
-    @override
-    def answer_row(self, answer: Filled | FoundTokens) -> dict[str, Any]:
-        """An answer as plain data: a text with its masks filled; or what was found of a row."""
-        if isinstance(answer, FoundTokens):
-            perplexity = round(answer.perplexity, 4)
-            return {"masked": answer.tokens, "found": answer.found, "perplexity": perplexity}
-        masks = [
-            [{"text": fill.text, "score": round(fill.score, 6)} for fill in fills]
-            for fills in answer.masks
-        ]
-        return {"prediction": answer.text, "score": round(answer.score, 6), "masks": masks}
 
 
 def _parts(count: int) -> Iterator[slice]:

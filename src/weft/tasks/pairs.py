@@ -12,81 +12,91 @@ from weft.data.column_batch import ColumnBatch
 from weft.metrics.metric import Metric
 from weft.metrics.ranking import Ranking
 from weft.models.pairs import ranking_hinge
+from weft.tasks import classification as labels_of
 from weft.tasks import registries
-from weft.tasks.classification import LabelTask
+from weft.tasks import regression as numbers_of
 from weft.tasks.column_task import ColumnsTask
-from weft.tasks.regression import NumberTask
 from weft.tasks.task import Loss
+from weft.text.columns.column import Column
+from weft.text.columns.labels import label_column
 from weft.text.columns.numbers import NumberColumn
+from weft.text.columns.token_ids import TextColumn
 from weft.text.features.labels import Labels
+from weft.text.processors.classification import LabelText
 from weft.text.processors.pairs import PairLabelText, PairNumberText, Ranked, RankingText
+from weft.text.processors.regression import NumberText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["PairClassification", "PairRegression", "QueryDocumentRanking"]
 
 
 @registries.tasks.register("pair_classification")
-class PairClassification(LabelTask):
+class PairClassification(ColumnsTask):
     """Gives two texts a label, or with ``labels.multiple`` any number of labels.
 
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives scores,
     :math:`(B,L)`.
     """
 
-    class Config(LabelTask.Config):
+    class Config(labels_of.LabelConfig):
         """Settings of the task."""
 
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first and of the second text."""
 
-    config: Config
+    text: LabelText
 
     def __init__(
         self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer, labels: Labels
     ) -> None:
-        columns, limit = config.columns, config.max_length
-        text = PairLabelText(tokenizer, labels, columns=columns, max_length=limit)
-        super().__init__(config, module=module, text=text, labels=labels)
+        super().__init__(config, module=module)
+        texts = _texts(PairLabelText.alike, config.columns, tokenizer, config.max_length)
+        self.text = PairLabelText(texts, {"label": label_column(labels)})
+        self.criterion = labels_of.label_criterion(config, labels)
 
-    @override
-    def scores(self, batch: ColumnBatch) -> Tensor:
-        """Unnormalized scores of the labels. *Shape:* :math:`(B,L)`."""
-        return _scores(self.module, batch)
+    loss = labels_of.label_loss
+    answers = labels_of.label_answers
+    answer_metrics = labels_of.label_metrics
+    measure = labels_of.measure_labels
+    remarks = labels_of.label_remarks
+    read_batch = labels_of.read_labels
 
 
 @registries.tasks.register("pair_regression")
-class PairRegression(NumberTask):
+class PairRegression(ColumnsTask):
     """Gives two texts a number; answers and metrics are in the units of the training data.
 
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives one number a row,
     :math:`(B,1)`.
     """
 
-    class Config(NumberTask.Config):
+    class Config(numbers_of.NumberConfig):
         """Settings of the task."""
 
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first and of the second text."""
 
-    config: Config
-    text: PairNumberText
+    text: NumberText
 
     def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
         super().__init__(config, module=module)
+        texts = _texts(PairNumberText.alike, config.columns, tokenizer, config.max_length)
         number = NumberColumn(config.number, span=config.span)
-        columns, limit = config.columns, config.max_length
-        self.text = PairNumberText(tokenizer, number, columns=columns, max_length=limit)
+        self.text = PairNumberText(texts, {"number": number})
 
-    @override
-    def scores(self, batch: ColumnBatch) -> Tensor:
-        """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
-        return _scores(self.module, batch).squeeze(1).float()
+    loss = numbers_of.number_loss
+    answers = numbers_of.number_answers
+    answer_metrics = numbers_of.number_metrics
+    measure = numbers_of.measure_numbers
+    read_batch = numbers_of.read_numbers
 
 
-def _scores(module: torch.nn.Module, batch: ColumnBatch) -> Tensor:
-    lengths = batch.lengths
-    out: Tensor = module(batch["text1"], lengths["text1"], batch["text2"], lengths["text2"])
-    return out
+def _texts(
+    roles: Sequence[str], columns: Sequence[str], tokenizer: Tokenizer, limit: int
+) -> dict[str, Column]:
+    """A column of text for each role."""
+    named = zip(roles, columns, strict=True)
+    return {role: TextColumn(name, tokenizer, limit=limit) for role, name in named}
 
 
 @registries.tasks.register("query_document_ranking")
@@ -116,23 +126,13 @@ class QueryDocumentRanking(ColumnsTask):
             """Refuses what no text has, and a margin that asks for nothing."""
             require(self, "task", sizes=["max_length"], positive=["margin"])
 
-    config: Config
     text: RankingText
 
     def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
         super().__init__(config, module=module)
-        self.text = RankingText(tokenizer, columns=config.columns, max_length=config.max_length)
-
-    @override
-    def scores(self, batch: ColumnBatch) -> Tensor:
-        """Scores of the right documents, and of the wrong ones where there are such.
-
-        *Shape:* :math:`(B,1)` or :math:`(B,2)`.
-        """
-        roles = ("query", "positive", *(("negative",) if "negative" in batch else ()))
-        inputs = [part for role in roles for part in (batch[role], batch.lengths[role])]
-        out: Tensor = self.module(*inputs)
-        return out
+        texts = _texts(RankingText.alike, config.columns, tokenizer, config.max_length)
+        wrong = {"negative": texts.pop("negative")}
+        self.text = RankingText(texts, wrong)
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
@@ -165,11 +165,3 @@ class QueryDocumentRanking(ColumnsTask):
         """Adds scores."""
         right, wrong = [a.score for a in answers], [a.negative for a in answers]
         metrics["ranking"].update(right, wrong)
-
-    @override
-    def answer_row(self, answer: Ranked) -> dict[str, Any]:
-        """An answer as plain data: the score, and in an evaluation that of the wrong document."""
-        row = {"prediction": round(answer.score, 6)}
-        if answer.negative is not None:
-            row["negative_score"] = round(answer.negative, 6)
-        return row

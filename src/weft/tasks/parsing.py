@@ -15,7 +15,7 @@ from weft.metrics.metric import Metric, MetricError
 from weft.models.decoding import Decoding
 from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
-from weft.tasks.generation import GenerationTask
+from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
 from weft.tasks.task import Batches, Row
 from weft.text.cells import joined_text, placed_errors
 from weft.text.tokenizers.tokenizer import Tokenizer
@@ -25,7 +25,7 @@ __all__ = ["SemanticParsing"]
 
 
 @registries.tasks.register("semantic_parsing")
-class SemanticParsing(GenerationTask):
+class SemanticParsing(Seq2Seq):
     """Parses sentences; evaluated by its loss, and by how many parses are wholly right.
 
     A parse is any text; ``exact_match`` counts those that are the target. Where targets are trees
@@ -33,7 +33,7 @@ class SemanticParsing(GenerationTask):
     ``tree/..._f1``; an answer that is no tree counts as one with the intent ``IN:INVALID_TREE``.
     """
 
-    class Config(GenerationTask.Config):
+    class Config(GenerationConfig):
         """Settings of the task."""
 
         label_smoothing: float = 0.0
@@ -61,7 +61,7 @@ class SemanticParsing(GenerationTask):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """As :meth:`GenerationTask.batches`.
+        """As :meth:`Seq2Seq.batches`.
 
         Raises:
             DataError: Targets are to be trees, and one is none.

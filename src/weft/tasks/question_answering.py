@@ -1,11 +1,9 @@
 """Extractive question answering: the part of a context that answers a question, or none."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
@@ -18,7 +16,6 @@ from weft.metrics.squad import SquadScores as AnswerScores
 from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
 from weft.models.readers.windows import Windows, windows_of
 from weft.tasks import registries
-from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.task import Loss, Row
 from weft.text.features.characters import Characters
@@ -30,6 +27,26 @@ __all__ = ["QuestionAnswering"]
 
 WINDOWS = 64
 """Windows read together in prediction: memory does not grow with a context."""
+
+
+@runtime_checkable
+class ChecksLengths(Protocol):
+    """A module that says which lengths it takes."""
+
+    def check_lengths(self, question: int, context: int, /) -> None:
+        """Refuses a question, or a window of a context, of as many tokens.
+
+        Raises:
+            UserError: It takes fewer.
+        """
+        ...
+
+
+@runtime_checkable
+class SaysNoAnswer(Protocol):
+    """A module that says whether a question can have no answer; any other may say so of each."""
+
+    no_answer: bool
 
 
 @registries.tasks.register("question_answering")
@@ -92,8 +109,8 @@ class QuestionAnswering(ColumnsTask):
                     f"between two windows is never read; it is {self.stride}."
                 )
 
-    config: Config
     text: QuestionText
+    length_settings = "task.max_question_length"
 
     def __init__(
         self,
@@ -104,7 +121,7 @@ class QuestionAnswering(ColumnsTask):
         characters: Characters | None = None,
     ) -> None:
         super().__init__(config, module=module)
-        self.text = QuestionText(
+        self.text = QuestionText.of(
             tokenizer,
             question=config.question,
             context=config.context,
@@ -117,35 +134,33 @@ class QuestionAnswering(ColumnsTask):
     # -- batches
 
     @override
-    def _check_limits(self) -> None:
-        check = getattr(self.module, "check_lengths", None)
-        if check is not None:
-            check(self.config.max_question_length, self.config.max_length)
+    def check_lengths(self) -> None:
+        if isinstance(self.module, ChecksLengths):
+            self.module.check_lengths(self.config.max_question_length, self.config.max_length)
+
+    @property
+    def always_answers(self) -> bool:
+        """Whether the module never says that a question has no answer."""
+        return isinstance(self.module, SaysNoAnswer) and not self.module.no_answer
 
     @override
-    def _too_long(self, over: NDArray[np.int64], count: int) -> str:
-        said = super()._too_long(over, count)
-        return said.replace("task.max_length (and the model's)", "task.max_question_length")
-
-    @override
-    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
-        batches = super()._encoded(data, train=train, seed=seed)
-        self._check_answers(batches.rows)
-        off, every, first = self.text.off_tokens(batches.rows)
-        if off:
-            note = (
-                f"{off} of {every} answers in '{self.config.answers}' do not begin and end with a "
-                f"token, the first in row {first}."
-            )
-            if self.config.off_tokens == "error":
-                raise DataError(f"{note} Correct them, or set task.off_tokens=widen.")
-            note += " Training takes the whole tokens; no prediction is exactly such an answer."
-            self._warn(note, batches.details, "off_tokens")
-        return batches
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        self._check_answers(rows)
+        off, every, first = self.text.off_tokens(rows)
+        if not off:
+            return {}
+        note = (
+            f"{off} of {every} answers in '{self.config.answers}' do not begin and end with a "
+            f"token, the first in row {first}."
+        )
+        if self.config.off_tokens == "error":
+            raise DataError(f"{note} Correct them, or set task.off_tokens=widen.")
+        note += " Training takes the whole tokens; no prediction is exactly such an answer."
+        return {"off_tokens": note}
 
     def _check_answers(self, rows: Sequence[Row]) -> None:
         """Refuses questions without an answer, of a model that always gives one."""
-        if getattr(self.module, "no_answer", True):
+        if not self.always_answers:
             return
         none = [number for number, row in enumerate(rows) if not self.text.gold(row, number=number)]
         if none:
@@ -221,11 +236,6 @@ class QuestionAnswering(ColumnsTask):
         )
         return self.text.decode(zip(*(part.tolist() for part in rows), strict=True))
 
-    @override
-    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
-        """The answer as it is in its row's context."""
-        return self.text.completed(answer, row)
-
     # -- evaluation
 
     @override
@@ -247,18 +257,11 @@ class QuestionAnswering(ColumnsTask):
     @override
     def answer_row(self, answer: Answer) -> dict[str, Any]:
         """An answer as plain data; text without characters where there is none."""
-        row = {
-            "prediction": answer.text,
-            "score": round(answer.score, 6),
-            "start": answer.start,
-            "end": answer.end,
-        }
-        if getattr(self.module, "no_answer", True):
-            row["no_answer"] = round(answer.no_answer, 6)
-        return row
+        row = super().answer_row(answer)
+        return {k: row[k] for k in row if k != "no_answer"} if self.always_answers else row
 
     @override
-    def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
         """Rows with the tokens of a ready batch, and its answers where it has such."""
         decoder = self.text.tokenizer.create_decoder()
         rows: list[dict[str, Any]] = [{} for _ in range(len(batch))]

@@ -1,23 +1,18 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
-from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
-from weft.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
+from weft.data.seq2seq_batch import Seq2SeqBatch
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
-from weft.errors import CheckpointError, DataError
+from weft.errors import CheckpointError, DataError, UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
@@ -25,22 +20,19 @@ from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
 from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
 from weft.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
+from weft.tasks.batches.seq2seq_batches import Fitting, seq2seq_batches
 from weft.tasks.batches.user_batches import ready_batches
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.seq2seq_protocols import LinearOutput, generator_of, label_logits, longest_input
-from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.text.processors.text_processor import (
     Seq2SeqText,
     TextProcessor,
-    longest_texts,
     source_text,
 )
-from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["Seq2Seq", "Translated"]
-
-LOG = logging.getLogger("weft")
+__all__ = ["GenerationConfig", "Seq2Seq", "Translated"]
 
 PREDICTION_TOKENS = 4096
 """Padded source tokens answered together."""
@@ -103,8 +95,7 @@ class Seq2Seq(Task):
             if most is not None and (limit is None or limit > most):
                 raise CheckpointError(
                     f"the saved text processor takes a {side} of {limit or 'any number of'} "
-                    "tokens, "
-                    f"but the task at most {most}"
+                    f"tokens, but the task at most {most}"
                 )
 
     # -- data
@@ -115,102 +106,36 @@ class Seq2Seq(Task):
 
         Rows that have no ``batching`` of their own, as in a list, get the defaults of
         :class:`~weft.data.batching.Batching`; ``BatchedRows`` sets another.
-        """
-        if isinstance(data, Batches):
-            return data
-        first, data = peek_first(data)
-        if is_row(first, self.text.columns):
-            return self._encoded(data, train=train, seed=seed)
-        check_batch(self, first, Seq2SeqBatch, train=train)
-        return ready_batches(data, self._read_batch, seed=seed)
 
-    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
+        Raises:
+            UserError: The evaluation is to generate text, and the module cannot.
+        """
+        if not train and self.generates:
+            generator_of(self.module)
+        batches = data if isinstance(data, Batches) else self._batches(data, train=train, seed=seed)
+        if not train and isinstance(batches, RowBatches):
+            batches.rows = self.with_references(batches.rows)
+        return batches
+
+    def _batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        first, data = peek_first(data)
+        if not is_row(first, self.text.columns):
+            check_batch(self, first, Seq2SeqBatch, train=train)
+            return ready_batches(data, self.read_batch, seed=seed)
         rows, batching = rows_of(data, train=train)
         encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
-        columns, kept = dict(encoded.columns), None
-        over, details = encoded.over_length, dict[str, str]()
-        if len(over) and not train and self.config.over_length == "skip":
-            over, details = self._unscored(columns)
-        if len(over):
-            kept = self._kept(columns, over, details, train=train)
-        batches = self._epochs(columns, batching, seed=seed, rows=kept)
-        return RowBatches(batches, rows, details=details)
-
-    def _unscored(self, columns: dict[str, Ragged]) -> tuple[NDArray[np.int64], dict[str, str]]:
-        """Cuts targets that are too long to their start mark, which leaves them without a label.
-
-        So an evaluation still translates their sources and compares with their text.
-
-        Returns:
-            The rows with too long a source, which are left out, and what is to be said of the loss.
-        """
-        over = {
-            side: columns[side].lengths > limit
-            for side, limit in self.text.limits.items()
-            if limit is not None
-        }
-        none = np.zeros(len(columns["source"]), dtype=np.bool_)
-        sources = over.get("source", none)
-        targets = over.get("target", none) & ~sources
-        if not targets.any():
-            return np.flatnonzero(sources), {}
-        pairs = zip(columns["target"], targets, strict=True)
-        columns["target"] = Ragged.from_lists(
-            [ids[: 1 if cut else None].tolist() for ids, cut in pairs]
+        skip = self.config.over_length == "skip"
+        fitting = Fitting.of(encoded, self.text.limits, skip=skip, train=train)
+        for note in fitting.details.values():
+            self.note(note)
+        batches = seq2seq_batches(
+            fitting.columns, batching, pad_idx=self.pad_idx, seed=seed, rows=fitting.rows
         )
-        note = (
-            f"{int(targets.sum())} of {len(none)} rows do not count in the loss: more than "
-            f"{self.text.limits['target']} target tokens."
-        )
-        self.note(note)
-        return np.flatnonzero(sources), {"loss": note}
+        return RowBatches(batches, rows, details=fitting.details)
 
-    def _epochs(
-        self,
-        columns: Mapping[str, Ragged],
-        batching: Batching,
-        *,
-        seed: int,
-        rows: NDArray[np.int64] | None = None,
-    ) -> EpochBatches[Seq2SeqBatch]:
-        def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
-            batch = collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
-            if batch.target is None or batch.target.shape[1] > 1:
-                return batch
-            # Only targets that do not count: the decoder still reads one position.
-            target = torch.nn.functional.pad(batch.target, (0, 1), value=self.pad_idx)
-            return replace(batch, target=target)
-
-        return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
-
-    def _kept(
-        self,
-        columns: Mapping[str, Ragged],
-        too_long: NDArray[np.int64],
-        details: dict[str, str],
-        *,
-        train: bool,
-    ) -> NDArray[np.int64]:
-        """The rows that are left when those that are too long are out; or the error."""
-        count, limits = len(columns["source"]), self.text.limits
-        most = f"{limits['source']} source or {limits['target']} target tokens"
-        if not train and self.config.over_length == "skip":
-            most = f"{limits['source']} source tokens"
-        if self.config.over_length == "error":
-            listed = ", ".join(str(int(i)) for i in too_long[:20])
-            more = ", ..." if len(too_long) > 20 else ""
-            raise DataError(
-                f"{len(too_long)} of {count} rows have more than {most}: rows {listed}{more} "
-                f"(from 0); {longest_texts(columns, limits)}. "
-                "Raise task.max_source_length and task.max_target_length (and "
-                "model.max_length with them), or leave these rows out with task.over_length=skip."
-            )
-        details["left_out"] = f"{len(too_long)} of {count} rows left out: more than {most}."
-        self.note(details["left_out"])
-        return np.delete(np.arange(count), too_long)
-
-    def _read_batch(self, batch: Any) -> list[dict[str, Any]]:
-        if not isinstance(batch, Seq2SeqBatch):  # a type of the recipe's own
+    def read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        """The rows of a ready batch, read back from it; nothing of a type of the recipe's own."""
+        if not isinstance(batch, Seq2SeqBatch):
             return [{} for _ in range(self.batch_size(batch))]
         sources = self.text.decode(batch.source.tolist())
         if batch.target is None:
@@ -277,11 +202,19 @@ class Seq2Seq(Task):
     def validation_step(
         self, batch: Seq2SeqBatch, examples: Sequence[Mapping[str, Any]]
     ) -> Outputs:
-        """Loss and token accuracy of one batch."""
+        """Loss and token accuracy of one batch, and an answer to each row that gets one."""
         logits, targets = self.logits(batch.to(self.device))
         loss = self.loss(logits, targets).detach()
         correct = num_correct(logits, targets)
-        return Outputs(Loss(loss.total, loss.count, {**loss.sums, "correct": correct}))
+        loss = Loss(loss.total, loss.count, {**loss.sums, "correct": correct})
+        answered = [i for i, example in enumerate(examples) if self.is_answered(example)]
+        if not (self.generates and answered):
+            return Outputs(loss)
+        rows = torch.tensor(answered, device=batch.source.device)
+        lengths = batch.source_lengths[rows]
+        source = batch.source[rows][:, : int(lengths.max())]
+        answers = self.complete(self.generate(source, lengths), [examples[i] for i in answered])
+        return Outputs(loss, dict(zip(answered, answers, strict=True)))
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
@@ -298,7 +231,58 @@ class Seq2Seq(Task):
         metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
         metrics["accuracy"].update(loss.sums["correct"], loss.count)
 
-    # -- answers
+    # -- answers, and what a subclass whose evaluation generates them says of them
+
+    @property
+    def generates(self) -> bool:
+        """Whether an evaluation generates text and scores it."""
+        return isinstance(self.config, GenerationConfig) and self.config.generate
+
+    def text_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of generated text; by default none."""
+        return {}
+
+    def score(
+        self,
+        metrics: Mapping[str, Metric],
+        texts: Sequence[str],
+        examples: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds generated texts, and the rows they answer, to :meth:`text_metrics`."""
+
+    def with_references(self, rows: Sequence[Row]) -> Sequence[Mapping[str, Any]]:
+        """The rows of an evaluation with what answers are scored against, beside the target."""
+        return rows
+
+    def is_answered(self, example: Mapping[str, Any]) -> bool:
+        """Whether an evaluation generates an answer to this row."""
+        return True
+
+    @property
+    def completed_by(self) -> str:
+        """The setting by which :meth:`complete` changes answers; empty where it does not."""
+        return ""
+
+    def complete(
+        self, answers: Sequence[Translated], rows: Sequence[Mapping[str, Any]]
+    ) -> list[Translated]:
+        """Answers as they are given, by the generated ones and the rows that they answer."""
+        return list(answers)
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Those of generated text, where the evaluation generates it."""
+        return self.text_metrics() if self.generates else {}
+
+    @override
+    def measure(
+        self,
+        metrics: Mapping[str, Metric],
+        answers: Sequence[Translated],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Adds the texts of answers."""
+        self.score(metrics, [answer.text for answer in answers], rows)
 
     def generate(
         self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
@@ -344,16 +328,17 @@ class Seq2Seq(Task):
                 f"the model takes at most {self.text.limits['source']}."
             )
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
-        batches = self._epochs(encoded.columns, batching, seed=0)
+        batches = seq2seq_batches(encoded.columns, batching, pad_idx=self.pad_idx, seed=0)
 
         def answer(batch: Seq2SeqBatch) -> Iterator[tuple[int, Translated]]:
-            numbers = _rows_of(batch)
+            assert batch.rows is not None, "batches cut out of rows know their numbers"
+            numbers = batch.rows.tolist()
             own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
             yield from zip(
                 numbers, self.generate(batch.source, batch.source_lengths, **own), strict=True
             )
 
-        return answer_batches(self.module, batches, answer)
+        return self.complete(answer_batches(self.module, batches, answer), rows)
 
     @override
     def check(self, row: Row) -> None:
@@ -368,10 +353,22 @@ class Seq2Seq(Task):
         if too_long or len(self.text.encode([row], with_targets=False).over_length):
             raise DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
+
+class GenerationConfig(Seq2Seq.Config, AnsweredConfig):
+    """Settings of tasks that are judged by the text they generate."""
+
+    generate: bool = True
+    """Whether evaluation generates text and scores it; else only the loss is measured."""
+
     @override
-    def answer_row(self, answer: Translated) -> dict[str, Any]:
-        """An answer as plain data."""
-        return answer.row()
+    def __post_init__(self) -> None:
+        """Refuses metrics of texts that are not generated."""
+        super().__post_init__()
+        if self.metrics and not self.generate:
+            raise UserError(
+                "task.metrics measure generated texts, and task.generate=false generates none. "
+                "Leave one of them out."
+            )
 
 
 def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -386,9 +383,3 @@ def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:
 def _loss_of(sums: CrossEntropy, count: int) -> Loss:
     """The count comes from a shape: reading the one in ``sums`` would wait for the device."""
     return Loss(sums.total, torch.tensor(float(count)), {"nll": sums.nll.detach()})
-
-
-def _rows_of(batch: Seq2SeqBatch) -> list[int]:
-    assert batch.rows is not None, "batches cut out of encoded rows know their numbers"
-    rows: list[int] = batch.rows.tolist()
-    return rows

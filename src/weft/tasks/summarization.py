@@ -11,7 +11,7 @@ from weft.metrics.metric import Metric
 from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
 from weft.tasks import registries
-from weft.tasks.generation import GenerationTask
+from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
 from weft.tasks.task import Row
 from weft.text.cells import unlisted
 
@@ -22,7 +22,7 @@ REFERENCES = "references"
 
 
 @registries.tasks.register("summarization")
-class Summarization(GenerationTask):
+class Summarization(Seq2Seq):
     """Summarizes text; evaluated by its loss, and by ROUGE-1, -2 and -L of generated summaries.
 
     A row's ``target`` is what is learned, and the loss is of it. Where rows have a column
@@ -30,7 +30,7 @@ class Summarization(GenerationTask):
     which it shares most words with (``rouge1``); else against the target.
     """
 
-    class Config(GenerationTask.Config):
+    class Config(GenerationConfig):
         """Settings of the task."""
 
         decoding: Decoding = Decoding(
@@ -38,8 +38,6 @@ class Summarization(GenerationTask):
         )
         """How answers are searched. A summary is short however long its text is, and repeats
         nothing."""
-
-    config: Config
 
     @override
     def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Word tagging and named entities: a label for each word, and the spans that labels mark."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,9 +19,11 @@ from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
 from weft.tasks import registries
-from weft.tasks.batches.row_batches import RowBatches
+from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Row
-from weft.tasks.word_task import WordsTask
+from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
+from weft.text.columns.inputs import WordFeatures, word_columns
+from weft.text.columns.labels import TagsColumn
 from weft.text.features.affixes import Affixes
 from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import Dictionary
@@ -34,14 +36,14 @@ __all__ = ["WordTagging"]
 
 
 @registries.tasks.register("word_tagging")
-class WordTagging(WordsTask):
+class WordTagging(ColumnsTask):
     """Gives each word of a text a label: parts of speech, names, fields.
 
     The module gives scores, :math:`(B,T,L)`. Where it has a conditional random field as its
     attribute ``crf``, loss and answers are of whole sequences.
     """
 
-    class Config(WordsTask.Config):
+    class Config(UnseenLabelsConfig):
         """Settings of the task."""
 
         column: str = "words"
@@ -64,7 +66,6 @@ class WordTagging(WordsTask):
             """Refuses what no text has."""
             require(self, "task", sizes=["max_length"])
 
-    config: Config
     text: TaggingText
 
     def __init__(
@@ -79,31 +80,25 @@ class WordTagging(WordsTask):
         dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
-        self.text = TaggingText(
-            tokenizer,
-            labels,
-            column=config.column,
-            max_length=config.max_length,
-            characters=characters,
-            affixes=affixes,
-            dictionary=dictionary,
+        beside = WordFeatures(characters=characters, affixes=affixes, dictionary=dictionary)
+        words = word_columns(
+            tokenizer, column=config.column, max_length=config.max_length, beside=beside
         )
+        self.text = TaggingText(words, {"tags": TagsColumn(labels)})
         self.scheme = _scheme(config.scheme, labels)
-        if isinstance(self.crf, LinearChainCrf):
+        self.crf = random_field(module)
+        if self.crf is not None:
             self.crf.keep_to(None if self.scheme == "io" else self.scheme)
         self.criterion = _criterion(config.loss, labels, self.crf)
 
     @override
-    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
-        batches = super()._encoded(data, train=train, seed=seed)
-        note = self._forbidden(batches.rows) if train else ""
-        if note:
-            self._warn(note, batches.details, "forbidden")
-        return batches
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        note = self._forbidden(rows) if train else ""
+        return {"forbidden": note} if note else {}
 
     def _forbidden(self, rows: Sequence[Row]) -> str:
         """What rows have that no answer of the random field can; empty where there is nothing."""
-        if not isinstance(self.crf, LinearChainCrf) or self.crf.allowed.all():
+        if self.crf is None or self.crf.allowed.all():
             return ""
         column, size = self.text.tags, self.crf.num_labels
         # Each row between the numbers of start and end; nothing forbids the step to the next row.
@@ -122,12 +117,6 @@ class WordTagging(WordsTask):
         )
 
     @override
-    def scores(self, batch: ColumnBatch) -> Tensor:
-        """Unnormalized scores of each word's labels. *Shape:* :math:`(B,T,L)`."""
-        out: Tensor = self.called(batch)
-        return out
-
-    @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         """The loss of a batch: a sum over its words, which padding is none of.
 
@@ -135,7 +124,7 @@ class WordTagging(WordsTask):
         """
         tags, real = batch["tags"], batch.mask("words")
         if not self.module.training and self.crf is not None:
-            rows = self.seen(tags)
+            rows = seen_rows(tags)
             scores, tags, real = scores[rows], tags[rows], real[rows]
         elif not self.module.training:
             real = real & (tags >= 0)
@@ -147,7 +136,7 @@ class WordTagging(WordsTask):
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:
         """Each row's labels, with the probability that each word's is right."""
-        return self.text.decode(self.tagged(scores, batch, self.criterion.probabilities))
+        return self.text.decode(tag_chances(scores, batch, self.crf, self.criterion.probabilities))
 
     @override
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
@@ -217,20 +206,16 @@ class WordTagging(WordsTask):
     @override
     def answer_row(self, answer: Tagged) -> dict[str, Any]:
         """An answer as plain data: the labels with their probabilities, and the spans."""
-        found: dict[str, Any] = {
-            "prediction": str(answer),
-            "score": round(answer.score, 6),
-            "scores": [round(score, 6) for score in answer.scores],
-        }
-        if self.scheme:
-            found["spans"] = [{"kind": span.kind, **span.row()} for span in answer.spans]
-        return found
+        row = super().answer_row(answer)
+        return row if self.scheme else {name: row[name] for name in row if name != "spans"}
 
     @override
-    def _read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
         """Rows with the words of a ready batch, and its labels where it has such."""
         lengths, names = batch.lengths["words"].tolist(), self.text.tags.labels.names
-        rows: list[dict[str, Any]] = [{self.config.column: text} for text in self.words_of(batch)]
+        rows: list[dict[str, Any]] = [
+            {self.config.column: text} for text in words_of(self.text, batch)
+        ]
         if "tags" in batch:
             for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
                 # A list: what divides the labels of a text is the recipe's to say.

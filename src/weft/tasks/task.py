@@ -9,7 +9,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ __all__ = [
     "loss_of", "outputs_of",
 ]  # fmt: skip
 
+T = TypeVar("T")
 LOG = logging.getLogger("weft")
 
 Row = Mapping[str, str]
@@ -115,6 +116,15 @@ class DetailedBatches(Batches, Protocol):
         ...
 
 
+@runtime_checkable
+class HasRow(Protocol):
+    """An answer that can be written down."""
+
+    def row(self) -> Mapping[str, Any]:
+        """The answer as plain data."""
+        ...
+
+
 class AnsweredConfig(BaseConfig):
     """Settings of tasks whose evaluation answers rows."""
 
@@ -126,6 +136,7 @@ class AnsweredConfig(BaseConfig):
 class Task(Component):
     """Base of all tasks: a component whose ``Config`` holds the task's own settings."""
 
+    config: Any = None
     module: nn.Module
     text: TextProcessor
     notes: Sequence[str] = ()
@@ -228,8 +239,7 @@ class Task(Component):
 
     def _added_metrics(self) -> dict[str, RowMetric]:
         """Fresh metrics of ``task.metrics``; a task with a Config of its own may have none."""
-        config = getattr(self, "config", None)
-        chosen = config.metrics if isinstance(config, AnsweredConfig) else ()
+        chosen = self.config.metrics if isinstance(self.config, AnsweredConfig) else ()
         added = {f"{ADDED}[{number}]": made.build() for number, made in enumerate(chosen)}
         for name, metric in added.items():
             if missing := [c for c in metric.columns if c not in self.text.columns]:
@@ -275,12 +285,7 @@ class Task(Component):
         answers: Sequence[Any],
         rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds answers to :meth:`answer_metrics`.
-
-        Args:
-            metrics: Those of the evaluation, by name.
-            answers: What the task answered.
-            rows: What each answers, with its targets.
+        """Adds answers, and the rows that they answer, to :meth:`answer_metrics`.
 
         Raises:
             UserError: The task names metrics of answers, and does not say how answers enter them.
@@ -304,11 +309,7 @@ class Task(Component):
         return {name: way for metric in metrics for name, way in metric.directions().items()}
 
     def remarks(self, metrics: Mapping[str, Metric]) -> list[str]:
-        """What a person should know of an evaluation, and what to do about it; often nothing.
-
-        Args:
-            metrics: Those of the evaluation, by name.
-        """
+        """What a person should know of an evaluation, and what to do about it; often nothing."""
         return []
 
     @abstractmethod
@@ -323,9 +324,18 @@ class Task(Component):
         """Refuses a row that cannot be answered, with a DataError that says why."""
         return
 
-    @abstractmethod
     def answer_row(self, answer: Any) -> dict[str, Any]:
-        """An answer as plain data, for a predictions file."""
+        """An answer as plain data, for a predictions file: what its method ``row`` gives.
+
+        Raises:
+            UserError: It has no such method.
+        """
+        if not isinstance(answer, HasRow):
+            raise UserError(
+                f"{type(self).__name__} answers with a {type(answer).__name__}, which has no "
+                "method row(): write one, that gives plain data, or override answer_row(answer)."
+            )
+        return dict(answer.row())
 
     def use_text(self, text: TextProcessor) -> None:
         """Takes the text processor that a checkpoint holds in place of its own.
@@ -336,8 +346,7 @@ class Task(Component):
         if type(text) is not type(self.text):
             raise CheckpointError(
                 f"the saved text processor is a {type(text).__name__}, but {type(self).__name__} "
-                "works "
-                f"with a {type(self.text).__name__}"
+                f"works with a {type(self.text).__name__}"
             )
         if difference := text.difference(self.text):
             raise CheckpointError(f"the saved text processor {difference}")
@@ -368,12 +377,8 @@ def loss_of(task: Task, batch: Any) -> Loss:
         UserError: It is no :class:`Loss`.
     """
     loss = task.training_step(batch)
-    if isinstance(loss, Loss):
-        return loss
-    raise UserError(
-        f"{type(task).__name__}.training_step returned a {type(loss).__name__}; wanted a "
-        "weft.tasks.Loss(total, count): the sum of the loss over its targets, and their number."
-    )
+    wanted = "Loss(total, count): the sum of the loss over its targets, and their number."
+    return _given(loss, Loss, f"{type(task).__name__}.training_step", wanted)
 
 
 def outputs_of(task: Task, batch: Any, examples: Sequence[Mapping[str, Any]]) -> Outputs:
@@ -383,9 +388,11 @@ def outputs_of(task: Task, batch: Any, examples: Sequence[Mapping[str, Any]]) ->
         UserError: It is no :class:`Outputs`.
     """
     outputs = task.validation_step(batch, examples)
-    if isinstance(outputs, Outputs):
-        return outputs
-    raise UserError(
-        f"{type(task).__name__}.validation_step returned a {type(outputs).__name__}; wanted "
-        "weft.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."
-    )
+    wanted = "Outputs(loss, answers): the Loss of the batch, and its answers by position."
+    return _given(outputs, Outputs, f"{type(task).__name__}.validation_step", wanted)
+
+
+def _given(found: Any, kind: type[T], step: str, wanted: str) -> T:
+    if isinstance(found, kind):
+        return found
+    raise UserError(f"{step} returned a {type(found).__name__}; wanted weft.tasks.{wanted}")

@@ -8,7 +8,7 @@ from typing_extensions import override
 from weft.metrics.metric import Metric
 from weft.metrics.translation import Bleu, ChrF
 from weft.tasks import registries
-from weft.tasks.generation import GenerationTask
+from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
 from weft.tasks.task import Row
 from weft.text.cells import joined_text
 
@@ -16,7 +16,7 @@ __all__ = ["Translation"]
 
 
 @registries.tasks.register("translation")
-class Translation(GenerationTask):
+class Translation(Seq2Seq):
     """Translates text; evaluated by its loss, and by sacreBLEU and chrF of generated text.
 
     A source that stands on several rows with different targets is translated once and scored
@@ -24,10 +24,8 @@ class Translation(GenerationTask):
     target alone.
     """
 
-    class Config(GenerationTask.Config):
+    class Config(GenerationConfig):
         """Settings of the task."""
-
-    config: Config
 
     @override
     def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from typing_extensions import override
 
@@ -11,13 +11,18 @@ from weft.errors import DataError
 
 __all__ = [
     "NESTED",
+    "Fingerprinted",
     "ListCell",
+    "PlacedRows",
+    "RowsByColumn",
     "joined_text",
+    "no_column",
     "placed_errors",
     "split_answers",
     "training_cell",
     "training_cells",
     "unlisted",
+    "values_of",
     "words_in",
 ]
 
@@ -176,6 +181,63 @@ NUMBERED = re.compile(r"Row (\d+)(?:, | (?=has \d))")
 """How an error of one row begins: its number from 0, then what is wrong with it."""
 
 
+@runtime_checkable
+class PlacedRows(Protocol):
+    """Rows that know where they were read."""
+
+    def place_of(self, row: int, /) -> str | None:
+        """The place of a row, as ``sms.tsv:2``; None where it has none."""
+        ...
+
+
+@runtime_checkable
+class RowsByColumn(Protocol):
+    """Rows that are kept by column: no dict is made for each."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        ...
+
+    def column(self, name: str, /) -> list[str]:
+        """The values of one."""
+        ...
+
+
+@runtime_checkable
+class Fingerprinted(Protocol):
+    """Data that knows what tells it from other data."""
+
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits."""
+        ...
+
+
+def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
+    """One column of rows.
+
+    Raises:
+        DataError: A row lacks it; names the row and what it has.
+
+    Example:
+        >>> values_of([{"text": "a"}, {"text": "b"}], "text")
+        ['a', 'b']
+    """
+    if isinstance(rows, RowsByColumn) and name in rows.names:
+        return rows.column(name)
+    try:
+        return [row[name] for row in rows]
+    except KeyError:
+        number = next(i for i, row in enumerate(rows) if name not in row)
+        raise no_column(name, rows[number], number) from None
+
+
+def no_column(name: str, row: Mapping[str, Any], number: int) -> DataError:
+    """That a row lacks a column."""
+    has = ", ".join(map(str, row)) or "none"
+    return DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
+
+
 @contextmanager
 def placed_errors(rows: Any) -> Iterator[None]:
     """Errors of rows begin with their place, where the rows know it by a method ``place_of``.
@@ -195,13 +257,13 @@ def placed_errors(rows: Any) -> Iterator[None]:
         Traceback (most recent call last):
         weft.errors.DataError: sms.tsv:2: column 'label': 'eggs' is no label.
     """
-    place_of = getattr(rows, "place_of", None)
     try:
         yield
     except DataError as error:
         text = str(error)
         numbered = NUMBERED.match(text)
-        place = place_of(int(numbered[1])) if numbered and callable(place_of) else None
+        known = numbered is not None and isinstance(rows, PlacedRows)
+        place = rows.place_of(int(numbered[1])) if numbered and known else None
         if numbered is None or place is None:
             raise
         raise DataError(f"{place}: {text[numbered.end() :]}") from error

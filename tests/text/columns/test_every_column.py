@@ -11,13 +11,12 @@ from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from weft.text.columns.labels import LabelColumn, LabelsColumn
+from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
 from weft.text.columns.ngrams import NgramsColumn
 from weft.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
-from weft.text.columns.slots import SlotsColumn
 from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.words import AffixesColumn, CharactersColumn, TagsColumn, WordsColumn
+from weft.text.columns.words import AffixesColumn, CharactersColumn, WordsColumn
 from weft.text.features.affixes import Affixes
 from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import GivenKinds, Phrases

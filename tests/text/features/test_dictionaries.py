@@ -7,6 +7,8 @@ from weft.data.column_batch import collate_columns
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
+from weft.text.columns.inputs import TextFeatures, text_columns
+from weft.text.columns.labels import LabelColumn
 from weft.text.features.dictionaries import (
     FittedKinds,
     GivenKinds,
@@ -215,7 +217,8 @@ def test_kinds_that_cannot_be_are_refused(kinds):
 
 def path_of(dictionary, **settings):
     words = FittedWords.Config().build(train_data=[{"text": "in New York and Rome"}])
-    return ClassificationText(words, Labels(["a", "b"]), dictionary=dictionary, **settings)
+    columns = text_columns(words, beside=TextFeatures(dictionary=dictionary), **settings)
+    return ClassificationText(columns, {"label": LabelColumn(Labels(["a", "b"]))})
 
 
 def test_phrases_are_found_in_the_text_itself(tmp_path):
@@ -271,7 +274,10 @@ def test_tokens_that_are_no_words_are_refused():
         WordTokenizer.Config(words=("a",), split="punctuation").build(),
     ):
         with pytest.raises(UserError, match="column 'text'"):
-            ClassificationText(tokenizer, Labels(["a", "b"]), dictionary=Phrases(PAIRS))
+            ClassificationText(
+                text_columns(tokenizer, beside=TextFeatures(dictionary=Phrases(PAIRS))),
+                {"label": LabelColumn(Labels(["a", "b"]))},
+            )
 
 
 def test_phrases_of_another_column_are_refused():

@@ -7,8 +7,8 @@ import pytest
 from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.columns.column import load_column
-from weft.text.columns.slots import SlotsColumn
-from weft.text.features.slots import FittedSlots, Slots, SlotSpan, places_of
+from weft.text.columns.labels import SlotsColumn
+from weft.text.features.slots import FittedSlots, Slots, SlotSpan, places_of, spans_of, tags_of
 from weft.text.metadata import SavedTextError
 
 TEXT = "display Tuesday's  reminders"
@@ -17,7 +17,7 @@ TAGS = Slots(["day", "noun"])
 
 
 def tags(cell, text=TEXT):
-    return SPANS.tags(SPANS.read(cell, text, row=0), places_of(text))
+    return tags_of(SPANS.read(cell, text, row=0), places_of(text))
 
 
 def test_spans_become_tags_of_words():
@@ -46,8 +46,8 @@ def test_tags_and_spans_say_the_same():
                 label = draw.choice(["day", "noun"])
                 spans.append(SlotSpan(label, places[at][0], places[at + size - 1][1]))
             at += size
-        marked = SPANS.tags(spans, places)
-        assert SPANS.spans(marked, places) == spans
+        marked = tags_of(spans, places)
+        assert spans_of(marked, places) == spans
         assert SPANS.read(SPANS.cell(marked, text), text, row=0) == spans
         assert TAGS.read(TAGS.cell(marked, text), text, row=0) == spans
 

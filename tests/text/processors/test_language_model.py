@@ -24,7 +24,7 @@ TOKENIZERS = {
 
 @pytest.fixture(params=TOKENIZERS)
 def text(request, tmp_path):
-    return LanguageText(TOKENIZERS[request.param](tmp_path))
+    return LanguageText.of(TOKENIZERS[request.param](tmp_path))
 
 
 def test_rows_end_with_the_mark_and_come_back(text):
@@ -61,7 +61,7 @@ def test_what_is_no_text_is_named(text):
 
 def test_a_tokenizer_without_marks_is_refused():
     with pytest.raises(UserError) as error:
-        LanguageText(WordTokenizer.Config(words=("a",)).build())
+        LanguageText.of(WordTokenizer.Config(words=("a",)).build())
     assert str(error.value) == (
         "A language model needs a mark of a text's end, but the tokenizer, a WordTokenizer, has "
         "none. Set tokenizer.marks=true."

@@ -15,7 +15,7 @@ WORDS = WordTokenizer.Config(words=("set", "my", "alarm")).build()
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mask_stands_where_its_word_stood(kind, tmp_path):
     tokenizer = fitted(kind, tmp_path)
-    text = MaskedText(tokenizer)
+    text = MaskedText.of(tokenizer)
     encode = tokenizer.create_encoder()
     alone = kind in {"characters", "bytes"}
     whole, dog = encode("the dog was").tolist(), encode(" dog").tolist()[:-1]
@@ -31,23 +31,23 @@ def test_a_mask_stands_where_its_word_stood(kind, tmp_path):
 
 def test_marks_stand_once_around_a_text(tmp_path):
     tokenizer = WordTokenizer.Config(words=("set", "my"), marks=True).build()
-    text = MaskedText(tokenizer)
+    text = MaskedText.of(tokenizer)
     assert text.masked(["set [MASK] my", "[MASK]"]) == [[4, 6, 5, 3], [6, 3]]
 
 
 def test_a_text_without_a_mask_is_named():
     with pytest.raises(DataError) as caught:
-        MaskedText(WORDS, column="line").masked(["set [MASK]", "set [mask]"])
+        MaskedText.of(WORDS, column="line").masked(["set [MASK]", "set [mask]"])
     assert str(caught.value) == (
         "Row 1, column 'line': has no [MASK], so there is nothing to fill in. Write [MASK] in "
         "place of a word."
     )
     with pytest.raises(DataError, match=r"Row 0, column 'text': wanted text, found 7 \(int\)"):
-        MaskedText(WORDS).masked([7])
+        MaskedText.of(WORDS).masked([7])
 
 
 def test_an_answer_has_the_tokens_of_each_mask(tmp_path):
-    text = MaskedText(WORDS)
+    text = MaskedText.of(WORDS)
     ids, scores = np.array([[3, 4], [4, 2]]), np.array([[0.5, 0.25], [0.75, 0.125]])
     (masks,) = text.decode([(ids, scores)])
     assert masks == (
@@ -61,13 +61,13 @@ def test_an_answer_has_the_tokens_of_each_mask(tmp_path):
 
 def test_a_filled_space_is_kept_where_spaces_are_tokens(tmp_path):
     for kind, expected in [("characters", "the dog"), ("byte_bpe", "thedog")]:
-        text = MaskedText(fitted(kind, tmp_path))
+        text = MaskedText.of(fitted(kind, tmp_path))
         answer = text.filled("the[MASK]dog", ((Fill(" ", 1.0),),))
         assert answer.text == expected
 
 
 def test_it_is_saved_and_loaded(tmp_path):
-    text = MaskedText(WORDS, column="line")
+    text = MaskedText.of(WORDS, column="line")
     text.save(tmp_path / "text")
     again = load_text_processor(tmp_path / "text")
     assert type(again) is MaskedText

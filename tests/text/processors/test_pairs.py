@@ -6,17 +6,27 @@ import pytest
 
 from tests.text.saved import change
 from weft.text import load_text_processor
+from weft.text.columns.labels import LabelColumn
 from weft.text.columns.numbers import NumberColumn
+from weft.text.columns.token_ids import TextColumn
 from weft.text.features.labels import Labels
 from weft.text.metadata import SavedTextError
 from weft.text.processors.pairs import PairLabelText, PairNumberText, RankingText
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
+
+
+def texts(*roles):
+    return {role: TextColumn(f"{role} of a row", WORDS, limit=4) for role in roles}
+
+
 PATHS = {
-    "label": PairLabelText(WORDS, Labels(["a", "b"]), max_length=4),
-    "number": PairNumberText(WORDS, NumberColumn("score", span=(0.0, 5.0)), max_length=4),
-    "ranking": RankingText(WORDS, columns=("q", "right", "wrong"), max_length=4),
+    "label": PairLabelText(texts("text1", "text2"), {"label": LabelColumn(Labels(["a", "b"]))}),
+    "number": PairNumberText(
+        texts("text1", "text2"), {"number": NumberColumn("score", span=(0.0, 5.0))}
+    ),
+    "ranking": RankingText(texts("query", "positive"), texts("negative")),
 }
 
 

@@ -31,7 +31,7 @@ CHARACTERS = Characters("RoleVik", length=6, column="context")
 
 
 def made(**settings):
-    return QuestionText(WORDS.build(train_data=ROWS), **settings)
+    return QuestionText.of(WORDS.build(train_data=ROWS), **settings)
 
 
 def row(**changes):

@@ -12,7 +12,7 @@ from weft.text.tokenizers.word_tokenizer import WordTokenizer
 from weft.training.warm_start.run_differences import difference, tables
 
 TOKENIZER = WordTokenizer.Config(words=("a", "b", "c"), marks=True).build()
-TEXT = MaskedText(TOKENIZER)
+TEXT = MaskedText.of(TOKENIZER)
 
 
 @pytest.mark.parametrize(("tie", "more"), [("none", True), ("decoder", False)])

@@ -27,7 +27,7 @@ from weft.data.store.encoding import column_of, encode_chunks, workers_for
 from weft.data.store.manifest import DamagedStoreError, StoreManifest
 from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
-from weft.text.cells import placed_errors
+from weft.text.cells import Fingerprinted, placed_errors
 from weft.text.processors.text_processor import Encoded, TextProcessor
 from weft.text.ragged import Ragged
 
@@ -88,14 +88,12 @@ def kept_fingerprint(data: object, text: TextProcessor) -> str | None:
     Code of a user's own may give other rows or ids after any change of it, so tokens are kept
     only of weft's own data, text processors and tokenizers.
     """
-    made = getattr(data, "fingerprint", None)
-    if not callable(made):
+    if not isinstance(data, Fingerprinted):
         return None
     owners = [type(i).__module__ for i in (data, text, *text.ingredients.values())]
     if not all(owner.startswith("weft.") for owner in owners):
         return None
-    fingerprint: str = made()
-    return fingerprint
+    return data.fingerprint()
 
 
 @dataclass(frozen=True)

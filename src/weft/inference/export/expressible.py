@@ -3,7 +3,6 @@
 from weft.errors import UserError
 from weft.exported.seq2seq import Search
 from weft.inference.export import ctranslate2
-from weft.tasks.generation import GenerationTask
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.seq2seq_protocols import longest_input
 from weft.tasks.task import Task
@@ -53,10 +52,10 @@ def _search_problems(task: Seq2Seq) -> list[str]:
             problems.append(f"task.decoding.{name} is {value}")
     if task.config.answer_prefix:
         problems.append(f"task.answer_prefix is {task.config.answer_prefix[:40]!r}")
-    if isinstance(task, GenerationTask) and task.completed_by:
+    if task.completed_by:
         problems.append(f"answers are completed from their source ({task.completed_by})")
     own_search = type(task).generate is not Seq2Seq.generate
-    if own_search or type(task).predict not in (Seq2Seq.predict, GenerationTask.predict):
+    if own_search or type(task).predict is not Seq2Seq.predict:
         problems.append(f"{type(task).__name__} answers by code of its own")
     return problems
 

@@ -4,28 +4,28 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import UnionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from weft.config.registry import Registry
-from weft.errors import DataError
-from weft.text.metadata import read_registered, write_description
+from weft.errors import DataError, UserError
+from weft.text.metadata import SavedTextError, read_registered, settings_of, write_description
 from weft.text.ragged import Ragged
 
-__all__ = ["Column", "columns", "load_column", "texts_of"]
+__all__ = ["Column", "ColumnKind", "columns", "load_column", "texts_of"]
 
 columns = Registry(
     "column",
     {
         "weft.text.columns.dictionary": ["given_kinds", "phrases"],
-        "weft.text.columns.labels": ["label", "labels"],
+        "weft.text.columns.labels": ["label", "labels", "slots", "tags"],
         "weft.text.columns.ngrams": ["ngrams"],
         "weft.text.columns.numbers": ["number", "numbers"],
         "weft.text.columns.question": ["answers", "matches", "passage"],
-        "weft.text.columns.slots": ["slots"],
         "weft.text.columns.token_ids": ["text"],
-        "weft.text.columns.words": ["affixes", "characters", "tags", "words"],
+        "weft.text.columns.words": ["affixes", "characters", "words"],
     },
 )
 """Kinds of column by the name they are saved under."""
@@ -41,8 +41,17 @@ class Column(ABC):
     """
 
     kind: ClassVar[str]
+    saved: ClassVar[Mapping[str, type | tuple[type, ...]] | None] = None
+    """The settings that ``save_files`` returns, each with its type: what :func:`load_column` checks
+    before ``from_files`` sees them; None: ``from_files`` does."""
     dtype: ClassVar[type[np.generic]] = np.int64
     """What a batch holds of it: ids, or float32."""
+    pad: int = 0
+    """What fills the rows of a batch."""
+    width: int = 1
+    """Numbers at each place of a row; where it is above 1, a batch has ``[B, L, width]``."""
+    limit: int | None = None
+    """Most numbers of a row; None is no limit."""
     single: ClassVar[bool] = False
     """Whether a row has exactly one number: a batch then has *Shape:* ``[B]``, else ``[B, L]``."""
     sorted: bool = True
@@ -55,21 +64,6 @@ class Column(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    @property
-    def pad(self) -> int:
-        """What fills the rows of a batch."""
-        return 0
-
-    @property
-    def width(self) -> int:
-        """Numbers at each place of a row; where it is above 1, a batch has ``[B, L, width]``."""
-        return 1
-
-    @property
-    def limit(self) -> int | None:
-        """Most numbers of a row; None is no limit."""
-        return None
 
     @property
     def kept_as(self) -> str:
@@ -96,7 +90,11 @@ class Column(ABC):
     @classmethod
     @abstractmethod
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Column":
-        """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's."""
+        """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's.
+
+        Raises:
+            UserError: They cannot be; a ValueError will do, too.
+        """
 
     def with_unseen(self) -> Self:
         """The same for rows that are evaluated, which may have labels that training has not."""
@@ -107,6 +105,17 @@ class Column(ABC):
     def unseen_in(self, value: Any) -> list[str]:
         """The labels of one cell that training has not; most columns have no labels."""
         return []
+
+    def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:  # noqa: B027
+        """Refuses other columns of the rows that this one cannot stand beside.
+
+        Args:
+            role: Its own.
+            columns: All by their role.
+
+        Raises:
+            UserError: It cannot; says which setting makes it fit.
+        """
 
     def check(  # noqa: B027  # most columns fit any others
         self, encoded: Mapping[str, Ragged], kinds: Mapping[str, "Column"]
@@ -139,14 +148,26 @@ class Column(ABC):
         write_description(folder / DESCRIPTION, self.kind, self.save_files(folder))
 
 
+ColumnKind = type[Column] | UnionType
+"""What a column can be: a class of columns, or one of several."""
+
+
 def load_column(folder: Path) -> Column:
     """Loads a column saved by ``Column.save``.
 
     Raises:
         SavedTextError: The folder holds no column, or one that was changed.
     """
-    owner, settings = read_registered(folder / DESCRIPTION, columns)
-    loaded: Column = owner.from_files(folder, settings)
+    path = folder / DESCRIPTION
+    owner, settings = read_registered(path, columns)
+    if owner.saved is not None:
+        settings_of(path, settings, owner.saved)
+    try:
+        loaded: Column = owner.from_files(folder, settings)
+    except SavedTextError:
+        raise
+    except (OverflowError, UserError, ValueError) as error:
+        raise SavedTextError(f"{path}: {error}") from None
     return loaded
 
 

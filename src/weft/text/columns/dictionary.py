@@ -1,9 +1,8 @@
 """Columns of what a dictionary knows of words: places, kinds, and weights."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +10,14 @@ from typing_extensions import override
 
 from weft.errors import DataError, UserError
 from weft.runtime.files import write_file
-from weft.text.columns.column import DESCRIPTION, Column, columns
+from weft.text.columns.column import Column, columns
+from weft.text.columns.token_ids import IdsColumn
+from weft.text.columns.words import check_words
 from weft.text.features.dictionaries import Dictionary, GivenKinds, Phrases
-from weft.text.metadata import SavedTextError, read_bytes, settings_of
+from weft.text.metadata import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
 
-__all__ = [
-    "DictionaryColumn",
-    "GivenKindsColumn",
-    "PhrasesColumn",
-    "dictionary_column",
-]
+__all__ = ["DictionaryColumn", "GivenKindsColumn", "PhrasesColumn"]
 
 PHRASES = "phrases.tsv"
 LARGEST = 1 << 28
@@ -61,6 +57,13 @@ class DictionaryColumn(Column):
         return Ragged(table.reshape(-1), offsets)
 
     @override
+    def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
+        words = columns.get(self.text)
+        if not isinstance(words, IdsColumn):
+            raise UserError(f"The {role} is of the words of '{self.text}', which is no text.")
+        check_words(words.name, words.tokenizer)
+
+    @override
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
         """Refuses what is known of a word behind the last one of its row."""
         own = next(role for role, column in kinds.items() if column is self)
@@ -98,10 +101,6 @@ class DictionaryColumn(Column):
         before = np.concatenate([[0], np.cumsum(kept)])
         return Ragged(table[kept].reshape(-1), before[encoded.offsets // self.width] * self.width)
 
-    @abstractmethod
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]: ...
-
 
 @columns.register("phrases")
 class PhrasesColumn(DictionaryColumn):
@@ -114,8 +113,18 @@ class PhrasesColumn(DictionaryColumn):
     """
 
     kind = "phrases"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "text": str, "lowercase": str}
     shares = True
     dictionary: Phrases
+
+    @override
+    def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
+        super().check_beside(role, columns)
+        if self.name != (text := columns[self.text].name):
+            raise UserError(
+                f"The phrases must be those of the text in '{text}', but are looked for in "
+                f"'{self.name}': set dictionary.column={text}."
+            )
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -126,11 +135,9 @@ class PhrasesColumn(DictionaryColumn):
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "PhrasesColumn":
-        path = folder / DESCRIPTION
-        settings_of(path, settings, {"name": str, "text": str, "lowercase": str})
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
         if (case := settings["lowercase"]) not in ("yes", "no"):
-            raise SavedTextError(f"{path}: 'lowercase' must be yes or no.")
+            raise UserError("'lowercase' must be yes or no.")
         try:
             lines = read_bytes(folder / PHRASES, largest=LARGEST).decode().split("\n")[:-1]
             pairs = [(kind, phrase) for kind, _, phrase in (line.partition("\t") for line in lines)]
@@ -154,46 +161,13 @@ class GivenKindsColumn(DictionaryColumn):
     """
 
     kind = "given_kinds"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "text": str, "kinds": list}
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
-        kinds = list(self.dictionary.kinds)
-        return {"name": self.name, "text": self.text, "kinds": kinds}
+        return {"name": self.name, "text": self.text, "kinds": [*self.dictionary.kinds]}
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "GivenKindsColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "text": str, "kinds": list})
-        try:
-            made = GivenKinds(settings["kinds"], column=settings["name"])
-        except UserError as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
-        return cls(made, text=settings["text"])
-
-
-def dictionary_column(dictionary: Dictionary, *, column: str, text: str) -> DictionaryColumn:
-    """The column of what a dictionary knows of the words of a text.
-
-    Args:
-        dictionary: The dictionary.
-        column: The column of the text.
-        text: Its role.
-
-    Raises:
-        UserError: The phrases are those of another column.
-
-    Example:
-        >>> phrases = Phrases([("city", "Ur")], column="said")
-        >>> dictionary_column(phrases, column="text", text="text")
-        Traceback (most recent call last):
-        weft.errors.UserError: The phrases must be those of the text in 'text', but are looked for \
-in 'said': set dictionary.column=text.
-    """
-    if not isinstance(dictionary, Phrases):
-        return GivenKindsColumn(dictionary, text=text)
-    if dictionary.column != column:
-        raise UserError(
-            f"The phrases must be those of the text in '{column}', but are looked for in "
-            f"'{dictionary.column}': set dictionary.column={column}."
-        )
-    return PhrasesColumn(dictionary, text=text)
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(GivenKinds(settings["kinds"], column=settings["name"]), text=settings["text"])

@@ -1,71 +1,28 @@
-"""Columns of labels: one a row, or several."""
+"""Columns of labels, by their numbers: one a row, several, one a word, or the tags of slots."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
-from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.features.labels import Labels, one_label, split_labels
-from weft.text.metadata import SavedTextError, settings_of
+from weft.text.cells import words_in
+from weft.text.columns.column import Column, columns
+from weft.text.features.labels import UNSEEN, Labels, one_label, split_labels
+from weft.text.features.slots import Format, Slots
 from weft.text.ragged import Ragged
 
-__all__ = ["LabelColumn", "LabelsColumn", "SeveralLabels", "label_column"]
-
-_KINDS: dict[str, type | tuple[type, ...]] = {"name": str, "names": list}
-
-
-@columns.register("label")
-class LabelColumn(Column):
-    """One label a row, as its number.
-
-    Args:
-        labels: The labels there are, and their column.
-
-    Example:
-        >>> LabelColumn(Labels(["ham", "spam"])).encode(["spam"]).values.tolist()
-        [1]
-    """
-
-    kind = "label"
-    single = True
-
-    def __init__(self, labels: Labels) -> None:
-        super().__init__(labels.column)
-        self.labels = labels
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"labels": self.labels}
-
-    @override
-    def encode(self, values: Sequence[Any]) -> Ragged:
-        names = [one_label(value, column=self.name, row=row) for row, value in enumerate(values)]
-        numbers = self.labels.numbers(names, unseen=self.unseen)
-        return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
-
-    @override
-    def unseen_in(self, value: Any) -> list[str]:
-        name = one_label(value, column=self.name, row=0)
-        return [] if self.labels.has(name) else [name]
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "names": list(self.labels)}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "LabelColumn":
-        settings_of(folder / DESCRIPTION, settings, _KINDS)
-        return cls(_labels(folder, settings["names"], column=settings["name"]))
+__all__ = [
+    "LabelColumn", "LabelsColumn", "NamedLabels", "SeveralLabels", "SlotsColumn", "TagsColumn",
+    "label_column",
+]  # fmt: skip
 
 
-class SeveralLabels(Column):
-    """Base of columns whose rows have several labels each.
+class NamedLabels(Column):
+    """Base of columns of labels.
 
     Args:
         labels: The labels there are, their column, and what stands between two.
@@ -77,17 +34,64 @@ class SeveralLabels(Column):
 
     @property
     @override
-    def pad(self) -> int:
-        """No label has this number."""
-        return -1
-
-    @property
-    @override
     def fitted(self) -> Mapping[str, Any]:
         return {"labels": self.labels}
 
+    @abstractmethod
     def names(self, value: Any, *, row: int = 0) -> list[str]:
         """The labels of one cell, which need not be known ones."""
+
+    @override
+    def unseen_in(self, value: Any) -> list[str]:
+        return [name for name in self.names(value) if not self.labels.has(name)]
+
+
+@columns.register("label")
+class LabelColumn(NamedLabels):
+    """One label a row, as its number.
+
+    Example:
+        >>> LabelColumn(Labels(["ham", "spam"])).encode(["spam"]).values.tolist()
+        [1]
+    """
+
+    kind = "label"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "names": list}
+    single = True
+
+    @override
+    def names(self, value: Any, *, row: int = 0) -> list[str]:
+        return [one_label(value, column=self.name, row=row)]
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        names = [name for row, value in enumerate(values) for name in self.names(value, row=row)]
+        numbers = self.labels.numbers(names, unseen=self.unseen)
+        return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name, "names": list(self.labels)}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(Labels(settings["names"], column=settings["name"]))
+
+
+class SeveralLabels(NamedLabels):
+    """Base of columns whose rows have several labels each."""
+
+    saved: ClassVar[Mapping[str, Any]] = {
+        "name": str,
+        "names": list,
+        "separator": (str, type(None)),
+    }
+    pad = -1
+    """No label has this number."""
+
+    @override
+    def names(self, value: Any, *, row: int = 0) -> list[str]:
         return split_labels(value, self.labels.separator, column=self.name, row=row)
 
     def numbers(self, value: Any, row: int) -> list[int]:
@@ -108,10 +112,6 @@ class SeveralLabels(Column):
         return found
 
     @override
-    def unseen_in(self, value: Any) -> list[str]:
-        return [name for name in self.names(value) if not self.labels.has(name)]
-
-    @override
     def save_files(self, folder: Path) -> dict[str, Any]:
         separator = self.labels.separator
         return {"name": self.name, "names": list(self.labels), "separator": separator}
@@ -119,9 +119,8 @@ class SeveralLabels(Column):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        settings_of(folder / DESCRIPTION, settings, {**_KINDS, "separator": (str, type(None))})
-        own = {"column": settings["name"], "separator": settings["separator"] or None}
-        return cls(_labels(folder, settings["names"], multiple=True, **own))
+        name, separator = settings["name"], settings["separator"] or None
+        return cls(Labels(settings["names"], column=name, multiple=True, separator=separator))
 
 
 @columns.register("labels")
@@ -143,11 +142,89 @@ class LabelsColumn(SeveralLabels):
         return Ragged.from_lists([sorted({*numbers}) for numbers in found])
 
 
-def _labels(folder: Path, names: list[str], **settings: Any) -> Labels:
-    try:
-        return Labels(names, **settings)
-    except UserError as error:
-        raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+@columns.register("tags")
+class TagsColumn(SeveralLabels):
+    """Tags in the order of the words, one for each: a text split at white space, or a list.
+
+    Raises:
+        UserError: The labels are those of whole rows.
+
+    Example:
+        >>> tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
+        >>> tags.encode(["O B O"])[0].tolist()
+        [0, 1, 0]
+    """
+
+    kind = "tags"
+
+    def __init__(self, labels: Labels) -> None:
+        super().__init__(labels)
+        if not labels.multiple:
+            raise UserError(
+                f"Each word has a label of its own, but the labels of '{labels.column}' are one a "
+                "row: set labels.multiple=true."
+            )
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        return Ragged.from_lists([self.numbers(value, row) for row, value in enumerate(values)])
+
+
+@columns.register("slots")
+class SlotsColumn(Column):
+    """Tags of slots in the order of the words: a text split at white space, or a list.
+
+    Where cells have spans of characters, the text processor makes tags of them first, since they
+    are those of another column.
+
+    Args:
+        slots: The slots there are, and their column.
+
+    Example:
+        >>> SlotsColumn(Slots(["time"])).encode(["O B-time I-time", ""])[0].tolist()
+        [0, 1, 2]
+    """
+
+    kind = "slots"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "names": list, "format": str}
+    pad = -1
+    """No tag has this number."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__(slots.column)
+        self.slots = slots
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"slots": self.slots}
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        known = {tag: number for number, tag in enumerate(self.slots)}
+        rows: list[list[int]] = []
+        for row, value in enumerate(values):
+            tags = words_in(value, self.name, row)
+            wrong = next((tag for tag in tags if tag not in known), None)
+            if wrong is not None and not self.unseen:
+                raise DataError(
+                    f"Row {row}, column '{self.name}': {wrong!r:.80} is no tag of a slot. "
+                    f"{self.slots.listed}"
+                )
+            rows.append([known.get(tag, UNSEEN) for tag in tags])
+        return Ragged.from_lists(rows)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name, "names": list(self.slots.names), "format": self.slots.format}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        if settings["format"] not in ("tags", "spans"):
+            raise UserError("'format' must be tags or spans.")
+        names, format = map(str, settings["names"]), cast("Format", settings["format"])
+        return cls(Slots(names, column=settings["name"], format=format))
 
 
 def label_column(labels: Labels) -> LabelColumn | LabelsColumn:

@@ -1,17 +1,18 @@
 """The column of the n-grams of a text, beside the text itself."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.cells import words_in
 from weft.text.columns.column import columns
 from weft.text.columns.token_ids import IdsColumn
+from weft.text.columns.words import joined_words
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
-from weft.text.tokenizers.tokenizer import Tokenizer, encode_column
+from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
 
 __all__ = ["MOST", "NgramsColumn"]
 
@@ -26,7 +27,6 @@ class NgramsColumn(IdsColumn):
     Args:
         name: The column of the text.
         tokenizer: Knows the n-grams.
-        limit: Of the text, which n-grams do not keep to; it is not looked at.
 
     Raises:
         UserError: The tokenizer's tokens are no n-grams.
@@ -41,7 +41,7 @@ class NgramsColumn(IdsColumn):
     kind = "ngrams"
     shares = True
 
-    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+    def __init__(self, name: str, tokenizer: Tokenizer) -> None:
         if not isinstance(tokenizer, NgramTokenizer):
             raise UserError(
                 f"ngrams must be of type fitted_ngrams, but they are a {type(tokenizer).__name__}."
@@ -55,11 +55,13 @@ class NgramsColumn(IdsColumn):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        texts = [
-            value if isinstance(value, str) else " ".join(words_in(value, self.name, row))
-            for row, value in enumerate(values)
-        ]
+        texts = joined_words(values, self.name)
         return super().cut(encode_column(self._encoder, texts, self.name), MOST)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(settings["name"], load_tokenizer(folder / "tokenizer"))
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:

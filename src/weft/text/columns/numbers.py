@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text import registries
 from weft.text.cells import placed_errors, training_cells, unlisted
-from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.metadata import SavedTextError, settings_of
+from weft.text.columns.column import Column, columns
 from weft.text.ragged import Ragged
 
 __all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
@@ -27,6 +26,9 @@ LARGEST = float(np.finfo(np.float32).max)
 """Of a number that a module is given, 3.4e38."""
 LEAST = 1e-30
 """Of a deviation: less is rounding, and a number divided by it no float32."""
+
+
+BOUND = (int, float, type(None))
 
 
 @columns.register("number")
@@ -50,6 +52,7 @@ class NumberColumn(Column):
     """
 
     kind = "number"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "low": BOUND, "high": BOUND}
     dtype = np.float32
     single = True
 
@@ -97,15 +100,10 @@ class NumberColumn(Column):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumberColumn":
-        number = (int, float, type(None))
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "low": number, "high": number})
         low, high = settings["low"], settings["high"]
         if (low is None) != (high is None):
-            raise SavedTextError(f"{folder / DESCRIPTION}: wanted both 'low' and 'high', or none.")
-        try:
-            return cls(settings["name"], span=None if low is None else (float(low), float(high)))
-        except (OverflowError, UserError) as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+            raise UserError("wanted both 'low' and 'high', or none.")
+        return cls(settings["name"], span=None if low is None else (float(low), float(high)))
 
 
 class Numbers:
@@ -151,6 +149,7 @@ class NumbersColumn(Column):
     """
 
     kind = "numbers"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "fitted": str}
     sorted = False
     dtype = np.float32
 
@@ -188,7 +187,6 @@ class NumbersColumn(Column):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumbersColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "fitted": str})
         mean = deviation = np.array(np.nan)
         with suppress(ValueError, TypeError, RecursionError):
             mean, deviation = (
@@ -196,9 +194,9 @@ class NumbersColumn(Column):
             )
         good = mean.ndim == 1 and mean.shape == deviation.shape and (deviation > LEAST).all()
         if not (good and np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            raise SavedTextError(
-                f"{folder / DESCRIPTION}: 'fitted' must hold a mean and a positive deviation for "
-                "each number. Save the text processor again."
+            raise UserError(
+                "'fitted' must hold a mean and a positive deviation for each number. Save the text "
+                "processor again."
             )
         name = settings["name"]
         return cls(name, Numbers(name, mean.tolist(), deviation.tolist()))

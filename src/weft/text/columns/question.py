@@ -1,6 +1,6 @@
 """Columns of questions: passages, what a context shares with its question, and answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from weft.errors import DataError
-from weft.text.columns.column import DESCRIPTION, Column, columns
+from weft.text.columns.column import Column, columns
 from weft.text.columns.token_ids import TextColumn
 from weft.text.features.passages import Passage, read_passages
 from weft.text.features.slots import text_of
-from weft.text.metadata import settings_of
 from weft.text.ragged import Ragged
 
 __all__ = ["AnswersColumn", "MatchesColumn", "PassageColumn"]
@@ -64,6 +63,7 @@ class MatchesColumn(Column):
     """
 
     kind = "matches"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str}
     levels: ClassVar[int] = 4
     """How many numbers there are, from 0."""
     sorted = False
@@ -87,7 +87,6 @@ class MatchesColumn(Column):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "MatchesColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str})
         return cls(settings["name"])
 
 
@@ -117,22 +116,14 @@ class AnswersColumn(Column):
     """
 
     kind = "answers"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "starts": str}
     sorted = False
+    pad = -1  # no token has this number
+    width = 2
 
     def __init__(self, name: str, starts: str = "answer_starts") -> None:
         super().__init__(name)
         self.starts = starts
-
-    @property
-    @override
-    def pad(self) -> int:
-        """No token has this number."""
-        return -1
-
-    @property
-    @override
-    def width(self) -> int:
-        return 2
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
@@ -152,5 +143,4 @@ class AnswersColumn(Column):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "AnswersColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "starts": str})
         return cls(settings["name"], settings["starts"])

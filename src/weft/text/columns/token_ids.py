@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.columns.column import DESCRIPTION, Column, columns, texts_of
-from weft.text.metadata import SavedTextError, settings_of
+from weft.text.columns.column import Column, columns, texts_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
 
@@ -25,26 +24,18 @@ class IdsColumn(Column):
         limit: Most ids of a row; None is no limit.
     """
 
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "limit": (int, type(None))}
+
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         super().__init__(name)
-        self.tokenizer, self._limit = tokenizer, limit
+        self.tokenizer, self.limit, self.pad = tokenizer, limit, tokenizer.vocab_info.pad_idx
         self.sorted = tokenizer.ordered
         self._encoder = tokenizer.create_encoder()
 
     @property
     @override
-    def pad(self) -> int:
-        return self.tokenizer.vocab_info.pad_idx
-
-    @property
-    @override
     def kept_as(self) -> str:
         return id_type(self.tokenizer)
-
-    @property
-    @override
-    def limit(self) -> int | None:
-        return self._limit
 
     @property
     @override
@@ -54,17 +45,12 @@ class IdsColumn(Column):
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
         self.tokenizer.save(folder / "tokenizer")
-        return {"name": self.name, "limit": self._limit}
+        return {"name": self.name, "limit": self.limit}
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "limit": (int, type(None))})
-        try:
-            tokenizer = load_tokenizer(folder / "tokenizer")
-            return cls(settings["name"], tokenizer, limit=settings["limit"])
-        except UserError as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+        return cls(settings["name"], load_tokenizer(folder / "tokenizer"), limit=settings["limit"])
 
 
 @columns.register("text")

@@ -1,27 +1,61 @@
-"""Columns of words: an id for each, with its characters or affixes beside it, or a label each."""
+"""Columns of words: an id for each, and their characters and affixes beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
 from weft.text.cells import unlisted, words_in
-from weft.text.columns.column import DESCRIPTION, Column, columns
-from weft.text.columns.labels import SeveralLabels
+from weft.text.columns.column import Column, columns
 from weft.text.columns.token_ids import IdsColumn
 from weft.text.features.affixes import Affixes
 from weft.text.features.characters import Characters
-from weft.text.features.labels import Labels
-from weft.text.metadata import SavedTextError, settings_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Tokenizer, encode_column
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["AffixesColumn", "CharactersColumn", "TagsColumn", "WordsColumn", "table_of_words"]
+__all__ = ["AffixesColumn", "CharactersColumn", "WordsColumn", "check_words", "joined_words"]
+
+
+def check_words(name: str, tokenizer: Tokenizer) -> None:
+    """Refuses a tokenizer whose tokens are not the words of a text.
+
+    Args:
+        name: The column, for the error.
+        tokenizer: Any.
+
+    Raises:
+        UserError: It has other tokens, or marks, or divides text elsewhere than at white space.
+    """
+    if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
+        with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
+        raise UserError(
+            f"The column '{name}' needs a tokenizer with one id for each word and no other: "
+            f"tokenizer.type=fitted_words. Found a {type(tokenizer).__name__}{with_marks}."
+        )
+    if tokenizer.config.split != "space":
+        raise UserError(
+            f"The words of the column '{name}' are those that white space divides, but "
+            f"tokenizer.split is {tokenizer.config.split}. Set tokenizer.split=space."
+        )
+
+
+def joined_words(values: Sequence[Any], name: str) -> list[str]:
+    """Cells of text, or of lists of words, as text.
+
+    Raises:
+        DataError: One is neither; names its row and the column.
+
+    Example:
+        >>> joined_words(["wake me", ["up"]], "words")
+        ['wake me', 'up']
+    """
+    cells = enumerate(values)
+    return [v if isinstance(v, str) else " ".join(words_in(v, name, row)) for row, v in cells]
 
 
 @columns.register("words")
@@ -45,38 +79,65 @@ class WordsColumn(IdsColumn):
     kind = "words"
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
-        if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
-            with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
-            raise UserError(
-                f"The column '{name}' needs a tokenizer with one id for each word and no other: "
-                f"tokenizer.type=fitted_words. Found a {type(tokenizer).__name__}{with_marks}."
-            )
-        if tokenizer.config.split != "space":
-            raise UserError(
-                f"The words of the column '{name}' are those that white space divides, but "
-                f"tokenizer.split is {tokenizer.config.split}. Set tokenizer.split=space."
-            )
+        check_words(name, tokenizer)
         if limit is not None and limit < 1:
             raise UserError(f"A row keeps at least 1 word, but the limit of '{name}' is {limit}.")
         super().__init__(name, tokenizer, limit=limit)
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        cells = map(unlisted, values)
-        texts = [
-            value if isinstance(value, str) else " ".join(words_in(value, self.name, row))
-            for row, value in enumerate(cells)
-        ]
+        texts = joined_words([*map(unlisted, values)], self.name)
         return encode_column(self._encoder, texts, self.name)
 
 
-@columns.register("characters")
-class CharactersColumn(Column):
-    """The characters of each word, in as many places for every word; it shares the words' column.
+class WordPartsColumn(Column):
+    """Base of columns that have several ids of each word; they share the words' column.
 
     Args:
-        characters: The known ones, and the column.
+        feature: Knows the ids of words, and the column.
         name: The column, where it is another.
+    """
+
+    shares = True
+
+    def __init__(self, feature: Characters | Affixes, *, name: str | None = None) -> None:
+        super().__init__(feature.column if name is None else name)
+        self.feature, self.width = feature, feature.length
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {self.kind: self.feature}
+
+    @override
+    def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
+        names = [c.name for c in columns.values() if isinstance(c, IdsColumn) and not c.shares]
+        if names and self.name not in names:
+            raise UserError(
+                f"The {role} must be those of the words in '{names[0]}', but are of "
+                f"'{self.name}': set {role}.column={names[0]}."
+            )
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
+        # Each different word is asked for once: a corpus has ten times as many words as words
+        # differ.
+        places: dict[str, int] = {}
+        at = [places.setdefault(word, len(places)) for row in rows for word in row]
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * self.width
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        table = self.feature.table([*places])
+        return Ragged(table[np.array(at, dtype=np.int64)].reshape(-1), offsets)
+
+    @abstractmethod
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]: ...
+
+
+@columns.register("characters")
+class CharactersColumn(WordPartsColumn):
+    """The characters of each word, in as many places for every word.
 
     Example:
         >>> column = CharactersColumn(Characters("dogs", length=5))
@@ -85,76 +146,23 @@ class CharactersColumn(Column):
     """
 
     kind = "characters"
-    shares = True
-
-    def __init__(self, characters: Characters, *, name: str | None = None) -> None:
-        super().__init__(characters.column if name is None else name)
-        self.characters = characters
-
-    @property
-    @override
-    def width(self) -> int:
-        return self.characters.length
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"characters": self.characters}
-
-    @override
-    def encode(self, values: Sequence[Any]) -> Ragged:
-        rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
-        return table_of_words(rows, self.characters.table, width=self.width)
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "known": list, "length": int}
+    feature: Characters
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
-        known, length = list(self.characters.known), self.characters.length
-        return {"name": self.name, "known": known, "length": length}
+        return {"name": self.name, "known": [*self.feature.known], "length": self.width}
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "CharactersColumn":
-        settings_of(folder / DESCRIPTION, settings, {"name": str, "known": list, "length": int})
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
         known, length = settings["known"], settings["length"]
-        try:
-            return cls(Characters(map(str, known), length=length, column=settings["name"]))
-        except UserError as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
-
-
-def table_of_words(
-    rows: Sequence[Sequence[str]],
-    table: Callable[[Sequence[str]], NDArray[np.int32]],
-    *,
-    width: int,
-) -> Ragged:
-    """What a table says of each word, one word behind the other.
-
-    Args:
-        rows: The words of each row.
-        table: From words to their numbers. *Shape:* ``[words, width]``.
-        width: Numbers of a word.
-
-    Example:
-        >>> table_of_words([["a", "bc"], []], lambda ws: np.array([[len(w)] for w in ws]), width=1)[
-        ...     0
-        ... ]
-        array([1, 2])
-    """
-    # Each different word is asked for once: a corpus has ten times as many words as words differ.
-    places: dict[str, int] = {}
-    at = [places.setdefault(word, len(places)) for row in rows for word in row]
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * width
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Ragged(table([*places])[np.array(at, dtype=np.int64)].reshape(-1), offsets)
+        return cls(Characters(map(str, known), length=length, column=settings["name"]))
 
 
 @columns.register("affixes")
-class AffixesColumn(Column):
-    """The affixes of each word, in as many places for every word; it shares the words' column.
-
-    Args:
-        affixes: The known ones, and the column.
+class AffixesColumn(WordPartsColumn):
+    """The affixes of each word, in as many places for every word.
 
     Example:
         >>> affixes = Affixes([["s", "g"], ["x"]], prefixes=[], suffixes=[1])
@@ -163,83 +171,29 @@ class AffixesColumn(Column):
     """
 
     kind = "affixes"
-    shares = True
-
-    def __init__(self, affixes: Affixes) -> None:
-        super().__init__(affixes.column)
-        self.affixes = affixes
-
-    @property
-    @override
-    def width(self) -> int:
-        return self.affixes.length
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"affixes": self.affixes}
-
-    @override
-    def encode(self, values: Sequence[Any]) -> Ragged:
-        rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
-        return table_of_words(rows, self.affixes.table, width=self.width)
+    saved: ClassVar[Mapping[str, Any]] = {
+        "name": str, "prefixes": list, "suffixes": list, "known": list,
+    }  # fmt: skip
+    feature: Affixes
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
-        known = self.affixes.known
+        affixes = self.feature
         return {
             "name": self.name,
-            "prefixes": [str(length) for length in self.affixes.prefixes],
-            "suffixes": [str(length) for length in self.affixes.suffixes],
-            "known": [f"{place} {affix}" for place, names in enumerate(known) for affix in names],
+            "prefixes": [str(length) for length in affixes.prefixes],
+            "suffixes": [str(length) for length in affixes.suffixes],
+            "known": [f"{place} {a}" for place, names in enumerate(affixes.known) for a in names],
         }
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "AffixesColumn":
-        path = folder / DESCRIPTION
-        settings_of(
-            path, settings, {"name": str, "prefixes": list, "suffixes": list, "known": list}
-        )
-        try:
-            sizes = {name: [int(n) for n in settings[name]] for name in ("prefixes", "suffixes")}
-            places = range(len(sizes["prefixes"]) + len(sizes["suffixes"]) + 1)
-            known: dict[str, list[str]] = {str(place): [] for place in places}
-            for place, _, affix in (entry.partition(" ") for entry in settings["known"]):
-                known[place].append(affix)
-            return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
-        except (UserError, ValueError) as error:
-            raise SavedTextError(f"{path}: {error}") from None
-        except KeyError as error:
-            raise SavedTextError(f"{path}: 'known' has an affix of the place {error}.") from None
-
-
-@columns.register("tags")
-class TagsColumn(SeveralLabels):
-    """Tags in the order of the words, one for each: a text split at white space, or a list.
-
-    Args:
-        labels: The tags there are, their column, and what stands between two.
-
-    Raises:
-        UserError: The labels are those of whole rows.
-
-    Example:
-        >>> tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
-        >>> tags.encode(["O B O"])[0].tolist()
-        [0, 1, 0]
-    """
-
-    kind = "tags"
-
-    def __init__(self, labels: Labels) -> None:
-        super().__init__(labels)
-        if not labels.multiple:
-            raise UserError(
-                f"Each word has a label of its own, but the labels of '{labels.column}' are one a "
-                "row: set labels.multiple=true."
-            )
-
-    @override
-    def encode(self, values: Sequence[Any]) -> Ragged:
-        return Ragged.from_lists([self.numbers(value, row) for row, value in enumerate(values)])
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        sizes = {name: [int(n) for n in settings[name]] for name in ("prefixes", "suffixes")}
+        places = range(len(sizes["prefixes"]) + len(sizes["suffixes"]) + 1)
+        known: dict[str, list[str]] = {str(place): [] for place in places}
+        for place, _, affix in (entry.partition(" ") for entry in settings["known"]):
+            if place not in known:
+                raise UserError(f"'known' has an affix of the place {place!r}.")
+            known[place].append(affix)
+        return cls(Affixes([*known.values()], **sizes, column=settings["name"]))

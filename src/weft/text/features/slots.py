@@ -23,6 +23,7 @@ __all__ = [
     "SpansError",
     "places_of",
     "read_slots",
+    "spans_of",
     "tags_of",
     "text_of",
 ]
@@ -58,7 +59,7 @@ class Slots(Sequence[str]):
         >>> list(slots)
         ['O', 'B-time', 'I-time', 'B-day', 'I-day']
         >>> spans = slots.read("7:12:time,13:16:day", "wake me at 8 tue", row=0)
-        >>> slots.tags(spans, places_of("wake me at 8 tue"))
+        >>> tags_of(spans, places_of("wake me at 8 tue"))
         ['O', 'O', 'B-time', 'I-time', 'B-day']
     """
 
@@ -117,10 +118,6 @@ class Slots(Sequence[str]):
             )
         return spans
 
-    def tags(self, spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> list[str]:
-        """A tag for each word; as `tags_of`."""
-        return tags_of(spans, places)
-
     def cell(self, tags: Sequence[str], text: str) -> str:
         """What a cell would have, that marks a text by these tags.
 
@@ -130,17 +127,8 @@ class Slots(Sequence[str]):
         """
         if self.format == "tags":
             return " ".join(tags)
-        spans = self.spans(tags, places_of(text))
+        spans = spans_of(tags, places_of(text))
         return ",".join(f"{start}:{end}:{label}" for label, start, end in spans)
-
-    def spans(self, tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[SlotSpan]:
-        """What tags mark: from the first character of a slot's first word to its last word's last.
-
-        Args:
-            tags: A tag for each word.
-            places: Where each word begins and ends.
-        """
-        return spans_of(tags, places)
 
 
 def tags_of(spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> list[str]:

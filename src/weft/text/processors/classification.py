@@ -1,22 +1,17 @@
-"""The processor of classification: text, and numbers beside it, to labels with probabilities."""
+"""Text processors whose answer is a label, or several."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS, text_inputs
-from weft.text.columns.labels import LabelColumn, LabelsColumn, label_column
-from weft.text.columns.numbers import Numbers
-from weft.text.features.dictionaries import Dictionary
-from weft.text.features.labels import Labels
-from weft.text.processors.column_processor import ColumnsText, fitted_with
+from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
+from weft.text.columns.labels import LabelColumn, LabelsColumn
+from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import text_processors
-from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["ClassificationText", "Classified", "LabelText"]
 
@@ -43,9 +38,16 @@ class Classified:
     def __str__(self) -> str:
         return self.label
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data: the label with its probability, and those of all labels."""
+        scores = {name: round(score, 6) for name, score in self.scores.items()}
+        return {"prediction": self.label, "score": round(self.score, 6), "scores": scores}
+
 
 class LabelText(ColumnsText):
     """Base of text processors whose answer is a label, or several: the target ``label``."""
+
+    target_roles = frozenset({"label"})
 
     @property
     def label(self) -> LabelColumn | LabelsColumn:
@@ -77,52 +79,20 @@ class LabelText(ColumnsText):
 
 @text_processors.register("classification")
 class ClassificationText(LabelText):
-    """Text to a label, or to several.
+    """Text, and what stands beside it, to a label, or to several.
 
-    Args:
-        tokenizer: Encodes the text.
-        labels: The labels there are.
-        column: The column of the text.
-        max_length: Most tokens of a text; None is no limit.
-        dense: Numbers beside the text; None: there are none.
-        dictionary: What is known of words; None: nothing is.
-        ngrams: Knows the n-grams of texts; None: the model looks at none.
-
-    Raises:
-        UserError: There is a dictionary, but the tokenizer's tokens are no words.
+    Example:
+        >>> from weft.text.columns.inputs import text_columns
+        >>> from weft.text.columns.labels import label_column
+        >>> from weft.text.features.labels import Labels
+        >>> from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
+        >>> letters = CharacterTokenizer.Config(characters="a").build()
+        >>> label = label_column(Labels(["ham", "spam"]))
+        >>> text = ClassificationText(text_columns(letters), {"label": label})
+        >>> str(text.decode([[0.1, 0.9]])[0])
+        'spam'
     """
 
     kind = "classification"
-    kinds = {  # noqa: RUF012  # a ClassVar of the base
-        **TEXT_KINDS,
-        "label": (LabelColumn, LabelsColumn),
-    }
+    kinds = {**TEXT_KINDS, "label": LabelColumn | LabelsColumn}  # noqa: RUF012  # of the base
     optional = BESIDE_TEXT
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        *,
-        column: str = "text",
-        max_length: int | None = None,
-        dense: Numbers | None = None,
-        dictionary: Dictionary | None = None,
-        ngrams: Tokenizer | None = None,
-    ) -> None:
-        inputs = text_inputs(
-            tokenizer,
-            column=column,
-            max_length=max_length,
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
-        )
-        super().__init__(inputs, {"label": label_column(labels)})
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "ClassificationText":
-        columns = cls.load_columns(folder, settings)
-        text = columns["text"]
-        return cls(**fitted_with(columns), column=text.name, max_length=text.limit)

@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from typing_extensions import override
 
-from weft.errors import DataError, UserError
-from weft.text.columns.column import Column, load_column
+from weft.errors import UserError
+from weft.text.cells import values_of
+from weft.text.columns.column import Column, ColumnKind, load_column
+from weft.text.columns.token_ids import IdsColumn
 from weft.text.metadata import SavedTextError, settings_of, write_description
 from weft.text.processors.text_processor import DESCRIPTION, Encoded, TextProcessor, text_processors
 
@@ -19,21 +21,25 @@ __all__ = ["ColumnsText", "PlainColumns", "fitted_with"]
 class ColumnsText(TextProcessor):
     """Rows of typed columns to arrays, and scores to answers.
 
-    A task's path is a subclass: it says which columns there are, by the role they play, and what an
-    answer is.
+    A task's own is a subclass: it says what the columns can be, by the role they play, and by
+    ``decode`` what an answer is.
 
     Args:
         inputs: The columns that every row must have, in prediction too, by their role.
         targets: Those that only training and evaluation need, by their role.
 
     Raises:
-        UserError: Two columns have one name.
+        UserError: Two columns have one name, or one cannot stand beside the others.
     """
 
-    kinds: ClassVar[Mapping[str, tuple[type[Column], ...]]]
+    kinds: ClassVar[Mapping[str, ColumnKind]]
     """What a column of each role can be."""
+    target_roles: ClassVar[frozenset[str]] = frozenset()
+    """The roles that only training and evaluation need."""
     optional: ClassVar[frozenset[str]] = frozenset()
     """The roles that may be left out."""
+    alike: ClassVar[tuple[str, ...]] = ()
+    """The roles of texts that have one tokenizer and one limit."""
     leading: ClassVar[str | None] = None
     """The role whose limit is that of all: what belongs to words over it is cut with them."""
 
@@ -43,6 +49,8 @@ class ColumnsText(TextProcessor):
         for name in names:
             if names.count(name) > 1:
                 raise UserError(f"The columns of a row must differ, but '{name}' is there twice.")
+        for role, column in self.inputs.items():
+            column.check_beside(role, self.inputs)
 
     @property
     def all(self) -> dict[str, Column]:
@@ -105,7 +113,7 @@ class ColumnsText(TextProcessor):
         """
         encoded, over = {}, np.zeros(len(rows), dtype=np.bool_)
         for role, column in (self.all if with_targets else self.inputs).items():
-            made = column.encode(_values(rows, column.name))
+            made = column.encode(values_of(rows, column.name))
             if column.limit is not None:
                 over |= made.lengths > column.limit
             encoded[role] = made
@@ -113,6 +121,10 @@ class ColumnsText(TextProcessor):
             self.all[role].check(encoded, self.all)
         found = Encoded(encoded, np.flatnonzero(over))
         return self.cut(found) if truncate else found
+
+    def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """An answer with what it takes from its row, such as words; as it is, by default."""
+        return answer
 
     def cut(self, encoded: Encoded) -> Encoded:
         """The same with rows cut to the limits; each keeps its first numbers."""
@@ -153,7 +165,26 @@ class ColumnsText(TextProcessor):
                     f"{folder / 'columns' / role}: is a column of {column.kind}, which cannot be "
                     f"the {role} of {cls.kind}."
                 )
+        texts = {role: c for role in cls.alike if isinstance(c := found[role], IdsColumn)}
+        for role, text in texts.items():
+            first = texts[cls.alike[0]]
+            if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):
+                raise SavedTextError(
+                    f"{folder / 'columns' / role}: has another tokenizer or limit than the column "
+                    f"of the {cls.alike[0]}. Save the text processor again."
+                )
+            found[role] = type(text)(text.name, first.tokenizer, limit=first.limit)
         return found
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        inputs = cls.load_columns(folder, settings)
+        targets = {role: inputs.pop(role) for role in [*inputs] if role in cls.target_roles}
+        try:
+            return cls(inputs, targets)
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
 
 
 def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:
@@ -171,24 +202,6 @@ def _listed(columns: Mapping[str, Column]) -> str:
     limits = {role: "" if (most := c.limit) is None else f", {most}" for role, c in columns.items()}
     listed = (f"{role} ({c.kind} '{c.name}'{limits[role]})" for role, c in columns.items())
     return ", ".join(listed) or "none"
-
-
-def _values(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
-    """One column of the rows.
-
-    Raises:
-        DataError: A row lacks it; names the row and what it has.
-    """
-    by_column = getattr(rows, "column", None)
-    if callable(by_column) and name in getattr(rows, "names", ()):
-        values: Sequence[Any] = by_column(name)
-        return values
-    try:
-        return [row[name] for row in rows]
-    except KeyError:
-        number = next(i for i, row in enumerate(rows) if name not in row)
-        has = ", ".join(map(str, rows[number])) or "none"
-        raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.") from None
 
 
 MOST = 100
@@ -214,7 +227,7 @@ class PlainColumns(ColumnsText):
     """
 
     kind = "columns"
-    kinds: ClassVar[Mapping[str, tuple[type[Column], ...]]] = {}  # any
+    kinds: ClassVar[Mapping[str, ColumnKind]] = {}  # any
 
     @override
     def decode(self, outputs: Iterable[Any]) -> list[Any]:
@@ -229,7 +242,7 @@ class PlainColumns(ColumnsText):
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "PlainColumns":
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
         settings_of(folder / DESCRIPTION, settings, {"inputs": list, "targets": list})
         roles = [*settings["inputs"], *settings["targets"]]
         if not all(isinstance(role, str) and role.isidentifier() for role in roles):

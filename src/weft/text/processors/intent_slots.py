@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,14 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
-from weft.text.columns.labels import LabelColumn
+from weft.text.columns.column import Column
+from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
+from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
 from weft.text.columns.ngrams import NgramsColumn
-from weft.text.columns.slots import SlotsColumn
-from weft.text.features.labels import Labels
-from weft.text.features.slots import Slots, SlotSpan, places_of, read_slots, text_of
-from weft.text.processors.column_processor import ColumnsText, fitted_with
+from weft.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
+from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.tagging import MarkedText
 from weft.text.processors.text_processor import Encoded, text_processors
-from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["Frame", "FrameSlot", "IntentSlotText"]
 
@@ -65,54 +62,43 @@ class Frame:
             at = slot.end
         return " ".join(" ".join([*parts, self.text[at:], "]"]).split())
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data: the frame in brackets, its intent and its slots."""
+        return {
+            "prediction": str(self),
+            "score": round(self.score, 6),
+            "predicted_intent": self.intent,
+            "predicted_slots": [{"label": slot.label, **slot.row()} for slot in self.slots],
+        }
+
 
 @text_processors.register("intent_slot")
 class IntentSlotText(ColumnsText):
-    """Text to an intent and slots.
-
-    Args:
-        tokenizer: Of words.
-        labels: The intents there are.
-        slots: The slots there are.
-        column: The column of the text.
-        max_length: Most words of a text; None is no limit.
-        ngrams: Knows the n-grams of texts; None: the intents' scores are of words alone.
-        beside: What is known of words, as :func:`~weft.text.columns.inputs.word_inputs` takes
-            it: ``characters``, ``affixes``, ``dictionary``.
+    """Text, and what stands beside its words, to an intent and slots.
 
     Raises:
-        UserError: The intents are several a row, or the characters or affixes are those of another
-            column.
+        UserError: As :class:`ColumnsText`, or the intents are several a row.
     """
 
     kind = "intent_slot"
     leading = "words"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         **WORD_KINDS,
-        "ngrams": (NgramsColumn,),
-        "label": (LabelColumn,),
-        "slots": (SlotsColumn,),
+        "ngrams": NgramsColumn,
+        "label": LabelColumn,
+        "slots": SlotsColumn,
     }
+    target_roles = frozenset({"label", "slots"})
     optional = BESIDE_WORDS | {"ngrams"}
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        slots: Slots,
-        *,
-        column: str = "text",
-        max_length: int | None = None,
-        ngrams: Tokenizer | None = None,
-        **beside: Any,
-    ) -> None:
-        inputs = word_inputs(tokenizer, column=column, max_length=max_length, **beside)
-        if ngrams is not None:
-            inputs["ngrams"] = NgramsColumn(column, ngrams)
-        if labels.multiple:
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        label, slots = self.targets["label"], self.targets["slots"]
+        if isinstance(label, LabelsColumn):
             raise UserError("A text has one intent: labels.multiple must be false.")
-        self.column, self.labels, self.slots = column, labels, slots
-        super().__init__(inputs, {"label": LabelColumn(labels), "slots": SlotsColumn(slots)})
+        assert isinstance(label, LabelColumn)
+        assert isinstance(slots, SlotsColumn)
+        self.column, self.labels, self.slots = inputs["words"].name, label.labels, slots.slots
 
     def gold(self, row: Mapping[str, Any], *, number: int = 0) -> tuple[str, list[SlotSpan]]:
         """The right intent and slots of a row, as its columns have them, known ones or not.
@@ -145,7 +131,7 @@ class IntentSlotText(ColumnsText):
         for number, row in enumerate(rows):
             spans = self.gold(row, number=number)[1]
             places = places_of(text_of(row[self.column], self.column, number))
-            lost = len({*spans} - {*self.slots.spans(self.slots.tags(spans, places), places)})
+            lost = len({*spans} - {*spans_of(tags_of(spans, places), places)})
             first = number if lost and first < 0 else first
             off, every = off + lost, every + len(spans)
         return off, every, first
@@ -172,7 +158,7 @@ class IntentSlotText(ColumnsText):
             spans = self._read(row, text, number)
         else:
             spans = self.slots.read(row[self.slots.column], text, row=number)
-        return {**row, self.slots.column: self.slots.tags(spans, places_of(text))}
+        return {**row, self.slots.column: tags_of(spans, places_of(text))}
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> list[Frame]:
@@ -196,25 +182,14 @@ class IntentSlotText(ColumnsText):
             found.append(frame)
         return found
 
-    def completed(self, frame: Frame, row: Mapping[str, Any]) -> Frame:
+    @override
+    def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
         """An answer with its row's text, and the slots that its tags mark in it."""
         text = text_of(row[self.column], self.column, 0)
-        places = places_of(text)[: len(frame.tags)]
-        starts = [start for start, _ in places]
+        places = places_of(text)[: len(answer.tags)]
+        scored = [*zip(places, answer.tag_scores, strict=True)]
         slots = []
-        for label, start, end in self.slots.spans(frame.tags, places):
-            inside = [
-                score
-                for at, score in zip(starts, frame.tag_scores, strict=True)
-                if start <= at < end
-            ]
-            part = text[start:end]
-            slots.append(FrameSlot(label, text=part, start=start, end=end, score=min(inside)))
-        return replace(frame, text=text, slots=tuple(slots))
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "IntentSlotText":
-        columns = cls.load_columns(folder, settings)
-        words = columns["words"]
-        return cls(**fitted_with(columns), column=words.name, max_length=words.limit)
+        for label, start, end in spans_of(answer.tags, places):
+            score = min(score for (begins, _), score in scored if start <= begins < end)
+            slots.append(FrameSlot(label, text=text[start:end], start=start, end=end, score=score))
+        return replace(answer, text=text, slots=tuple(slots))

@@ -1,23 +1,22 @@
 """The text processor of language models: rows of text, and texts that are gone on with."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.columns.column import texts_of
+from weft.text.columns.column import Column, texts_of
 from weft.text.columns.token_ids import TextColumn
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import text_processors
 from weft.text.tokenizers.tokenizer import Tokenizer, not_text
 
-__all__ = ["Continued", "LanguageText", "MeasuredText"]
+__all__ = ["Continued", "LanguageText", "MeasuredText", "TextOnly"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,12 @@ class Continued:
     @override
     def __str__(self) -> str:
         return self.text
+
+    def row(self) -> dict[str, Any]:
+        """The same as plain data."""
+        others = [other.row() for other in self.others]
+        row = {"prediction": self.text, "score": round(self.score, 6)}
+        return {**row, "others": others} if others else row
 
 
 @dataclass(frozen=True)
@@ -63,25 +68,41 @@ class MeasuredText:
         except OverflowError:
             return math.inf
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"perplexity": round(self.perplexity, 4), "tokens": self.tokens}
+
+
+class TextOnly(ColumnsText):
+    """Base of text processors of one column of text; :meth:`of` makes it."""
+
+    kinds = {"text": TextColumn}  # noqa: RUF012  # a ClassVar of the base
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        text = self.inputs["text"]
+        assert isinstance(text, TextColumn)
+        self.column, self.tokenizer = text.name, text.tokenizer
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, *, column: str = "text") -> Self:
+        """The text processor of a column, whose text a tokenizer encodes."""
+        return cls({"text": TextColumn(column, tokenizer)}, {})
+
 
 @text_processors.register("language")
-class LanguageText(ColumnsText):
+class LanguageText(TextOnly):
     r"""Rows of text, each ended by the tokenizer's mark.
-
-    Args:
-        tokenizer: Encodes them; it must have marks.
-        column: The column of the text.
 
     Raises:
         UserError: The tokenizer has no mark of a text's end.
     """
 
     kind = "language"
-    kinds = {"text": (TextColumn,)}  # noqa: RUF012  # a ClassVar of the base
 
-    def __init__(self, tokenizer: Tokenizer, *, column: str = "text") -> None:
-        super().__init__({"text": TextColumn(column, tokenizer)}, {})
-        self.column, self.tokenizer = column, tokenizer
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        tokenizer = self.tokenizer
         if tokenizer.vocab_info.eos_idx < 0:
             raise UserError(
                 f"A language model needs a mark of a text's end, but the tokenizer, a "
@@ -99,7 +120,7 @@ class LanguageText(ColumnsText):
 
         Example:
             >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
-            >>> text = LanguageText(WordTokenizer.Config(words=("a", "b"), marks=True).build())
+            >>> text = LanguageText.of(WordTokenizer.Config(words=("a", "b"), marks=True).build())
             >>> text.begun(["a b", "a \n\nb"]), text.begun(["a \n\nb"], lines=True)
             ([[4, 5], [4, 5]], [[4, 3, 3, 5]])
         """
@@ -127,10 +148,3 @@ class LanguageText(ColumnsText):
             counts.append(len(parts))
         texts = iter(self.tokenizer.create_decoder().batch(lines))
         return ["\n".join(next(texts) for _ in range(count)) for count in counts]
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "LanguageText":
-        text = cls.load_columns(folder, settings)["text"]
-        assert isinstance(text, TextColumn)
-        return cls(text.tokenizer, column=text.name)

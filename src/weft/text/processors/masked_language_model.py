@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,9 @@ from typing_extensions import override
 
 from weft.errors import DataError
 from weft.text.columns.column import texts_of
-from weft.text.columns.token_ids import TextColumn
-from weft.text.processors.column_processor import ColumnsText
-from weft.text.processors.language_model import MeasuredText
+from weft.text.processors.language_model import MeasuredText, TextOnly
 from weft.text.processors.text_processor import text_processors
-from weft.text.tokenizers.tokenizer import PieceKinds, Tokenizer, pieces_of
+from weft.text.tokenizers.tokenizer import PieceKinds, pieces_of
 
 __all__ = ["MASK", "Fill", "Filled", "FoundTokens", "MaskedText"]
 
@@ -68,6 +65,11 @@ class Filled:
     def __str__(self) -> str:
         return self.text
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data."""
+        masks = [[{"text": f.text, "score": round(f.score, 6)} for f in m] for m in self.masks]
+        return {"prediction": self.text, "score": round(self.score, 6), "masks": masks}
+
 
 @dataclass(frozen=True)
 class FoundTokens(MeasuredText):
@@ -81,25 +83,25 @@ class FoundTokens(MeasuredText):
     found: int
     """How many of the tokens that were to be found it finds likeliest."""
 
+    @override
+    def row(self) -> dict[str, Any]:
+        perplexity = round(self.perplexity, 4)
+        return {"masked": self.tokens, "found": self.found, "perplexity": perplexity}
+
 
 @text_processors.register("masked")
-class MaskedText(ColumnsText):
+class MaskedText(TextOnly):
     """Rows of text to train on; texts with ``[MASK]`` to answer.
 
     Any tokenizer will do: the mask's id is one beyond its vocabulary.
-
-    Args:
-        tokenizer: Encodes the texts.
-        column: The column of the text.
     """
 
     kind = "masked"
-    kinds = {"text": (TextColumn,)}  # noqa: RUF012  # a ClassVar of the base
 
-    def __init__(self, tokenizer: Tokenizer, *, column: str = "text") -> None:
-        super().__init__({"text": TextColumn(column, tokenizer)}, {})
-        self.column, self.tokenizer = column, tokenizer
-        self.mask_idx = tokenizer.vocab_info.size
+    @property
+    def mask_idx(self) -> int:
+        """The id of the mask."""
+        return self.tokenizer.vocab_info.size
 
     @cached_property
     def pieces(self) -> PieceKinds:
@@ -114,7 +116,7 @@ class MaskedText(ColumnsText):
 
         Example:
             >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
-            >>> text = MaskedText(WordTokenizer.Config(words=("set", "my")).build())
+            >>> text = MaskedText.of(WordTokenizer.Config(words=("set", "my")).build())
             >>> text.masked(["set [MASK] alarm", "[MASK]"])
             [[2, 4, 1], [4]]
         """
@@ -171,13 +173,6 @@ class MaskedText(ColumnsText):
         for fills, part in zip(masks, others, strict=True):
             first += (fills[0].text if spaced else fills[0].text.strip()) + part
         return Filled(first, masks)
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "MaskedText":
-        text = cls.load_columns(folder, settings)["text"]
-        assert isinstance(text, TextColumn)
-        return cls(text.tokenizer, column=text.name)
 
 
 def _parts(texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, bool]]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
-from weft.text.cells import split_answers, unlisted
+from weft.text.cells import no_column, split_answers, unlisted
+from weft.text.columns.column import Column
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
 from weft.text.features.characters import Characters
@@ -55,6 +55,16 @@ class Answer:
     def __str__(self) -> str:
         return self.text
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data; text without characters where there is none."""
+        return {
+            "prediction": self.text,
+            "score": round(self.score, 6),
+            "start": self.start,
+            "end": self.end,
+            "no_answer": round(self.no_answer, 6),
+        }
+
 
 @dataclass(frozen=True)
 class AnswerTokens:
@@ -72,35 +82,37 @@ class AnswerTokens:
 
 @text_processors.register("question")
 class QuestionText(ColumnsText):
-    """A question and a context to a span of the context, or to none.
+    """A question and a context to a span of the context, or to none; :meth:`of` makes its columns.
 
-    Args:
-        tokenizer: Of words, best with ``split=punctuation``, or of their pieces.
-        question: The column of the question.
-        context: The column of the text that has the answer.
-        answers: The column of the right answers: a list of texts, or one as JSON; empty where there
-            is none. Or an object with both lists, ``text`` and ``answer_start``.
-        starts: The column of the characters they begin at in the context, from 0.
-        max_question_length: Most tokens of a question; None is no limit.
-        characters: The known characters; None: a token is known by its id alone.
-
-    Raises:
-        UserError: The characters are those of another column, or two columns have one name.
+    Right answers are a list of texts, or one as JSON, empty where there is none, and beside it a
+    list of the characters they begin at in the context, from 0; or one object with both lists,
+    ``text`` and ``answer_start``.
     """
 
     kind = "question"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
-        "question": (PassageColumn,),
-        "context": (PassageColumn,),
-        "matches": (MatchesColumn,),
-        "question_characters": (CharactersColumn,),
-        "context_characters": (CharactersColumn,),
-        "answers": (AnswersColumn,),
+        "question": PassageColumn,
+        "context": PassageColumn,
+        "matches": MatchesColumn,
+        "question_characters": CharactersColumn,
+        "context_characters": CharactersColumn,
+        "answers": AnswersColumn,
     }
+    target_roles = frozenset({"answers"})
     optional = frozenset({"question_characters", "context_characters"})
 
-    def __init__(
-        self,
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        question, answers = self.inputs["question"], self.targets["answers"]
+        assert isinstance(question, PassageColumn)
+        assert isinstance(answers, AnswersColumn)
+        self.question, self.context = question.name, self.inputs["context"].name
+        self.answers, self.tokenizer = answers, question.tokenizer
+        self._places = RecentPlaces(self.tokenizer)
+
+    @classmethod
+    def of(
+        cls,
         tokenizer: Tokenizer,
         *,
         question: str = "question",
@@ -109,9 +121,22 @@ class QuestionText(ColumnsText):
         starts: str = "answer_starts",
         max_question_length: int | None = None,
         characters: Characters | None = None,
-    ) -> None:
-        self.question, self.context = question, context
-        inputs: dict[str, Any] = {
+    ) -> Self:
+        """The text processor of some columns.
+
+        Args:
+            tokenizer: Of words, best with ``split=punctuation``, or of their pieces.
+            question: The column of the question.
+            context: The column of the text that has the answer.
+            answers: The column of the right answers.
+            starts: The column of the characters they begin at in the context, from 0.
+            max_question_length: Most tokens of a question; None is no limit.
+            characters: The known characters; None: a token is known by its id alone.
+
+        Raises:
+            UserError: The characters are those of another column, or two columns have one name.
+        """
+        inputs: dict[str, Column] = {
             "question": PassageColumn(question, tokenizer, limit=max_question_length),
             "context": PassageColumn(context, tokenizer),
             "matches": MatchesColumn("matches"),
@@ -124,10 +149,7 @@ class QuestionText(ColumnsText):
                 )
             for role, name in (("question", question), ("context", context)):
                 inputs[f"{role}_characters"] = CharactersColumn(characters, name=name)
-        self.answers = AnswersColumn(answers, starts)
-        super().__init__(inputs, {"answers": self.answers})
-        self.tokenizer = tokenizer
-        self._places = RecentPlaces(tokenizer)
+        return cls(inputs, {"answers": AnswersColumn(answers, starts)})
 
     @property
     @override
@@ -152,8 +174,7 @@ class QuestionText(ColumnsText):
             nested = isinstance(row.get(self.answers.name), Mapping)
             for name in self.columns if with_targets else self.input_columns:
                 if name not in row and not (nested and name == self.answers.starts):
-                    has = ", ".join(map(str, row)) or "none"
-                    raise DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
+                    raise no_column(name, row, number)
         questions, contexts = (self._passages(rows, name) for name in self.input_columns)
         made: list[dict[str, Any]] = [
             {self.question: question, self.context: context, "matches": (question, context)}
@@ -255,6 +276,7 @@ class QuestionText(ColumnsText):
         """Answers without their text, from first and last token and both probabilities."""
         return [AnswerTokens(*output) for output in outputs]
 
+    @override
     def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
         """An answer with its text, as it is in its row's context."""
         if answer.first < 0:
@@ -263,25 +285,6 @@ class QuestionText(ColumnsText):
         places = self._places(text)
         start, end = places[answer.first][0], places[answer.last][1]
         return Answer(text[start:end], start, end, answer.score, answer.no_answer)
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "QuestionText":
-        columns = cls.load_columns(folder, settings)
-        question, context, answers = columns["question"], columns["context"], columns["answers"]
-        characters = columns.get("context_characters")
-        assert isinstance(question, PassageColumn)
-        assert isinstance(answers, AnswersColumn)
-        assert characters is None or isinstance(characters, CharactersColumn)
-        return cls(
-            question.tokenizer,
-            question=question.name,
-            context=context.name,
-            answers=answers.name,
-            starts=answers.starts,
-            max_question_length=question.limit,
-            characters=None if characters is None else characters.characters,
-        )
 
 
 def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:

@@ -1,20 +1,17 @@
-"""The text processor of regression: text, and numbers beside it, to one number."""
+"""Text processors whose answer is a number."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS, text_inputs
-from weft.text.columns.numbers import NumberColumn, Numbers
-from weft.text.features.dictionaries import Dictionary
-from weft.text.processors.column_processor import ColumnsText, fitted_with
+from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
+from weft.text.columns.numbers import NumberColumn
+from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import text_processors
-from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["Estimated", "NumberText", "RegressionText"]
 
@@ -35,9 +32,15 @@ class Estimated:
     def __str__(self) -> str:
         return f"{self.number:.4g}"
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data: the number, in a prediction's place."""
+        return {"prediction": round(self.number, 6)}
+
 
 class NumberText(ColumnsText):
     """Base of text processors whose answer is a number: the target ``number``."""
+
+    target_roles = frozenset({"number"})
 
     @property
     def number(self) -> NumberColumn:
@@ -49,62 +52,14 @@ class NumberText(ColumnsText):
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[Estimated]:
         """Answers from one number for each row, as ``encode`` gives it."""
-        return [
-            Estimated(self.number.restored(float(np.asarray(output, dtype=np.float64).item())))
-            for output in outputs
-        ]
+        numbers = (float(np.asarray(output, dtype=np.float64).item()) for output in outputs)
+        return [Estimated(self.number.restored(number)) for number in numbers]
 
 
 @text_processors.register("regression")
 class RegressionText(NumberText):
-    """Text to a number.
-
-    Args:
-        tokenizer: Encodes the text.
-        column: The column of the text.
-        number: The column of the number.
-        max_length: Most tokens of a text; None is no limit.
-        dense: Numbers beside the text; None: there are none.
-        dictionary: What is known of words; None: nothing is.
-        ngrams: Knows the n-grams of texts; None: the model looks at none.
-
-    Raises:
-        UserError: There is a dictionary, but the tokenizer's tokens are no words.
-    """
+    """Text, and what stands beside it, to a number."""
 
     kind = "regression"
-    kinds = {  # noqa: RUF012  # a ClassVar of the base
-        **TEXT_KINDS,
-        "number": (NumberColumn,),
-    }
+    kinds = {**TEXT_KINDS, "number": NumberColumn}  # noqa: RUF012  # of the base
     optional = BESIDE_TEXT
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        number: NumberColumn,
-        *,
-        column: str = "text",
-        max_length: int | None = None,
-        dense: Numbers | None = None,
-        dictionary: Dictionary | None = None,
-        ngrams: Tokenizer | None = None,
-    ) -> None:
-        inputs = text_inputs(
-            tokenizer,
-            column=column,
-            max_length=max_length,
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
-        )
-        super().__init__(inputs, {"number": number})
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "RegressionText":
-        columns = cls.load_columns(folder, settings)
-        text, number = columns["text"], columns["number"]
-        assert isinstance(number, NumberColumn)
-        fitted = fitted_with(columns)
-        return cls(**fitted, number=number, column=text.name, max_length=text.limit)

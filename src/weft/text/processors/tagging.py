@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,15 +9,10 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import DataError
-from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS, word_inputs
-from weft.text.columns.words import TagsColumn
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
-from weft.text.features.dictionaries import Dictionary
-from weft.text.features.labels import Labels
-from weft.text.processors.column_processor import ColumnsText, fitted_with
+from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
+from weft.text.columns.labels import TagsColumn
+from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded, text_processors
-from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["MarkedText", "Tagged", "TaggedSpan", "TaggingText"]
 
@@ -83,50 +77,32 @@ class Tagged:
     def __str__(self) -> str:
         return " ".join(self.tags)
 
+    def row(self) -> dict[str, Any]:
+        """The same as plain data: the labels with their probabilities, and the spans."""
+        return {
+            "prediction": str(self),
+            "score": round(self.score, 6),
+            "scores": [round(score, 6) for score in self.scores],
+            "spans": [{"kind": span.kind, **span.row()} for span in self.spans],
+        }
+
 
 @text_processors.register("tagging")
 class TaggingText(ColumnsText):
-    """Words to a label for each.
-
-    Args:
-        tokenizer: Of words.
-        labels: The labels there are.
-        column: The column of the words.
-        max_length: Most words of a row; None is no limit.
-        characters: The known characters; None: the model looks at none.
-        affixes: The known beginnings, endings and shapes; None: the model looks at none.
-        dictionary: What is known of words; None: nothing is.
-
-    Raises:
-        UserError: The characters or the affixes are those of another column.
-    """
+    """Words, and what stands beside them, to a label for each."""
 
     kind = "tagging"
     leading = "words"
-    kinds = {**WORD_KINDS, "tags": (TagsColumn,)}  # noqa: RUF012  # a ClassVar of the base
+    kinds = {**WORD_KINDS, "tags": TagsColumn}  # noqa: RUF012  # a ClassVar of the base
+    target_roles = frozenset({"tags"})
     optional = BESIDE_WORDS
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        *,
-        column: str = "words",
-        max_length: int | None = None,
-        characters: Characters | None = None,
-        affixes: Affixes | None = None,
-        dictionary: Dictionary | None = None,
-    ) -> None:
-        inputs = word_inputs(
-            tokenizer,
-            column=column,
-            max_length=max_length,
-            characters=characters,
-            affixes=affixes,
-            dictionary=dictionary,
-        )
-        self.tags = TagsColumn(labels)
-        super().__init__(inputs, {"tags": self.tags})
+    @property
+    def tags(self) -> TagsColumn:
+        """The column of the labels."""
+        column = self.targets["tags"]
+        assert isinstance(column, TagsColumn)
+        return column
 
     @override
     def encode(
@@ -160,10 +136,3 @@ class TaggingText(ColumnsText):
             )
             for numbers, scores in outputs
         ]
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggingText":
-        columns = cls.load_columns(folder, settings)
-        words = columns["words"]
-        return cls(**fitted_with(columns), column=words.name, max_length=words.limit)

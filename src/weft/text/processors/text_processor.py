@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from weft.config.registry import Registry
 from weft.errors import DataError, UserError
-from weft.text.cells import joined_text
+from weft.text.cells import RowsByColumn, joined_text, values_of
 from weft.text.metadata import read_registered, settings_of, write_description
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Mode, Tokenizer, encode_column, id_type, load_tokenizer
@@ -296,16 +296,6 @@ class Seq2SeqText(TextProcessor):
         return encode_column(encoder, texts, side)
 
 
-@runtime_checkable
-class _ByColumn(Protocol):
-    """Rows that are kept by column: no dict is made for each."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def column(self, name: str, /) -> list[str]: ...
-
-
 def source_text(row: Mapping[str, Any]) -> str:
     """The ``source`` of a row to answer, as one text.
 
@@ -342,17 +332,12 @@ def longest_texts(columns: Mapping[str, Ragged], limits: Mapping[str, int | None
 
 
 def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
-    if isinstance(rows, _ByColumn) and name in rows.names:
+    if isinstance(rows, RowsByColumn) and name in rows.names:
         return rows.column(name)
-    try:
-        texts = [joined_text(row[name]) for row in rows]
-        if [] in texts:
-            raise DataError(f"Row {texts.index([])}, column '{name}': {NO_SENTENCE}")
-        return texts
-    except KeyError:
-        i = next(i for i, row in enumerate(rows) if name not in row)
-        has = ", ".join(rows[i]) or "none"
-        raise DataError(f"Row {i} has no column '{name}'; its columns: {has}.") from None
+    texts = [joined_text(value) for value in values_of(rows, name)]
+    if [] in texts:
+        raise DataError(f"Row {texts.index([])}, column '{name}': {NO_SENTENCE}")
+    return texts
 
 
 def _without_padding(row: NDArray[Any], pad: int) -> NDArray[Any]:

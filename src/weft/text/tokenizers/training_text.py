@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from weft.errors import DataError, UserError
-from weft.text.cells import training_cell
+from weft.text.cells import Fingerprinted, training_cell
 
 __all__ = ["TrainingText", "training_text"]
 
@@ -87,10 +87,9 @@ def training_text(
         ...     print(list(text))
         ['Hi.', 'Salut.']
     """
-    fingerprint = getattr(rows, "fingerprint", None)
-    if callable(fingerprint) and type(rows).__module__.startswith("weft."):
+    if isinstance(rows, Fingerprinted) and type(rows).__module__.startswith("weft."):
         of = f" of {', '.join(columns)}" if columns else ""
-        yield TrainingText(f"data {fingerprint()}{of}", lambda: _texts(rows, columns))
+        yield TrainingText(f"data {rows.fingerprint()}{of}", lambda: _texts(rows, columns))
         return
     digest = hashlib.sha256()
     with tempfile.SpooledTemporaryFile(max_size=HELD_BYTES, prefix="weft-text-") as kept:

@@ -73,7 +73,6 @@ class CausalTransformer(LanguageModel):
         backward pass: less memory for more time, the same gradients (Chen et al. 2016)."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability, and heads that do not fit."""
             sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
             require(self, "model", sizes=sizes, shares=["dropout", "attention_dropout"])
             heads = _filled(self).layer.attention.num_heads
@@ -83,8 +82,6 @@ class CausalTransformer(LanguageModel):
                     f"model.dim must be divisible by model.num_heads, but dim is {self.dim} and "
                     f"num_heads {heads}."
                 )
-
-    config: Config
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

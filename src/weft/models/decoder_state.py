@@ -75,11 +75,8 @@ class DecoderState:
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
         """Keeps the rows of these indices, in their order; an index may repeat.
 
-        Args:
-            indices: Row numbers, int64. *Shape:* :math:`(B')`.
-            groups: After :meth:`repeat`, the groups that the rows are of, in their order; None: all
-                of them, as they were. DecoderMemory is by group, so that rows change places in a
-                group without copying it.
+        After :meth:`repeat`, ``groups`` are those that the rows are of, in their order; None: all,
+        as they were. The memory is by group: rows change places in a group without copying it.
         """
         used = self._cache[..., : self.position, :]
         cache = self._cache.new_empty((*used.shape[:2], len(indices), *self._cache.shape[3:]))
@@ -96,12 +93,7 @@ class DecoderState:
 def length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
     """True at real tokens; None if all are.
 
-    Args:
-        ids: Token ids. *Shape:* :math:`(B,S)`.
-        lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-
-    Returns:
-        *Shape:* :math:`(B,1,1,S)`.
+    *Shape:* :math:`(B,S)` and :math:`(B)`, None: all are real; to :math:`(B,1,1,S)`.
 
     Raises:
         UserError: There is not one length a row.

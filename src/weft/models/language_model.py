@@ -137,10 +137,7 @@ class LstmLanguageModel(LanguageModel):
         are projected to ``dim`` first."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             require(self, "model", sizes=["dim", "hidden_dim", "num_layers"], shares=["dropout"])
-
-    config: Config
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

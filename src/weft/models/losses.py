@@ -161,9 +161,8 @@ def projected_cross_entropy(
         label_smoothing: Share of the probability spread over all classes.
 
     Example:
-        >>> loss = projected_cross_entropy(
-        ...     torch.zeros(3, 2), torch.ones(4, 2), None, torch.tensor([0, 1, 2])
-        ... )
+        >>> hidden, weight = torch.zeros(3, 2), torch.ones(4, 2)
+        >>> loss = projected_cross_entropy(hidden, weight, None, torch.tensor([0, 1, 2]))
         >>> round(loss.total.item() / loss.count.item(), 4)  # log(4)
         1.3863
     """

@@ -5,6 +5,7 @@ from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config.component import Component
@@ -13,14 +14,121 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, length_mask
-from weft.models.decoders.lstm import AttentionKind, LstmDecoder, LstmDecoderState
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.embedding import token_table
-from weft.models.layers.linear import linear
+from weft.models.layers.linear import LinearLayer, linear
+from weft.models.layers.lstm import lstm_layers, run_layers
 from weft.models.vocabulary import HasVocabInfo
 
-__all__ = ["LstmMemory", "LstmSeq2Seq"]
+__all__ = ["LstmDecoder", "LstmDecoderState", "LstmMemory", "LstmSeq2Seq"]
+
+AttentionKind = Literal["dot", "general"]
+
+
+@final
+class LstmDecoderState:
+    """What the decoder keeps of the tokens it read, and the memory it attends to.
+
+    Args:
+        memory: The encoder's states. *Shape:* :math:`(B,S,H)`.
+        mask: True at real ones; None if all are. *Shape:* :math:`(B,1,1,S)`.
+        carried: The layers' states. *Shape:* :math:`(2,L,B,H)`.
+        fed: What was last attended; zeros at the start. *Shape:* :math:`(B,1,D)`.
+    """
+
+    def __init__(
+        self, memory: Tensor, mask: Tensor | None, *, carried: Tensor, fed: Tensor
+    ) -> None:
+        self.memory, self.mask = memory, mask
+        self.carried, self.fed = carried, fed
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.fed)
+
+    def repeat(self, times: int) -> None:
+        """As ``DecoderState.repeat``: the rows of a group share its memory."""
+        self.carried = self.carried.repeat_interleave(times, dim=2)
+        self.fed = self.fed.repeat_interleave(times, dim=0)
+
+    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
+        """Keeps the rows of these indices, as ``DecoderState.select`` does."""
+        if groups is None and len(self) == len(self.memory):
+            groups = indices
+        self.carried = self.carried.index_select(2, indices)
+        self.fed = self.fed.index_select(0, indices)
+        if groups is not None:
+            self.memory = self.memory.index_select(0, groups)
+            if self.mask is not None:
+                self.mask = self.mask.index_select(0, groups)
+
+
+@final
+class LstmDecoder(nn.Module):
+    r"""Layers over the target; the last one's states attend to a memory.
+
+    With :math:`h_t` the state and :math:`m_s` the memory, the kinds of attention score
+    :math:`h_t \cdot m_s` (``dot``) or :math:`h_t \cdot W_a m_s` (``general``). Their softmax weighs
+    the memory's mean :math:`c_t`, and a token is scored from
+
+    .. math::
+        \tilde h_t = \tanh(W_c [h_t; c_t] + b_c)
+
+    Args:
+        dim: Features of a token's vector, and of :math:`\tilde h`.
+        hidden_dim: Features of the layers and of the memory.
+        num_layers: Layers.
+        attention: The kind of scores.
+        input_feeding: Whether a token is read together with the :math:`\tilde h` before it. Then
+            tokens are read one by one, in training too.
+        dropout: Probability of dropping a feature of a layer and of :math:`\tilde h` in training.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        hidden_dim: int,
+        num_layers: int,
+        attention: AttentionKind,
+        input_feeding: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.dim, self.input_feeding = dim, input_feeding
+        self.layers = lstm_layers(2 * dim if input_feeding else dim, hidden_dim, num_layers)
+        self.dropout = Dropout(dropout)
+        general = attention == "general"
+        self.query = LinearLayer(hidden_dim, hidden_dim, bias=False) if general else nn.Identity()
+        self.combine = LinearLayer(2 * hidden_dim, dim)
+
+    def start(self, memory: Tensor, mask: Tensor | None, carried: Tensor) -> LstmDecoderState:
+        """A state in which nothing was read; shapes as in :class:`LstmDecoderState`."""
+        fed = memory.new_zeros(len(memory), 1, self.dim)
+        return LstmDecoderState(memory, mask, carried=carried, fed=fed)
+
+    @override
+    def forward(self, x: Tensor, state: LstmDecoderState) -> Tensor:
+        r"""Reads tokens; the state moves on. *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`."""
+        if not self.input_feeding:
+            return self._read(x, state)
+        attended = []
+        for token in x.split(1, dim=1):
+            state.fed = self._read(torch.cat([token, state.fed], dim=-1), state)
+            attended.append(state.fed)
+        return torch.cat(attended, dim=1)
+
+    def _read(self, x: Tensor, state: LstmDecoderState) -> Tensor:
+        """The layers, then attention. *Shape:* :math:`(B,T,*)` to :math:`(B,T,D)`."""
+        hidden, state.carried = run_layers(self.layers, x, state.carried, self.dropout)
+        # Rows that share a memory (the beams of a source) are queries of one attention over it.
+        queries = self.query(hidden).view(len(state.memory), 1, -1, hidden.shape[-1])
+        memory = state.memory[:, None]
+        context = F.scaled_dot_product_attention(queries, memory, memory, state.mask, scale=1.0)
+        both = torch.cat([hidden, context.view_as(hidden)], dim=-1)
+        out: Tensor = self.dropout(self.combine(both).tanh())
+        return out
 
 
 @final
@@ -42,10 +150,6 @@ class LstmSeq2Seq(Component, nn.Module):
 
     Source: Sutskever et al. 2014, Luong et al. 2015 (attention, ``input_feeding``), Press and Wolf
     2017 (``tie``).
-
-    Args:
-        config: The settings.
-        tokenizer: Its ``vocab_info`` is read, nothing else.
 
     Example:
         >>> from types import SimpleNamespace
@@ -81,7 +185,6 @@ class LstmSeq2Seq(Component, nn.Module):
         (``decoder``), or none."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability, and a half of an odd number."""
             require(self, "model", sizes=["dim", "hidden_dim", "num_layers"], shares=["dropout"])
             if self.bidirectional and self.size % 2:
                 name = "dim" if self.hidden_dim is None else "hidden_dim"
@@ -95,7 +198,6 @@ class LstmSeq2Seq(Component, nn.Module):
             """Features of the layers."""
             return self.dim if self.hidden_dim is None else self.hidden_dim
 
-    config: Config
     output_weight: Tensor
     output_bias: Tensor
 
@@ -133,10 +235,7 @@ class LstmSeq2Seq(Component, nn.Module):
 
     @override
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """Scores the next token at every target position.
-
-        Args and shapes are those of :meth:`weft.models.transformer.Transformer.forward`.
-        """
+        """Scores the next token everywhere, as :meth:`weft.models.Transformer.forward`."""
         return self.project(self.hidden(source, source_lengths, target_in))
 
     def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:

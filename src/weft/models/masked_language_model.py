@@ -54,8 +54,6 @@ class MaskedLanguageModel(Component, nn.Module):
         tie: bool = True
         """Whether a token is scored by its own vector; else by another one."""
 
-    config: Config
-
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         self.config, vocab, dim = config, tokenizer.vocab_info, config.embedding.dim
@@ -73,14 +71,11 @@ class MaskedLanguageModel(Component, nn.Module):
         self.output_bias = nn.Parameter(torch.zeros(vocab.size))
 
     def hidden(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """What tokens are scored from.
+        """What tokens are scored from: states of the encoder, :math:`(B,T,H)`.
 
         Args:
             ids: Token ids; the mask's is one beyond the vocabulary. *Shape:* :math:`(B,T)`.
             lengths: Real tokens of each row, 1 or more; None: all are. *Shape:* :math:`(B)`.
-
-        Returns:
-            States of the encoder. *Shape:* :math:`(B,T,H)`.
         """
         if lengths is None:
             lengths = torch.full(ids.shape[:1], ids.shape[1], device=ids.device)

@@ -30,10 +30,7 @@ __all__ = ["Transformer"]
 class Transformer(Component, nn.Module):
     """An encoder-decoder over one vocabulary.
 
-    Args:
-        config: The settings. ``vocabulary_size`` and ``pad_idx`` are filled from the tokenizer;
-            ``self.config`` holds them filled.
-        tokenizer: Its ``vocab_info`` is read, nothing else.
+    Of the tokenizer its ``vocab_info`` is read: ``self.config`` holds the settings filled by it.
 
     Raises:
         UserError: If the config names another vocabulary size or padding than the tokenizer has.
@@ -113,8 +110,6 @@ class Transformer(Component, nn.Module):
                     f"but dim is {self.dim} and num_heads {self.num_heads}."
                 )
             _filled_blocks(self)
-
-    config: Config
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

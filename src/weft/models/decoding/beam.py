@@ -25,10 +25,6 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
     length penalty and :math:`|y|` its ids, the end mark included and the prefix not. A sequence at
     its length limit counts as finished. The search is that of ``transformers``, step for step.
 
-    Args:
-        model: The model, in evaluation mode.
-        request: What is asked.
-
     Returns:
         For each row of the source, in order, ``n_best`` hypotheses, the best first; fewer where the
         vocabulary and the length limit allow no more.
@@ -87,15 +83,10 @@ class _Beams:
         self.done_scores = torch.full((groups, beams), -torch.inf, device=limits.device)
 
     def extend(self, scores: Tensor, totals: Tensor) -> Tensor:
-        """Moves every group on by one token.
+        """Moves every group on by one token; gives the row of the state that each beam continues.
 
-        Args:
-            scores: Of the next token. *Shape:* :math:`(GK,V)`.
-            totals: What is taken from a beam's scores to have log-probabilities. *Shape:*
-                :math:`(GK)`.
-
-        Returns:
-            The row of the state that each beam continues. *Shape:* :math:`(G,K)`.
+        ``totals`` is what is taken from a beam's scores to have log-probabilities. *Shape:*
+        :math:`(GK,V)` and :math:`(GK)` to :math:`(G,K)`.
         """
         groups, beams = self.log_probs.shape
         # At most one successor of a beam is the end mark, so 2K candidates hold K that go on.
@@ -117,19 +108,14 @@ class _Beams:
         """Merges ended candidates into the finished sequences of their rows; the K best stay."""
         if not bool(ended.any()):
             return
-        scores = (log_probs / self.length**self.decoding.length_penalty).masked_fill(
-            ~ended, -torch.inf
-        )
-        lengths = torch.full_like(self.done_lengths[self.rows], self.length)
-        merged = torch.cat([self.done_scores[self.rows], scores], dim=1)
-        best, chosen = merged.topk(self.decoding.beam_size, dim=1)
-        self.done_scores[self.rows] = best
-        self.done_ids[self.rows] = _gather(
-            torch.cat([self.done_ids[self.rows], ids], dim=1), chosen
-        )
-        self.done_lengths[self.rows] = torch.cat(
-            [self.done_lengths[self.rows], lengths], dim=1
-        ).gather(1, chosen)
+        rows, scores = self.rows, log_probs / self.length**self.decoding.length_penalty
+        scores = scores.masked_fill(~ended, -torch.inf)
+        lengths = torch.full_like(self.done_lengths[rows], self.length)
+        merged = torch.cat([self.done_scores[rows], scores], dim=1)
+        self.done_scores[rows], chosen = merged.topk(self.decoding.beam_size, dim=1)
+        self.done_ids[rows] = _gather(torch.cat([self.done_ids[rows], ids], dim=1), chosen)
+        lengths = torch.cat([self.done_lengths[rows], lengths], dim=1)
+        self.done_lengths[rows] = lengths.gather(1, chosen)
 
     def close(self) -> Tensor:
         """Closes the groups that cannot become better. *Shape:* :math:`(G)`, True if open."""

@@ -20,12 +20,7 @@ __all__ = ["draw", "likely", "sample", "source_keys", "uniforms"]
 def likely(scores: Tensor, decoding: Decoding) -> tuple[Tensor, Tensor | None]:
     """Probabilities of the tokens that the settings leave, which do not sum to 1, and their ids.
 
-    Args:
-        scores: *Shape:* :math:`(N,V)`.
-        decoding: Its ``temperature``, ``top_k`` and ``top_p``.
-
-    Returns:
-        Probabilities, float64, and ids (None: a probability for each id), both :math:`(N,M)`.
+    *Shape:* :math:`(N,V)` to :math:`(N,M)`, float64; ids are None where all are left.
     """
     scores, tokens = scores.double() / decoding.temperature, None
     if 0 < decoding.top_k < scores.shape[1] or decoding.top_p < 1:
@@ -74,13 +69,7 @@ def _mixed(x: Tensor) -> Tensor:
 def source_keys(source: Tensor, source_lengths: Tensor | None, *, seed: int) -> Tensor:
     """A number of 64 bits for each row's ids, whatever its padding.
 
-    Args:
-        source: Token ids. *Shape:* :math:`(B,S)`.
-        source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-        seed: Another seed gives all rows other keys.
-
-    Returns:
-        Keys, int64. *Shape:* :math:`(B)`.
+    Another seed gives all rows other keys. *Shape:* as in :class:`Request`, to :math:`(B)`, int64.
 
     Example:
         >>> a, b = source_keys(torch.tensor([[4, 5, 0], [4, 5, 6]]), torch.tensor([2, 3]), seed=1)
@@ -99,8 +88,7 @@ def source_keys(source: Tensor, source_lengths: Tensor | None, *, seed: int) -> 
 def uniforms(keys: Tensor, number: Tensor | int) -> Tensor:
     """A number from 0 to below 1 for each key, other ones for another ``number``.
 
-    Returns:
-        Multiples of :math:`2^{-40}`, float64. *Shape:* that of ``keys``.
+    They are multiples of :math:`2^{-40}`, float64.
 
     Example:
         >>> uniforms(torch.tensor([1, 2]), 0).round(decimals=4).tolist()
@@ -114,10 +102,6 @@ def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
     """Draws ``n_best`` targets for each source, see :func:`draw` and :func:`uniforms`.
 
     The draws of a source depend on the seed and its ids alone, not on the batch it is in.
-
-    Args:
-        model: The model, in evaluation mode.
-        request: What is asked; the settings of beams do not matter.
 
     Returns:
         For each row ``n_best`` hypotheses, the best score first; the same one may come twice.

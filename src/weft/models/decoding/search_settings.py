@@ -93,7 +93,6 @@ class Decoding:
                 "decoding.max_length_a must be at least 0 and max_length_b at least 1, "
                 f"but they are {self.max_length_a} and {self.max_length_b}."
             )
-
         if self.beam_size == 1 and self.early_stopping != "heuristic":
             raise UserError(
                 f"decoding.early_stopping={self.early_stopping} is for beams only; set "
@@ -132,15 +131,9 @@ class Decoding:
                 )
 
     def limits(self, source: Tensor, source_lengths: Tensor | None, *, longest: int) -> Tensor:
-        """The most ids to generate for each source.
+        """The most ids to generate for each source by a model with ``longest`` positions.
 
-        Args:
-            source: Token ids. *Shape:* :math:`(B,S)`.
-            source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-            longest: What the model has positions for.
-
-        Returns:
-            Numbers, int64. *Shape:* :math:`(B)`.
+        *Shape:* :math:`(B,S)` with lengths of :math:`(B)`, or None, to :math:`(B)`, int64.
 
         Example:
             >>> Decoding().limits(torch.zeros(2, 9), torch.tensor([9, 4]), longest=20)

@@ -24,17 +24,7 @@ ids were generated."""
 
 
 def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> list[Hypothesis]:
-    """Adds chosen tokens to each row until its end mark or its limit.
-
-    Args:
-        model: The model, in evaluation mode.
-        request: What is asked.
-        begun: The state of the rows, their first logits and limits.
-        choose: Chooses tokens.
-
-    Returns:
-        A hypothesis for each row.
-    """
+    """Adds chosen tokens to each begun row until its end mark or its limit."""
     found = _Found(request, begun.limits)
     state: EncodedSource = begun.state
     logits, limits = begun.logits, begun.limits
@@ -94,10 +84,6 @@ class _Found:
 @torch.inference_mode()
 def greedy(model: Generator, request: Request) -> list[list[Hypothesis]]:
     """Takes the likeliest next token until it is the end mark.
-
-    Args:
-        model: The model, in evaluation mode.
-        request: What is asked; the settings of beams and draws do not matter.
 
     Returns:
         One hypothesis a row, in a list, in the order of the sources.

@@ -34,7 +34,6 @@ class AveragingEncoder(SequenceEncoder):
         over the tokens that are left); the paper's value."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no probability."""
             require(self, shares=["word_dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:

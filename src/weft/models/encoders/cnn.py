@@ -40,7 +40,6 @@ class CnnEncoder(SequenceEncoder):
         """How many tokens a filter sees."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size."""
             if not self.widths or min(self.widths) < 1 or self.filters < 1:
                 raise UserError(
                     "An encoder of type cnn needs filters and widths of at least 1, but has "

@@ -43,7 +43,6 @@ class LstmEncoder(SequenceEncoder):
         """Probability of dropping a feature between layers, in training."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             require(self, sizes=["hidden_dim", "num_layers"], shares=["dropout"])
 
         @override

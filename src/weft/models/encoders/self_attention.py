@@ -75,7 +75,6 @@ class SelfAttentionEncoder(SequenceEncoder):
         """Blocks of the layers; what they leave None is as the settings above say."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
             require(self, sizes=sizes, shares=["dropout", "attention_dropout"])
 

@@ -45,7 +45,6 @@ class Attention(Component, nn.Module):
         inherits = {"num_heads": "num_heads", "dropout": "attention_dropout"}  # noqa: RUF012
 
         def __post_init__(self) -> None:
-            """Refuses numbers with which no attention works."""
             require(self, sizes=["num_heads"], shares=["dropout"])
 
     num_heads: int
@@ -109,7 +108,6 @@ class MultiHead(Attention):
 
         @override
         def __post_init__(self) -> None:
-            """Refuses heads of keys that the heads cannot share evenly."""
             super().__post_init__()
             require(self, sizes=["num_kv_heads"])
             if self.num_heads and self.num_kv_heads and self.num_heads % self.num_kv_heads:

@@ -18,19 +18,10 @@ STEPS = 2**16
 
 @final
 class Dropout(nn.Dropout):
-    """Drops features in training and scales the others up, so that the expectation stays.
-
-    A ``torch.nn.Dropout`` whose masks cost less on a CPU, see :class:`weft.models.fast.Fast`.
-
-    Example:
-        >>> import torch
-        >>> Dropout(0.5).eval()(torch.ones(2)).tolist()
-        [1.0, 1.0]
-    """
+    """A ``torch.nn.Dropout`` whose masks cost less on a CPU, see :class:`weft.models.fast.Fast`."""
 
     @override
     def forward(self, x: Tensor) -> Tensor:
-        """*Shape:* :math:`(*)` to :math:`(*)`."""
         return dropout(x, self.p) if self.training and self.p else x
 
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
@@ -47,7 +38,6 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """Drops each element with probability ``p`` and divides the others by ``1 - p``.
 
     Example:
-        >>> import torch
         >>> sorted(set(dropout(torch.ones(100), 0.5).tolist()))
         [0.0, 2.0]
     """
@@ -60,12 +50,8 @@ def keep_mask(like: Tensor, p: float) -> Tensor:
     Torch's own mask draws a number of 53 bits for every element, in a loop that takes 6 ns for
     each. Here 64 bits are drawn for four elements.
 
-    Args:
-        like: A tensor on the CPU; the mask has its shape.
-        p: Probability of a zero, from 0 to below 1.
-
-    Returns:
-        *Shape:* that of ``like``, float32: a narrower type would round the scale.
+    It has the shape of ``like``, on the CPU, and is of float32: a narrower type would round the
+    scale. ``p`` is from 0 to below 1.
     """
     dropped = min(round(p * STEPS), STEPS - 1)
     count = like.numel()

@@ -39,7 +39,6 @@ class FeedForward(Component, nn.Module):
         inherits = {"ffn_dim": "ffn_dim"}  # noqa: RUF012
 
         def __post_init__(self) -> None:
-            """Refuses a block without features."""
             require(self, sizes=["ffn_dim"])
 
 

@@ -79,7 +79,6 @@ class Layer(Component, nn.Module):
         inherits = {"norm_order": "norm_order", "dropout": "dropout"}  # noqa: RUF012
 
         def __post_init__(self) -> None:
-            """Refuses what is no probability."""
             require(self, shares=["dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:

@@ -19,19 +19,10 @@ preparations): batches of any size come to it in multiples of this."""
 
 @final
 class LinearLayer(nn.Linear):
-    r"""Applies :math:`y = x W^\top + b` to the last dimension.
-
-    A ``torch.nn.Linear`` in all but its speed on some processors, see
-    :class:`weft.models.fast.Fast`.
-
-    Example:
-        >>> LinearLayer(2, 3)(torch.zeros(4, 2)).shape
-        torch.Size([4, 3])
-    """
+    """A ``torch.nn.Linear`` but for its speed on some CPUs, see :class:`weft.models.fast.Fast`."""
 
     @override
     def forward(self, x: Tensor) -> Tensor:
-        """*Shape:* :math:`(*,I)` to :math:`(*,O)`."""
         return linear(x, self.weight, self.bias)
 
 
@@ -45,13 +36,11 @@ def init_xavier(*projections: nn.Linear) -> None:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     r"""Applies :math:`y = x W^\top + b` to the last dimension.
 
-    Args:
-        x: *Shape:* :math:`(*,I)`.
-        weight: *Shape:* :math:`(O,I)`.
-        bias: *Shape:* :math:`(O)`.
+    *Shape:* :math:`(*,I)`, :math:`(O,I)` and :math:`(O)` to :math:`(*,O)`.
 
-    Returns:
-        *Shape:* :math:`(*,O)`.
+    Example:
+        >>> linear(torch.ones(4, 2), torch.ones(3, 2))[0].tolist()
+        [2.0, 2.0, 2.0]
     """
     compiling = torch.compiler.is_compiling()  # asked first: it cannot trace what is cached
     if not compiling and fast.linear_library() == "onednn" and _suits_onednn(x):

@@ -25,7 +25,6 @@ class Norm(Component):
         """Added below the root, so that equal features do not divide by zero."""
 
         def __post_init__(self) -> None:
-            """Refuses an eps that would not keep the root from zero."""
             if not 0 < self.eps < float("inf"):
                 raise UserError(f"eps must be over 0 and finite, but is {self.eps}.")
 

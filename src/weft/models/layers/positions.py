@@ -97,7 +97,6 @@ class PositionTable(PositionEncoding):
         padding's)."""
 
         def __post_init__(self) -> None:
-            """Refuses a row before the first."""
             require(self, not_negative=["offset"])
 
     table: Tensor
@@ -180,7 +179,6 @@ class RotaryPositions(PositionEncoding):
         """What the slowest turn follows from: longer sequences ask for more (Llama 3: 500,000)."""
 
         def __post_init__(self) -> None:
-            """Refuses a base with which nothing turns slower."""
             if not 1 < self.base < float("inf"):
                 raise UserError(f"base must be over 1 and finite, but is {self.base}.")
 

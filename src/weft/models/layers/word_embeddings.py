@@ -51,10 +51,7 @@ class WordEmbedding(Component, nn.Module):
         """Whether the vectors stay as they are at the start."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             require(self, "embedding", sizes=["dim"], shares=["dropout"])
-
-    config: Config
 
     def __init__(self, config: Config, *, vocabulary_size: int, pad_idx: int) -> None:
         nn.Module.__init__(self)
@@ -64,12 +61,7 @@ class WordEmbedding(Component, nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def begin(self, ids: Tensor, vectors: Tensor) -> None:
-        """Takes vectors in place of random ones.
-
-        Args:
-            ids: The tokens. *Shape:* :math:`(N)`.
-            vectors: Their vectors. *Shape:* :math:`(N,D)`.
-        """
+        """Takes vectors of tokens in place of random ones. *Shape:* :math:`(N)`, :math:`(N,D)`."""
         weight = self.tokens.weight
         with torch.no_grad():
             weight[ids.to(weight.device)] = vectors.to(weight)
@@ -123,15 +115,12 @@ class CharacterCnn(Component, nn.Module):
         """Probability of dropping a feature of a character in training."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             require(self, "character_cnn", sizes=["dim", "filters"], shares=["dropout"])
             if not self.widths or min(self.widths) < 1:
                 raise UserError(
                     "character_cnn.widths must be one width at least, each at least 1, "
                     f"but is {list(self.widths)}."
                 )
-
-    config: Config
 
     def __init__(self, config: Config, *, size: int, pad_idx: int) -> None:
         nn.Module.__init__(self)
@@ -145,14 +134,9 @@ class CharacterCnn(Component, nn.Module):
 
     @override
     def forward(self, characters: Tensor) -> Tensor:
-        """Encodes words.
+        """Encodes words from ids padded on the right; one of padding alone is none, and zero.
 
-        Args:
-            characters: Ids, padded on the right; a word of padding alone is no word. *Shape:*
-                :math:`(B,T,C)`.
-
-        Returns:
-            Zero where no word is. *Shape:* :math:`(B,T,F)`.
+        *Shape:* :math:`(B,T,C)` to :math:`(B,T,F)`.
         """
         real = characters != self.pad_idx
         words = real.any(dim=-1)
@@ -202,10 +186,7 @@ class AffixEmbedding(Component, nn.Module):
         """Features of an affix."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size."""
             require(self, "affix_embedding", sizes=["dim"])
-
-    config: Config
 
     def __init__(self, config: Config, *, size: int, pad_idx: int, length: int) -> None:
         nn.Module.__init__(self)
@@ -248,10 +229,7 @@ class DictionaryEmbedding(Component, nn.Module):
         """Probability of dropping a feature of a word in training."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             require(self, "dictionary_embedding", sizes=["dim"], shares=["dropout"])
-
-    config: Config
 
     def __init__(self, config: Config, *, size: int) -> None:
         nn.Module.__init__(self)

@@ -56,16 +56,10 @@ class BestSpans(NamedTuple):
 def best_spans(start: Tensor, end: Tensor, *, most: int) -> BestSpans:
     r"""The spans :math:`i \le j < i + m` with the highest :math:`\log p_i + \log q_j`.
 
-    Args:
-        start: Log probabilities of beginnings. *Shape:* :math:`(B,L)`.
-        end: Likewise of ends. *Shape:* :math:`(B,L)`.
-        most: Most words of a span.
+    :math:`m` = ``most`` words are the longest. *Shape:* :math:`(B,L)`, log probabilities.
 
     Example:
-        >>> start, end = (
-        ...     torch.tensor([[0.2, 0.7, 0.1]]).log(),
-        ...     torch.tensor([[0.6, 0.1, 0.3]]).log(),
-        ... )
+        >>> start, end = torch.tensor([[[0.2, 0.7, 0.1]], [[0.6, 0.1, 0.3]]]).log()
         >>> [part.item() for part in best_spans(start, end, most=2)][1:]
         [1, 2]
     """

@@ -22,7 +22,7 @@ from weft.models.poolings import AttentionPooling, MeanPooling
 from weft.models.readers.answer_spans import SpanScores
 from weft.models.vocabulary import HasWordVocabInfo, ModelVocabInfo
 
-__all__ = ["LEVELS", "DrqaReader", "JoinedReader", "Reader", "Texts", "refuse_longer"]
+__all__ = ["LEVELS", "DrqaReader", "JoinedReader", "Reader", "Texts"]
 
 LEVELS = 4
 """How a word of the context can match one of the question, from not at all to letter by letter."""
@@ -64,7 +64,6 @@ class Reader(Component, nn.Module):
         """Whether a question can have no answer in its context."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no probability."""
             require(self, "model", shares=["dropout", "word_dropout"])
 
     config: Any
@@ -96,23 +95,14 @@ class Reader(Component, nn.Module):
     def check_lengths(self, question: int, context: int) -> None:
         """Refuses texts that may be longer than the encoders take: the first such would fail.
 
-        Args:
-            question: Most tokens of a question.
-            context: Most tokens of a window of a context.
-
-        Raises:
-            UserError: An encoder takes fewer.
+        A question, or a window of a context, has so many tokens at most.
         """
 
     @abstractmethod
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
-        """Scores the words of contexts.
+        """Scores the words of contexts, whose features ``matches`` are, :math:`(B,T,3)`.
 
-        Args:
-            question: The questions' words.
-            context: The contexts' words.
-            matches: Features of each word of the context, or None where ``model.matches`` is false.
-                *Shape:* :math:`(B,T,3)`.
+        They are None where ``model.matches`` is false.
         """
 
     @override
@@ -158,12 +148,7 @@ class Reader(Component, nn.Module):
         return Texts(self.dropout(x), lengths.clamp(min=1))
 
 
-def refuse_longer(length: int, most: int | None, *, what: str, instead: str, where: str) -> None:
-    """Refuses what may have more tokens than an encoder takes.
-
-    Raises:
-        UserError: It may.
-    """
+def _refuse_longer(length: int, most: int | None, *, what: str, instead: str, where: str) -> None:
     if most is not None and length > most:
         raise UserError(
             f"{what} may have {length} tokens, but the module's encoder takes at most {most}. "
@@ -219,7 +204,7 @@ class JoinedReader(Reader):
 
     @override
     def check_lengths(self, question: int, context: int) -> None:
-        refuse_longer(
+        _refuse_longer(
             question + context,
             self.encoder.max_length,
             what="A question with a window of its context",
@@ -315,14 +300,14 @@ class DrqaReader(Reader):
 
     @override
     def check_lengths(self, question: int, context: int) -> None:
-        refuse_longer(
+        _refuse_longer(
             question,
             self.question_encoder.max_length,
             what="A question",
             instead="task.max_question_length",
             where="model.question_encoder",
         )
-        refuse_longer(
+        _refuse_longer(
             context,
             self.encoder.max_length,
             what="A window of a context",

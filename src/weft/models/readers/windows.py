@@ -36,14 +36,8 @@ class Windows:
     def joined(self, scores: Tensor, length: int) -> Tensor:
         """One score for each place of a row: of the window in which it is furthest from the edges.
 
-        Source: Devlin et al. 2019 (BERT), code for SQuAD ("max context").
-
-        Args:
-            scores: Of each place of each window. *Shape:* :math:`(N,T)`.
-            length: Places of the longest row.
-
-        Returns:
-            Zero at padding. *Shape:* :math:`(B,L)`.
+        Source: Devlin et al. 2019 (BERT), code for SQuAD ("max context"). *Shape:* :math:`(N,T)` to
+        :math:`(B,L)`, ``length`` places, zero at padding.
         """
         place = torch.arange(scores.shape[1], device=scores.device)
         at = self.rows[:, None] * length + self.begins[:, None] + place

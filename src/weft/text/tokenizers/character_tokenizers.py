@@ -42,7 +42,7 @@ def covering(texts: Iterable[str], coverage: float, min_count: int = 1) -> list[
     """
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in _joined(texts):
-        points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+        points = _code_points(text)
         found, times = np.unique(points, return_counts=True)
         counts[found] += times
     order = np.argsort(-counts, kind="stable")
@@ -105,12 +105,8 @@ class CharacterTokenizer(Component, TaggedTokenizer):
     ) -> "CharacterTokenizer":
         """The alphabet of texts, most frequent characters first.
 
-        Args:
-            texts: The texts.
-            vocab_size: Ids at most, the four marks included; None is no limit.
-            character_coverage: Share of the texts' characters that get an id, the rarest left out.
-            min_count: How often a character must occur.
-            **languages: The language settings of the Config; sets are sorted.
+        There are ``vocab_size`` ids at most, the four marks included, for a share of the texts'
+        characters, ``character_coverage``; of languages in a set the order is sorted.
 
         Raises:
             UserError: No character is left.

@@ -17,9 +17,7 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     A file that was cut off or changed could still be one of its kind, of another vocabulary: so its
     bytes are compared with the sum, not only read.
 
-    Args:
-        path: The file; its folder is made. The sum is in ``<name>.sha256``.
-        make: Writes the file at the path it is given.
+    Its folder is made, its sum is in ``<name>.sha256``.
 
     Raises:
         StorageError: It cannot be written.
@@ -32,20 +30,14 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
         'abc'
     """
     beside = path.with_name(f"{path.name}.sha256")
-    there = path.exists()
-    if there and _read(path, beside):
-        return path
-    if there:
+    if path.exists():
+        try:
+            if beside.read_bytes().strip() == sha256(path).encode():
+                return path
+        except OSError:  # one of them cannot be read
+            pass
         LOG.warning("%s is not what was written there: it is made again.", path)
     make_folder(path.parent)
     make(path)
     write_atomic(beside, f"{sha256(path)}\n")
     return path
-
-
-def _read(path: Path, beside: Path) -> bool:
-    """Whether a file can be read, and is of the sum beside it."""
-    try:
-        return beside.read_bytes().strip() == sha256(path).encode()
-    except OSError:
-        return False

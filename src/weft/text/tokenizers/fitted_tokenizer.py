@@ -19,9 +19,8 @@ from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTo
 from weft.text.tokenizers.file_cache import kept
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
 from weft.text.tokenizers.sentencepiece import ModelType, train_sentencepiece
-from weft.text.tokenizers.tokenizer import Tokenizer
+from weft.text.tokenizers.tokenizer import Tokenizer, fit_at_most, refuse_huge
 from weft.text.tokenizers.training_text import TrainingText, training_text
-from weft.text.tokenizers.vocabulary_size import fit_at_most, refuse_huge
 
 __all__ = ["FittedTokenizer", "Kind"]
 
@@ -93,7 +92,6 @@ class FittedTokenizer(Component):
         """Folder of trained tokenizers, from the working directory; what is there is not remade."""
 
         def __post_init__(self) -> None:
-            """Refuses a setting that the kind does not have, and impossible values."""
             for name, kinds in _BELONGS_TO.items():
                 if self.kind not in kinds and getattr(self, name) != getattr(type(self), name):
                     raise UserError(

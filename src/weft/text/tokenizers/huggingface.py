@@ -79,11 +79,7 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
     def from_file(
         cls, path: Path | str, **languages: Unpack[LanguageSettings]
     ) -> "HuggingFaceTokenizer":
-        """Loads a file.
-
-        Args:
-            path: The file tokenizer.json.
-            **languages: The language settings of the Config; sets are sorted.
+        """Loads a file tokenizer.json; of languages in a set the order is sorted.
 
         Raises:
             SavedTextError: The file is missing, or cannot be run safely.

@@ -43,21 +43,13 @@ _TRAINED_BY = ("model_type", "character_coverage", "byte_fallback", "pieces")
 class MultilingualTokenizer(Component, TaggedTokenizer):
     """SentencePiece pieces, then special ids the model lacks, then language tags.
 
-    A source is ``[tag] pieces eos``, a target ``bos [tag] pieces eos``. A side with one language
-    has no tags.
-
     Example:
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
         >>> model = Path(folder.name, "eng-fra.model")
         >>> train_sentencepiece(["the cat sat", "le chat dort"] * 9, model, vocab_size=18)
-        >>> tokenizer = MultilingualTokenizer.from_file(
-        ...     model,
-        ...     source_langs={"eng"},
-        ...     target_langs={"fra"},
-        ...     default_source_lang="eng",
-        ...     default_target_lang="fra",
-        ... )
+        >>> langs = {"source_langs": {"eng"}, "target_langs": {"fra"}}
+        >>> tokenizer = MultilingualTokenizer.from_file(model, **langs)
         >>> ids = tokenizer.create_encoder(mode="target")("le chat")
         >>> [int(ids[0]), int(ids[-1])]
         [2, 3]
@@ -111,11 +103,7 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
     def from_file(
         cls, path: Path | str, **languages: Unpack[LanguageSettings]
     ) -> "MultilingualTokenizer":
-        """Loads a trained model file.
-
-        Args:
-            path: The file.
-            **languages: The language settings of the Config; sets are sorted.
+        """Loads a trained model file; of languages in a set the order is sorted.
 
         Raises:
             SavedTextError: The file is missing or no model.

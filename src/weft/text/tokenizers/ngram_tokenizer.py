@@ -32,8 +32,8 @@ from weft.text.tokenizers.tokenizer import (
     Tokenizer,
     VocabInfo,
     not_text,
+    refuse_huge,
 )
-from weft.text.tokenizers.vocabulary_size import refuse_huge
 from weft.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD, fitted_text
 
 __all__ = ["FittedNgrams", "NgramTokenizer"]
@@ -265,7 +265,6 @@ class FittedNgrams(Component):
         """Most ids, those of padding and the unknown included: the n-grams of the most rows."""
 
         def __post_init__(self) -> None:
-            """Refuses what leaves no n-gram."""
             require(self, "", sizes=["min_count"], not_negative=["words"])
             least, most = self.characters
             if not 0 < least <= most + 1 or (most < least and not self.words):

@@ -127,10 +127,7 @@ def _read(
 ) -> tuple[str | None, _Item | None]:
     """Why the expression is refused at this token, and what a repeat after it would repeat.
 
-    Args:
-        token: The next token.
-        stack: The groups that are open.
-        before: The item that was read last, still to be added to its group; None at a start.
+    The item read last, ``before``, is not yet in an open group of ``stack``; at a start it is None.
     """
     if token["repeat"]:
         return _repeated(token, before)

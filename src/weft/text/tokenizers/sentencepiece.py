@@ -16,8 +16,7 @@ from weft.errors import UserError
 from weft.runtime.files import make_folder, write_atomic
 from weft.text.metadata import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.tokenizer import not_text
-from weft.text.tokenizers.vocabulary_size import TooLargeVocabularyError, refuse_huge
+from weft.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
 __all__ = [
     "DEFAULT_VOCAB_SIZE",

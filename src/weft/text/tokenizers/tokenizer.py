@@ -1,7 +1,11 @@
-"""What every tokenizer offers: encoders per side and language, a decoder, and saving as data."""
+"""What every tokenizer offers: encoders per side and language, a decoder, and saving as data.
 
+And how many pieces a vocabulary has: as many as are asked for, or all that a text gives.
+"""
+
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -9,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 from weft.text import registries
 from weft.text.metadata import SavedTextError, read_registered, write_description
 from weft.text.ragged import Ragged
@@ -21,14 +25,20 @@ __all__ = [
     "Mode",
     "PieceKinds",
     "Tokenizer",
+    "TooLargeVocabularyError",
     "VocabInfo",
+    "fit_at_most",
     "load_tokenizer",
     "not_text",
     "pieces_of",
+    "refuse_huge",
 ]
 
 Mode = Literal["source", "target"]
 DESCRIPTION = "tokenizer.json"
+MOST = 1 << 22
+"""Pieces; the largest multilingual vocabularies have a million."""
+LOG = logging.getLogger(__name__)
 UNKNOWN = "\u2047"
 """What the unknown id is decoded to, as by SentencePiece: two question marks in one."""
 
@@ -120,8 +130,7 @@ class Tokenizer(ABC):
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Loads a tokenizer saved by ``Tokenizer.save``.
 
-    Only registered kinds are loaded: those of weft and of installed packages that register
-    themselves.
+    Only registered kinds are loaded: those of weft and of installed packages.
 
     Raises:
         SavedTextError: The folder is not a saved tokenizer, or was changed.
@@ -161,10 +170,7 @@ def not_text(
 ) -> DataError | None:
     """What is wrong with the first that no tokenizer can encode; None where all are text.
 
-    Args:
-        texts: The texts.
-        column: The column that they are, where they are rows.
-        first: The number of the first row.
+    Those of a ``column`` are rows, the first of them of the number ``first``.
 
     >>> print(not_text(["a", 7]))
     Text 1 is not text, or holds half of a surrogate pair: 7. Give strings decoded as UTF-8.
@@ -218,3 +224,50 @@ def pieces_of(tokenizer: Tokenizer) -> PieceKinds:
     begins = [text[:1].isspace() for text in added]
     joined = any(begin and len(text) > 1 for begin, text in zip(begins, added, strict=True))
     return PieceKinds(np.array(begins), plain, spaces=not joined)
+
+
+class TooLargeVocabularyError(UserError):
+    """A text gives fewer pieces than were asked for: ``largest``, special ones included."""
+
+    def __init__(self, vocab_size: int, largest: int) -> None:
+        super().__init__(
+            f"vocab_size={vocab_size} is too large for the training text, which gives at most "
+            f"{largest} pieces. Set vocab_size to {largest} or less, or train on more text."
+        )
+        self.largest = largest
+
+
+def refuse_huge(vocab_size: int) -> None:
+    """Refuses more pieces than any vocabulary has: their memory is taken before a text is read.
+
+    Example:
+        >>> refuse_huge(10**10)
+        Traceback (most recent call last):
+        weft.errors.UserError: vocab_size must be at most 4,194,304, but is 10,000,000,000.
+    """
+    if vocab_size > MOST:
+        raise UserError(f"vocab_size must be at most {MOST:,}, but is {vocab_size:,}.")
+
+
+def fit_at_most(fit: Callable[[int], None], vocab_size: int) -> None:
+    """Fits a vocabulary of some pieces, or of all that its text gives, which a line then says.
+
+    Where there are fewer than ``vocab_size``, special ones included, ``fit`` is called again.
+
+    Example:
+        >>> def fit(vocab_size):
+        ...     if vocab_size > 162:
+        ...         raise TooLargeVocabularyError(vocab_size, 162)
+        ...     print(vocab_size, "pieces")
+        >>> fit_at_most(fit, 5000)
+        162 pieces
+    """
+    try:
+        fit(vocab_size)
+    except TooLargeVocabularyError as error:
+        LOG.info(
+            "the training text gives %s pieces, fewer than vocab_size=%s: all are taken",
+            f"{error.largest:,}",
+            f"{vocab_size:,}",
+        )
+        fit(error.largest)

@@ -74,12 +74,7 @@ class TokenizerJson:
 
 
 def parse_tokenizer_json(raw: bytes, path: Path, marks: tuple[str, ...] = ()) -> TokenizerJson:
-    """Checks a file's bytes.
-
-    Args:
-        raw: The file.
-        path: Where it is from, for errors.
-        marks: Tokens that are special, whether the file says so or not.
+    """Checks a file's bytes; ``marks`` are special, whether it says so or not.
 
     Raises:
         SavedTextError: It is no tokenizer.json, or one that cannot be run safely; says why.

@@ -14,8 +14,7 @@ from weft.errors import UserError
 from weft.text.tokenizers.character_tokenizers import covering
 from weft.text.tokenizers.sentencepiece import sentencepiece_model
 from weft.text.tokenizers.single_thread import tokenizers
-from weft.text.tokenizers.tokenizer import not_text
-from weft.text.tokenizers.vocabulary_size import TooLargeVocabularyError, refuse_huge
+from weft.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
 __all__ = ["JsonKind", "fit_tokenizer_json"]
 

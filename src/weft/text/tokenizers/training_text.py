@@ -21,12 +21,7 @@ HELD_BYTES = 64 << 20
 
 
 class TrainingText:
-    """All texts of some rows, one after the other; they can be read any number of times.
-
-    Args:
-        key: What tells these texts from others.
-        texts: Begins with the first one.
-    """
+    """All texts of some rows, which ``texts`` begins anew; the ``key`` tells them from others."""
 
     def __init__(self, key: str, texts: Callable[[], Iterator[str]]) -> None:
         self.key, self._texts = key, texts
@@ -51,17 +46,16 @@ class TrainingText:
             return self
         wanted = max(1, count * characters // found)
         LOG.info(
-            "The tokenizer is fitted on %s of %s texts, spread over all of them: more do not fit "
-            "into memory, and change little.",
-            f"{wanted:,}",
-            f"{count:,}",
+            f"The tokenizer is fitted on {wanted:,} of {count:,} texts, spread over all of them: "
+            "more do not fit into memory, and change little."
         )
-        return TrainingText(self.key, lambda: self._spread(wanted, count))
 
-    def _spread(self, wanted: int, count: int) -> Iterator[str]:
-        for number, text in enumerate(self):
-            if (number + 1) * wanted // count > number * wanted // count:
-                yield text
+        def spread() -> Iterator[str]:
+            for number, text in enumerate(self):
+                if (number + 1) * wanted // count > number * wanted // count:
+                    yield text
+
+        return TrainingText(self.key, spread)
 
 
 @contextmanager
@@ -72,11 +66,7 @@ def training_text(
 
     weft's own data knows a fingerprint of itself: its rows are read only when the texts are asked
     for. Rows of a user's own code may be others when they are read again, so they are read once,
-    here, and kept until the end.
-
-    Args:
-        rows: Rows of text.
-        columns: The columns whose text it is; none for all of them.
+    here, and kept until the end. No ``columns`` are all of them.
 
     Raises:
         UserError: They are no rows.

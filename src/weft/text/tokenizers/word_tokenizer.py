@@ -32,8 +32,8 @@ from weft.text.tokenizers.tokenizer import (
     Tokenizer,
     VocabInfo,
     not_text,
+    refuse_huge,
 )
-from weft.text.tokenizers.vocabulary_size import refuse_huge
 
 __all__ = ["FittedWords", "Split", "WordTokenizer", "unknown_words", "with_unknown"]
 
@@ -234,7 +234,6 @@ class FittedWords(Component):
         """What divides words: white space; or punctuation too, each mark a word of its own."""
 
         def __post_init__(self) -> None:
-            """Refuses what leaves no word."""
             if self.min_count < 1:
                 raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
             first = _first(marks=self.marks)

@@ -1,6 +1,6 @@
 """A Transformer with a fast step, where it is one that the step knows whole."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast, final
 from weakref import WeakKeyDictionary
@@ -44,14 +44,9 @@ _METHODS: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
 
 
 def fastest(model: Generator, *, rows: int) -> Generator:
-    """The fastest way to decode with a model while its weights stay as they are.
+    """The fastest way to decode so many rows, beams counted in, while weights stay as they are.
 
-    Args:
-        model: Any model.
-        rows: Rows that are decoded together, beams counted in.
-
-    Returns:
-        A :class:`FastDecoder` of a Transformer on a CPU; else the model itself.
+    It is a :class:`FastDecoder` of a Transformer on a CPU; else the model itself.
     """
     if not isinstance(model, Transformer) or not _is_supported(model):
         return model
@@ -102,25 +97,17 @@ class _Laid:
     @classmethod
     def of(cls, model: Transformer, *, copy: bool) -> "_Laid":
         bias = cast("Tensor | None", model.output_bias)
-        return cls(
-            [
-                FastLayer(x, number, copy=copy)
-                for number, x in enumerate(model.decoder.each_layer())
-            ],
-            norm_of(model.decoder.norm),
-            Affine.of(model.output_weight, bias, copy=copy),
-        )
+        each = enumerate(model.decoder.each_layer())
+        layers = [FastLayer(layer, number, copy=copy) for number, layer in each]
+        output = Affine.of(model.output_weight, bias, copy=copy)
+        return cls(layers, norm_of(model.decoder.norm), output)
 
 
 @final
 class FastDecoder:
     """A Transformer in evaluation whose steps are fast: same scores but for rounding.
 
-    Its weights are those of when they were laid out, or views of the model's.
-
-    Args:
-        model: The model; its layers are those of the library.
-        laid: Its weights, laid out; None: views.
+    Its weights are those of when they were laid out; where they were not, views of the model's.
     """
 
     training = False
@@ -144,13 +131,10 @@ class FastDecoder:
 
     def start(self, memory: DecoderMemory) -> SlotCache:
         """A state in which nothing was read."""
-        projected = [
-            layer.cross_attention.project_memory(memory.states) for layer in self.laid.layers
-        ]
-        attention = self.laid.layers[0].attention
-        return SlotCache(
-            projected, memory.mask, heads=attention.num_kv_heads, features=attention.head_dim
-        )
+        layers = self.laid.layers
+        projected = [layer.cross_attention.project_memory(memory.states) for layer in layers]
+        heads, features = layers[0].attention.num_kv_heads, layers[0].attention.head_dim
+        return SlotCache(projected, memory.mask, heads=heads, features=features)
 
     def step(self, tokens: Tensor, state: SlotCache) -> Tensor:
         """Reads a token of each row. *Shape:* :math:`(N)` to logits :math:`(N,V)`."""
@@ -171,11 +155,13 @@ def _is_supported(model: Transformer) -> bool:
     if torch.is_autocast_enabled("cpu") or _has_any_global_hook():
         return False
     # A subclass, or a method put on an instance, may decode in a way of its own.
-    if not _are_of([(model, Transformer), (model.decoder, TransformerDecoder)]):
+    decoder = model.decoder
+    whole: dict[type, object] = {Transformer: model, TransformerDecoder: decoder}
+    if any(type(part) is not kind for kind, part in whole.items()):
         return False
-    if _has_methods_of_its_own(model) or not all(map(_as_it_came, model.decoder.modules())):
+    if _has_methods_of_its_own(model) or not all(map(_as_it_came, decoder.modules())):
         return False
-    if not all(map(_is_known, model.decoder.layers)):
+    if not all(map(_is_known, decoder.layers)):
         return False
     weights = {(p.device.type, p.dtype) for p in model.decoder.parameters()}
     return weights == {("cpu", model.output_weight.dtype)}
@@ -198,24 +184,20 @@ def _has_methods_of_its_own(module: nn.Module) -> bool:
     return not methods.isdisjoint(vars(module))
 
 
-def _are_of(things: Sequence[tuple[object, type]]) -> bool:
-    """Whether each is of the very class beside it, not of a subclass."""
-    return all(type(thing) is kind for thing, kind in things)
-
-
 def _is_known(layer: nn.Module) -> bool:
     """Whether a layer and what it is made of are of the very classes that are laid out."""
     if type(layer) is not TransformerDecoderLayer:
         return False
     itself, to_memory = layer.attention, layer.cross_attention
-    return _are_of(
-        [
-            (itself, SelfAttention),
-            (to_memory, CrossAttention),
-            *((attention.heads, MultiHead) for attention in (itself, to_memory)),
-            *((m, LinearLayer) for m in (itself.qkv, itself.out, to_memory.q, to_memory.out)),
-            (layer.attention_residual, Residual),
-            (layer.cross_attention_residual, Residual),
-            (layer.feed_forward_residual, Residual),
-        ]
-    )
+    parts: dict[type, list[object]] = {
+        SelfAttention: [itself],
+        CrossAttention: [to_memory],
+        MultiHead: [itself.heads, to_memory.heads],
+        LinearLayer: [itself.qkv, itself.out, to_memory.q, to_memory.out],
+        Residual: [
+            layer.attention_residual,
+            layer.cross_attention_residual,
+            layer.feed_forward_residual,
+        ],
+    }
+    return all(type(part) is kind for kind, found in parts.items() for part in found)

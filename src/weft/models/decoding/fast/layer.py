@@ -63,12 +63,9 @@ class Affine:
 
 @final
 class FastLayer:
-    """What a :class:`TransformerDecoderLayer` does in its ``step``.
+    """What a :class:`TransformerDecoderLayer` of ``multi_head`` attention does in its ``step``.
 
-    Args:
-        layer: The layer, its attentions of the kind ``multi_head``.
-        number: Its number, from 0.
-        copy: Whether weights are copied, for speed, or views.
+    Its ``number`` is from 0; weights are views, or with ``copy`` copied for speed.
     """
 
     def __init__(self, layer: TransformerDecoderLayer, number: int, *, copy: bool) -> None:
@@ -98,15 +95,9 @@ class FastLayer:
         ]
 
     def __call__(self, x: Tensor, cache: SlotCache, mask: Tensor | None) -> Tensor:
-        """Runs one position of each beam.
+        """Runs one position of each beam; ``x`` may be changed. *Shape:* :math:`(GK,D)`.
 
-        Args:
-            x: It may be changed. *Shape:* :math:`(GK,D)`.
-            cache: Its slots are open.
-            mask: What :meth:`SlotCache.open_slots` gave.
-
-        Returns:
-            *Shape:* :math:`(GK,D)`.
+        The cache's slots are open, ``mask`` is what :meth:`SlotCache.open_slots` gave.
         """
         itself, to_memory, feed_forward = self.residuals
         x = itself(x, lambda h: self._attend_itself(h, cache, mask))

@@ -35,12 +35,7 @@ class SlotCache:
     """
 
     def __init__(
-        self,
-        memory: Sequence[Tensor],
-        memory_mask: Tensor | None,
-        *,
-        heads: int,
-        features: int,
+        self, memory: Sequence[Tensor], memory_mask: Tensor | None, *, heads: int, features: int
     ) -> None:
         first = memory[0]
         self.groups, length = first.shape[1], first.shape[3]
@@ -102,11 +97,7 @@ class SlotCache:
         return self._mask[:, :, : max(new, LEAST_SLOTS)]
 
     def write(self, layer: int, keys_values: Tensor) -> tuple[Tensor, Tensor]:
-        """Writes a position of each beam to the slots that are open.
-
-        Args:
-            layer: Number of the layer.
-            keys_values: *Shape:* :math:`(GK,2HF)`.
+        """Writes a position of each beam, :math:`(GK,2HF)`, to the slots that are open.
 
         Returns:
             Keys :math:`(GH,F,T)` and values :math:`(GH,T,F)` written so far, with at least

@@ -1,19 +1,28 @@
-"""What a checkpoint folder must contain, byte for byte, and the check that it does."""
+"""What a checkpoint folder must contain, byte for byte, and what points to it."""
 
+import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
-from weft.checkpoint.layout import MANIFEST, TENSORS, TEXT, folder_name, is_folder_name
+from weft.checkpoint.layout import (
+    MANIFEST,
+    TENSORS,
+    TEXT,
+    folder_name,
+    is_folder_name,
+    tensor_file,
+)
 from weft.errors import CheckpointError
 from weft.runtime.bounded_files import read_all
-from weft.runtime.sealed import FileEntry, SealedFiles, is_count
+from weft.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
+from weft.text.columns.dictionary import PHRASES
 
-__all__ = ["FORMAT", "RUN_NAME", "Manifest", "read_small", "verify"]
+__all__ = ["FORMAT", "RUN_NAME", "Manifest", "Pointer", "read_small", "verify"]
 
 FORMAT = 1
 """Version of the layout of a checkpoint folder."""
@@ -21,6 +30,11 @@ RUN_NAME = re.compile(r"[0-9a-f]{16}")
 """The name of a run."""
 
 _MAX_SEALED = 16 << 20
+TEXT_OF_WEIGHTS, SHORT_TEXT = 8, 4 << 20
+"""Bytes that a file of the text processor may have for each byte of the weights, and on top of
+that: a word or piece takes some ten to a hundred, and its row of an embedding four times its width."""
+LARGEST_TEXT = 1 << 30
+"""Bytes of a saved text processor; the largest tokenizers have some 20 million."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +116,36 @@ class Manifest(SealedFiles):
         ]
         return foreign or self.damage(folder, names)
 
+    def verify_text(self, folder: Path) -> bool:
+        """Refuses text of which a byte is not as saved, or that is longer than weights can need.
+
+        Args:
+            folder: The checkpoint, or the modules that a run saved.
+
+        Returns:
+            Whether there is any.
+
+        Raises:
+            CheckpointError: A file differs, or is too long; says which.
+        """
+        text = self.text
+        size = sum(entry.size for entry in text.values())
+        if size > LARGEST_TEXT:
+            raise CheckpointError(
+                f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed"
+            )
+        weights = self.files.get(tensor_file("model"))
+        most = LARGEST_TEXT if weights is None else TEXT_OF_WEIGHTS * weights.size + SHORT_TEXT
+        for name, entry in text.items():
+            if not name.endswith(f"/{PHRASES}") and entry.size > most:  # phrases have no vectors
+                raise CheckpointError(
+                    f"{name}: {entry.size:,} bytes are more than the {most:,} that weights of "
+                    f"{0 if weights is None else weights.size:,} bytes can need"
+                )
+        if problems := self.unusable(folder, text):
+            raise CheckpointError("; ".join(problems[:3]))
+        return bool(text)
+
 
 def read_small(path: Path) -> bytes:
     """Reads a regular file of at most 16 MiB, following no link.
@@ -125,3 +169,74 @@ def verify(folder: Path) -> list[str]:
         return [str(error)]
     extra = [f"{name}: not listed in {MANIFEST}" for name in manifest.unlisted(folder)]
     return [*manifest.unusable(folder), *extra]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pointer:
+    """The content of ``last.json`` or ``best.json``: which checkpoint is meant.
+
+    Example:
+        >>> Pointer.read(Path("/no/such/last.json")) is None
+        True
+    """
+
+    step: int
+    """Optimizer steps taken."""
+    folder: str
+    """Name of the checkpoint, beside the pointer."""
+    serial: int
+    """Number of the save; a checkpoint with a larger one was renamed after this was written."""
+    manifest_sha256: str
+    """Of the bytes of its ``manifest.json``."""
+    name: str | None = None
+    """Of the pointer itself, ``best.json``; None in one that was written before it was kept."""
+
+    @classmethod
+    def to(cls, path: Path, name: str) -> "Pointer":
+        """The pointer of a name to a checkpoint folder."""
+        data = read_small(path / MANIFEST)
+        manifest = Manifest.from_bytes(data)
+        return cls(
+            step=manifest.step,
+            folder=path.name,
+            serial=manifest.serial,
+            manifest_sha256=hashlib.sha256(data).hexdigest(),
+            name=name,
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> "Pointer | None":
+        """Reads a pointer file; None when there is none.
+
+        Raises:
+            CheckpointError: it is damaged, not a pointer, or the other one under this name.
+        """
+        if not path.is_file() and not path.is_symlink():
+            return None
+        content = unseal(read_small(path), path.name, CheckpointError)
+        try:
+            pointer = cls(**content)
+        except TypeError:
+            raise CheckpointError(f"{path.name}: it does not point to a checkpoint") from None
+        kinds = {name: type(value) for name, value in asdict(pointer).items()}
+        wanted = {"step": int, "folder": str, "serial": int, "manifest_sha256": str}
+        wanted["name"] = str if "name" in content else type(None)
+        if kinds != wanted or not is_folder_name(pointer.folder):
+            raise CheckpointError(f"{path.name}: it does not point to a checkpoint")
+        if pointer.name not in (None, path.name):
+            raise CheckpointError(f"{path.name}: it was written as {pointer.name[:80]}")
+        return pointer
+
+    def fits(self, path: Path) -> bool:
+        """Whether a folder is the checkpoint that is meant, or one saved since under its name.
+
+        Raises:
+            CheckpointError: its manifest cannot be read.
+        """
+        data = read_small(path / MANIFEST)
+        since = Manifest.from_bytes(data).serial > self.serial  # and not yet pointed to
+        return since or hashlib.sha256(data).hexdigest() == self.manifest_sha256
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return seal(asdict(self))

@@ -1,7 +1,7 @@
 """The checkpoints that a run has: which is the newest, which the best, and which can be used."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,8 @@ from weft.checkpoint.layout import (
     is_folder_name,
     step_of,
 )
-from weft.checkpoint.manifest import Manifest, verify
+from weft.checkpoint.manifest import Manifest, Pointer, verify
 from weft.checkpoint.parts import plain_parts
-from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.run_seal import RunSeal
 from weft.errors import CheckpointError
 
@@ -45,6 +44,8 @@ def selected_step(path: Path) -> int | None:
 
 
 T = TypeVar("T")
+Which = Literal["best", "last"]
+FILES: Mapping[Which, str] = {"best": BEST, "last": LAST}
 
 _logger = logging.getLogger("weft.checkpoint")
 
@@ -152,7 +153,7 @@ class SavedCheckpoints:
 
     def last(self) -> Path | None:
         """The checkpoint saved last, not verified; None when there is none."""
-        return self._pointed(LAST)
+        return self._pointed("last")
 
     def best(self) -> Path | None:
         """The checkpoint marked as best, not verified; None when none was.
@@ -160,11 +161,30 @@ class SavedCheckpoints:
         Raises:
             CheckpointError: ``best.json`` is damaged, or what it points to is gone.
         """
-        return self._pointed(BEST)
+        return self._pointed("best")
+
+    def pointer(self, name: Which) -> Pointer | None:
+        """What ``best.json`` or ``last.json`` says; None where there is none.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        return Pointer.read(self.folder / FILES[name])
+
+    def _pointed(self, name: Which) -> Path | None:
+        """What is pointed to, which must be there."""
+        if (pointer := self.pointer(name)) is None:
+            return None
+        path = self.folder / pointer.folder
+        if not path.is_dir():
+            raise CheckpointError(
+                f"{self.folder / FILES[name]} points to {path.name}, which is gone."
+            )
+        return path
 
     def use(
         self,
-        name: Literal["best", "last"],
+        name: Which,
         use: Callable[[Path], T],
         *,
         refused: tuple[type[Exception], ...] = (CheckpointError,),
@@ -205,17 +225,20 @@ class SavedCheckpoints:
         lines = "\n".join(f"  {line}" for line in skipped)
         raise CheckpointError(f"No checkpoint in {self.folder} can be used.\n{lines}")
 
-    def _by_preference(self, name: str, notes: list[str]) -> Iterator[tuple[Path, Pointer | None]]:
+    def _by_preference(
+        self, name: Which, notes: list[str]
+    ) -> Iterator[tuple[Path, Pointer | None]]:
         """The best where it is asked for, the last, then all from the newest on; each once."""
         seen = set[str]()
-        for file in (BEST, LAST) if name == "best" else (LAST,):
+        order: tuple[Which, ...] = ("best", "last") if name == "best" else ("last",)
+        for which in order:
+            pointer, problem = None, f"{FILES[which]}: missing"
             try:
-                pointer = self._pointer(file)
-                path = None if pointer is None else self.folder / pointer.folder
-                problem = f"{file}: missing"
+                path = self._pointed(which)
+                pointer = None if path is None else self.pointer(which)
             except CheckpointError as error:
-                pointer, path, problem = None, None, str(error)
-            if path is None and file == BEST:
+                path, problem = None, str(error)
+            if path is None and which == "best":
                 path = self._selected(notes, problem)
             elif path is None and self.paths():
                 notes.append(problem)
@@ -283,17 +306,9 @@ class SavedCheckpoints:
             _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
         return problems
 
-    def pointer(self, name: Literal["best", "last"]) -> Pointer | None:
-        """What ``best.json`` or ``last.json`` says; None where there is none.
-
-        Raises:
-            CheckpointError: it is damaged.
-        """
-        return Pointer.read(self.folder / (BEST if name == "best" else LAST))
-
     def _last_or_note(self, notes: list[str]) -> Pointer | None:
         try:
-            pointer = Pointer.read(self.folder / LAST)
+            pointer = self.pointer("last")
         except CheckpointError as error:
             notes.append(str(error))
             return None
@@ -301,15 +316,3 @@ class SavedCheckpoints:
             gone = f"{LAST} points to it, but it is gone"
             notes.append(f"checkpoint {pointer.folder} skipped: {gone}")
         return pointer
-
-    def _pointer(self, name: str) -> Pointer | None:
-        pointer = Pointer.read(self.folder / name)
-        if pointer is not None and not (self.folder / pointer.folder).is_dir():
-            raise CheckpointError(
-                f"{self.folder / name} points to {pointer.folder}, which is gone."
-            )
-        return pointer
-
-    def _pointed(self, name: str) -> Path | None:
-        pointer = self._pointer(name)
-        return None if pointer is None else self.folder / pointer.folder

@@ -12,8 +12,8 @@ from pathlib import Path
 from torch import nn
 
 from weft.checkpoint.layout import BEST, LAST, folder_name
+from weft.checkpoint.manifest import Pointer
 from weft.checkpoint.parts import Stateful, load_part, load_parts
-from weft.checkpoint.pointer import Pointer
 from weft.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import check_room, split_parts, write_checkpoint
@@ -149,7 +149,7 @@ class Checkpoints(SavedCheckpoints):
     def _mend_best(self, restored: Path) -> None:
         """Points to the best again, which rotation would delete, where the pointer is lost."""
         try:
-            if Pointer.read(self.folder / BEST) is not None:
+            if self.pointer("best") is not None:
                 return
             problem = f"{BEST}: missing"
         except CheckpointError as error:
@@ -165,14 +165,12 @@ class Checkpoints(SavedCheckpoints):
         path = self.folder / folder_name(step)
         try:
             manifest = self.manifest(path)
+            if problems := manifest.unusable(path, largest=self.largest):
+                raise CheckpointError("; ".join(problems[:3]))
         except CheckpointError as error:
-            problems = [str(error)]
-        else:
-            problems = manifest.unusable(path, largest=self.largest)
-            if not problems:
-                return FoundCheckpoint(path, manifest, None)
-        _logger.warning("checkpoint %s skipped: %s", path.name, "; ".join(problems[:3]))
-        return None
+            _logger.warning("checkpoint %s skipped: %s", path.name, error)
+            return None
+        return FoundCheckpoint(path, manifest, None)
 
     def mark_best(self, step: int) -> None:
         """Points ``best.json`` to the checkpoint of a step, which then outlives rotation.
@@ -197,18 +195,14 @@ class Checkpoints(SavedCheckpoints):
         write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
 
     def _serial(self) -> int:
-        candidates, _ = self._candidates()
-        serials = [manifest.serial for _, manifest in candidates]
-        try:
-            pointer = Pointer.read(self.folder / LAST)
-        except CheckpointError:
-            pointer = None
-        return max([*serials, pointer.serial if pointer else 0], default=0) + 1
+        serials = [manifest.serial for _, manifest in self._candidates()[0]]
+        pointer = self._last_or_note([])
+        return max([*serials, pointer.serial if pointer else 0]) + 1
 
     def _rotate(self) -> None:
         """Deletes what is too old: never the best or the kept step's, and not before a good one."""
         try:
-            best = Pointer.read(self.folder / BEST)
+            best = self.pointer("best")
         except CheckpointError as error:
             _logger.warning("%s; no checkpoint is deleted, since one of them is the best.", error)
             return

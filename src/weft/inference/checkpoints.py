@@ -11,7 +11,6 @@ from weft.checkpoint.manifest import Manifest
 from weft.checkpoint.parts import check_fit, plain_parts, read_part
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.saved import SavedCheckpoints
-from weft.checkpoint.saved_text import verify_text
 from weft.errors import CheckpointError, UserError, worded
 from weft.inference.shape_check import Budget
 from weft.text.metadata import SavedTextError
@@ -135,7 +134,7 @@ def open_checkpoint(path: Path) -> Opened:
         raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
     try:
         manifest = Manifest.read(path)
-        verify_text(path, manifest)
+        manifest.verify_text(path)
         plain = plain_parts(path, manifest)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error

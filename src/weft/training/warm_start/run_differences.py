@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from weft.checkpoint.layout import text_folder
 from weft.checkpoint.manifest import Manifest
-from weft.checkpoint.saved_text import verify_text
 from weft.config.component import Component, Config
 from weft.config.values.raw_values import untyped
 from weft.config.values.typed_values import plain
@@ -65,7 +64,7 @@ def text_of(checkpoint: Path) -> TextProcessor | None:
         SavedTextError: It is of a kind that is not known here.
     """
     try:
-        if not verify_text(checkpoint, Manifest.read(checkpoint)):
+        if not Manifest.read(checkpoint).verify_text(checkpoint):
             return None
     except CheckpointError as error:
         raise CheckpointError(f"{checkpoint}: {error}") from error

@@ -32,7 +32,7 @@ RUN_NAME = re.compile(r"[0-9a-f]{16}")
 _MAX_SEALED = 16 << 20
 TEXT_OF_WEIGHTS, SHORT_TEXT = 8, 4 << 20
 """Bytes that a file of the text processor may have for each byte of the weights, and on top of
-that: a word or piece takes some ten to a hundred, and its row of an embedding four times its width."""
+that: a word or piece takes ten to a hundred, its row of an embedding four times its width."""
 LARGEST_TEXT = 1 << 30
 """Bytes of a saved text processor; the largest tokenizers have some 20 million."""
 

@@ -153,7 +153,7 @@ class SavedCheckpoints:
 
     def last(self) -> Path | None:
         """The checkpoint saved last, not verified; None when there is none."""
-        return self._pointed("last")
+        return self._pointed("last")[0]
 
     def best(self) -> Path | None:
         """The checkpoint marked as best, not verified; None when none was.
@@ -161,7 +161,7 @@ class SavedCheckpoints:
         Raises:
             CheckpointError: ``best.json`` is damaged, or what it points to is gone.
         """
-        return self._pointed("best")
+        return self._pointed("best")[0]
 
     def pointer(self, name: Which) -> Pointer | None:
         """What ``best.json`` or ``last.json`` says; None where there is none.
@@ -171,16 +171,16 @@ class SavedCheckpoints:
         """
         return Pointer.read(self.folder / FILES[name])
 
-    def _pointed(self, name: Which) -> Path | None:
-        """What is pointed to, which must be there."""
+    def _pointed(self, name: Which) -> tuple[Path | None, Pointer | None]:
+        """The checkpoint that is pointed to, which must be there."""
         if (pointer := self.pointer(name)) is None:
-            return None
+            return None, None
         path = self.folder / pointer.folder
         if not path.is_dir():
             raise CheckpointError(
                 f"{self.folder / FILES[name]} points to {path.name}, which is gone."
             )
-        return path
+        return path, pointer
 
     def use(
         self,
@@ -232,12 +232,11 @@ class SavedCheckpoints:
         seen = set[str]()
         order: tuple[Which, ...] = ("best", "last") if name == "best" else ("last",)
         for which in order:
-            pointer, problem = None, f"{FILES[which]}: missing"
+            path, pointer, problem = None, None, f"{FILES[which]}: missing"
             try:
-                path = self._pointed(which)
-                pointer = None if path is None else self.pointer(which)
+                path, pointer = self._pointed(which)
             except CheckpointError as error:
-                path, problem = None, str(error)
+                problem = str(error)
             if path is None and which == "best":
                 path = self._selected(notes, problem)
             elif path is None and self.paths():

@@ -111,8 +111,9 @@ class _Splitter:
             return value
         if isinstance(value, int):
             return int(value)
-        if isinstance(value, float):
-            return _float(value)
+        if isinstance(value, float):  # JSON writes the shortest text that reads back as the same
+            is_exact = math.isfinite(value)
+            return float(value) if is_exact else {"$float": struct.pack(">d", value).hex()}
         if isinstance(value, Mapping):
             return self._split_mapping(value, path, depth)
         if isinstance(value, list | tuple):
@@ -158,15 +159,8 @@ class _Splitter:
 
 def _identity(tensor: Tensor) -> _Identity:
     """The memory a tensor shows and how: equal for two tensors exactly when they are tied."""
-    address = tensor.data_ptr()
-    device = tensor.device.index or 0
-    return address, device, tensor.dtype, tuple(tensor.shape), tensor.stride()
-
-
-def _float(value: float) -> Any:
-    if math.isfinite(value):
-        return float(value)  # JSON writes the shortest text that reads back as the same float
-    return {"$float": struct.pack(">d", value).hex()}
+    place = tensor.data_ptr(), tensor.device.index or 0
+    return *place, tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
 def _type_name(value: object) -> str:

@@ -33,8 +33,7 @@ class Checkpoints(SavedCheckpoints):
     """Saves the parts of a run and restores them, bitwise.
 
     Args:
-        folder: Where the checkpoints are, ``checkpoints`` in the run folder; made by the first
-        save. Those of another run than ``config.yaml`` beside it is of are not used.
+        folder: As for `SavedCheckpoints`; made by the first save.
         keep: How many of the newest stay besides the best. At least 1.
 
     Example:
@@ -69,8 +68,7 @@ class Checkpoints(SavedCheckpoints):
 
         Args:
             step: Optimizer steps taken; names the folder.
-            parts: What must survive, by name. Tensors of ``model`` go to ``model.safetensors``, and
-            so on.
+            parts: What must survive, by name.
             write_text: Writes the text processor into the empty folder it is given.
 
         Returns:
@@ -128,8 +126,7 @@ class Checkpoints(SavedCheckpoints):
 
         Raises:
             CheckpointError: there are checkpoints and none is good, or the newest good one does not
-            fit;
-                nothing was changed.
+                fit; nothing was changed.
         """
         if self.folder.is_dir():
             clean_leftovers(self.folder)
@@ -227,5 +224,5 @@ class Checkpoints(SavedCheckpoints):
 def _largest(parts: Mapping[str, Stateful]) -> int | None:
     """Bytes of tensors that a part may have, saved or read; None where there is no module."""
     modules = [part for part in parts.values() if isinstance(part, nn.Module)]
-    held = sum(v.numel() * v.element_size() for m in modules for v in m.state_dict().values())
+    held = sum(v.nbytes for m in modules for v in m.state_dict().values())
     return STATES * held + OTHER_STATES if modules else None

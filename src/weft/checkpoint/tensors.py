@@ -40,7 +40,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 def tensors_size(tensors: Mapping[str, Tensor]) -> int:
     """Bytes of the file that :func:`write_tensors` would write."""
-    return len(_header(tensors)) + sum(_bytes_of(tensor) for tensor in tensors.values())
+    return len(_header(tensors)) + sum(tensor.nbytes for tensor in tensors.values())
 
 
 def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
@@ -49,8 +49,7 @@ def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
     Args:
         file: An empty file.
         tensors: Dense tensors by name; those of the widest types come first in the file, so that
-        each is
-            aligned for readers that map it into memory.
+            each is aligned for readers that map it into memory.
 
     Raises:
         CheckpointError: a tensor has a type that safetensors does not know.
@@ -102,10 +101,6 @@ def _order(tensors: Mapping[str, Tensor]) -> list[str]:
     return sorted(tensors, key=lambda name: -tensors[name].element_size())  # stable within a width
 
 
-def _bytes_of(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
 def _header(tensors: Mapping[str, Tensor]) -> bytes:
     entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
     offset = 0
@@ -113,7 +108,7 @@ def _header(tensors: Mapping[str, Tensor]) -> bytes:
         tensor = tensors[name]
         if tensor.dtype not in _NAMES:
             raise CheckpointError(f"The tensor {name!r} is {tensor.dtype}, which is not saved.")
-        end = offset + _bytes_of(tensor)
+        end = offset + tensor.nbytes
         entries[name] = {
             "dtype": _NAMES[tensor.dtype],
             "shape": list(tensor.shape),

@@ -37,7 +37,7 @@ def data_files(path: DataPath) -> tuple[Path, ...]:
         UserError: There is no such file, or one is there twice.
     """
     given = [path] if isinstance(path, str | Path) else [*path]
-    found = [file for one in given for file in _matching(Path(one))]
+    found = [file for one in map(Path, given) for file in _named_as(one) or [_checked(one)]]
     if not found:
         raise UserError("path: wanted a file, or several, found an empty list.")
     twice = next((file for file in found if found.count(file) > 1), None)
@@ -64,16 +64,10 @@ def _named_as(path: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def _matching(path: Path) -> list[Path]:
-    if found := _named_as(path):
-        return found
-    _check_exists(path)
-    return [path]
-
-
-def _check_exists(path: Path) -> None:
+def _checked(path: Path) -> Path:
+    """The path of a file that is there."""
     if path.is_file():
-        return
+        return path
     if path.exists() or path.is_symlink():
         kind = "folder" if path.is_dir() else "pipe or device" if path.exists() else "broken link"
         raise UserError(f"path: wanted a file, found the {kind} {path}.")

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
-
-from typing_extensions import Unpack
+from typing import Any, Literal
 
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
@@ -19,7 +17,6 @@ from weft.errors import UserError
 __all__ = [
     "SUFFIXES",
     "FileFormat",
-    "FormatChoice",
     "TokenSeparator",
     "column_format",
     "format_name",
@@ -54,29 +51,6 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
     "max_line_bytes": ("tsv", "csv", "conll", "jsonl"),
 }
 """Settings that not all formats have, and those that have them."""
-
-
-class FormatChoice(TypedDict, total=False):
-    """How a file is read: settings that not all formats have."""
-
-    header: bool
-    """As for `csv_format`; JSON lines, Parquet, Arrow and SQuAD name their columns always, and
-    CoNLL has none."""
-    delimiter: str | None
-    """What stands between the columns of a TSV or CSV file: one ASCII character, or ``tab``; None:
-    what its format has."""
-    extra_columns: Literal["ignore", "error"]
-    """As for `csv_format`."""
-    separator: TokenSeparator
-    """What stands between a CoNLL token's columns."""
-    comment: str | None
-    """As for `conll_format`."""
-    lists: Sequence[str]
-    """As for `json_lines_format`; of Parquet and Arrow, too."""
-    max_line_bytes: int
-    """The longest line; Parquet, Arrow and SQuAD have none."""
-
-
 UNSAID: dict[str, Any] = {
     "header": False,
     "delimiter": None,
@@ -101,7 +75,7 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
 def column_format(
     name: FileFormat,
     columns: Columns,
-    **reading: Unpack[FormatChoice],
+    **reading: Any,
 ) -> RowFormat:
     """The layout of a file of that format.
 
@@ -110,7 +84,9 @@ def column_format(
         columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
             first ones where only names are given; keys of `json_lines_format` and `squad_format`,
             and names of columns of `parquet_format` and `arrow_format`.
-        reading: Of `FormatChoice`; what says nothing goes with every format.
+        reading: Settings of ``HAVING``, as the functions of the formats have them. ``delimiter`` is
+            the separator of TSV and CSV, one ASCII character or ``tab``, ``separator`` that of
+            CoNLL; what says nothing goes with every format.
 
     Raises:
         UserError: A setting does not go with the format.

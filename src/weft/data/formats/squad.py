@@ -36,20 +36,16 @@ class _SquadScan(NumberedScan["SquadFormat"]):
                 continue
             row = found if isinstance(found, str) else self._row(found)
             if isinstance(found, dict) and isinstance(name := found.get("id"), str):
-                self._note(name, ids)
+                if name in ids:
+                    self.notes.same_ids += 1
+                    self.notes.same_id = self.notes.same_id or name[:SHOWN]
+                ids.add(name)
             if isinstance(row, str):
                 shown = "" if isinstance(found, str) else str(found.get("question", ""))[:SHOWN]
                 bad = BadRow(self.name, number + 1, None, f"{where}: {row}", shown)
                 yield number + 1, bad
             else:
                 yield number + 1, row
-
-    def _note(self, name: str, ids: set[str]) -> None:
-        """Counts the ids that were there before."""
-        if name in ids:
-            self.notes.same_ids += 1
-            self.notes.same_id = self.notes.same_id or name[:SHOWN]
-        ids.add(name)
 
     def _articles(self) -> list[Any]:
         """All of the file; it is one JSON object, which cannot be read in parts."""

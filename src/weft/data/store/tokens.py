@@ -67,19 +67,14 @@ def encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | No
         DataError: A row cannot be encoded; it names the row's place, where it is of a file.
     """
     with placed_errors(rows):
-        return _encoded_rows(text, rows, fingerprint)
-
-
-def _encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
-    if fingerprint is None or characters_of(rows, text.columns) < LEAST_CHARACTERS:
+        if fingerprint is not None and characters_of(rows, text.columns) >= LEAST_CHARACTERS:
+            try:
+                return TokenStore.of(text, fingerprint).get(text, rows)
+            except StorageError as error:
+                LOG.warning("Tokens are not kept, and are made in memory: %s", error)
+            except DataError as error:  # its row is counted from the beginning of a chunk
+                LOG.debug("A row cannot be encoded: %s", error)
         return text.encode(rows, with_targets=True)
-    try:
-        return TokenStore.of(text, fingerprint).get(text, rows)
-    except StorageError as error:
-        LOG.warning("Tokens are not kept, and are made in memory: %s", error)
-    except DataError as error:  # its row is counted from the beginning of a chunk
-        LOG.debug("A row cannot be encoded: %s", error)
-    return text.encode(rows, with_targets=True)
 
 
 def kept_fingerprint(data: object, text: TextProcessor) -> str | None:
@@ -172,7 +167,12 @@ class TokenStore:
             if (kept := self._compared(text, rows, whole)) is not None:
                 return kept
         with locked(self.folder):
-            if not self._is_kept(text, rows, whole):  # by the process that had the lock until now
+            try:  # the process that had the lock until now may have made it
+                kept = self._compared(text, rows, whole)
+            except DamagedStoreError as error:
+                LOG.warning("%s. The tokens are made again.", error)
+                kept = None
+            if kept is None:
                 self._make(text, rows, workers, say)
         opened = self.open()
         assert opened is not None, f"{self.folder} was just written"
@@ -196,13 +196,6 @@ class TokenStore:
         ):
             raise DamagedStoreError(f"{self.folder} has other ids than these rows get now")
         return kept
-
-    def _is_kept(self, text: TextProcessor, rows: Sequence[Row], whole: bool) -> bool:
-        try:
-            return self._compared(text, rows, whole) is not None
-        except DamagedStoreError as error:
-            LOG.warning("%s. The tokens are made again.", error)
-            return False
 
     def _make(
         self,

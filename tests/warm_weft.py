@@ -34,7 +34,7 @@ SERVER = """
 import atexit, gc, io, marshal, os, select, signal, socket, sys, threading, traceback, warnings
 import sacrebleu, sentencepiece, tokenizers, torch
 import weft.preflight.check, weft.runs.report, weft.runs.train
-import weft.inference, weft.recipes.corpus.data, weft.recipes.experiments.translation
+import weft.inference.load, weft.recipes.corpus.data, weft.recipes.experiments.translation
 from weft.cli.main import main
 
 def jobs(address):

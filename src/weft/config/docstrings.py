@@ -141,15 +141,18 @@ def _registered_in(module: str) -> dict[str, str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             doc = (ast.get_docstring(node) or "").partition("\n")[0]
-            found |= dict.fromkeys(_names(node), without_markup(doc))
+            for name, variant in _names(node):
+                found[name] = without_markup(doc)
+                if variant:
+                    found[f"{name}/local"] = f"{name} in seconds."
     return found
 
 
-def _names(node: ast.ClassDef | ast.FunctionDef) -> Iterator[str]:
-    """The names in the decorators ``@register_...("name")`` and ``@registry.register("name")``."""
+def _names(node: ast.ClassDef | ast.FunctionDef) -> Iterator[tuple[str, bool]]:
+    """The names in ``register...("name")`` among the decorators; whether each has a local one."""
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and decorator.args:
             called, name = decorator.func, decorator.args[0]
             verb = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
             if verb.startswith("register") and isinstance(name, ast.Constant):
-                yield str(name.value)
+                yield str(name.value), verb == "register_with_local"

@@ -279,5 +279,5 @@ def _experiment(name: str, place: str) -> IngredientTable:
 
 
 def _place_of(function: Any, name: str) -> Place:
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     return Place(code.co_filename, code.co_firstlineno) if code else Place(name)

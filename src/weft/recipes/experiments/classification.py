@@ -1,8 +1,9 @@
 """Experiments of document classification; set ``train_data.path`` and ``valid_data.path``."""
 
+from functools import partial
 from pathlib import Path
 
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.models.classifier import Classifier
 from weft.models.encoders.averaging import AveragingEncoder
@@ -14,7 +15,7 @@ from weft.models.label_losses import SquaredHingeLoss
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.ngrams import NgramClassifier
 from weft.recipes.experiments.ngrams import MOST, ngrams
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.classification import DocumentClassification
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
@@ -26,15 +27,10 @@ from weft.training.selection import Selection
 
 __all__ = [
     "classification_averaging",
-    "classification_averaging_local",
     "classification_bilstm",
-    "classification_bilstm_local",
     "classification_docnn",
-    "classification_docnn_local",
     "classification_ngrams",
-    "classification_ngrams_local",
     "classification_transformer",
-    "classification_transformer_local",
 ]
 
 EMBEDDING = WordEmbedding.Config(dropout=0.3)
@@ -77,7 +73,7 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
     )
 
 
-@register_experiment("classification/docnn")
+@register_with_local("classification/docnn", partial(local, encoder=CnnEncoder.Config(filters=8)))
 def classification_docnn() -> Recipe:
     """A convolutional network (Kim 2014) over pieces of words."""
     encoder: SequenceEncoder.Config = CnnEncoder.Config(widths=(2, 3, 4, 5))
@@ -87,14 +83,9 @@ def classification_docnn() -> Recipe:
     )
 
 
-@register_experiment("classification/docnn/local")
-def classification_docnn_local() -> Recipe:
-    """The same, tiny: twenty steps."""
-    encoder = CnnEncoder.Config(filters=8)
-    return local(classification_docnn(), encoder)
-
-
-@register_experiment("classification/bilstm")
+@register_with_local(
+    "classification/bilstm", partial(local, encoder=LstmEncoder.Config(hidden_dim=8))
+)
 def classification_bilstm() -> Recipe:
     """A bidirectional LSTM with self-attention (Lin et al. 2017)."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config()
@@ -104,13 +95,7 @@ def classification_bilstm() -> Recipe:
     )
 
 
-@register_experiment("classification/bilstm/local")
-def classification_bilstm_local() -> Recipe:
-    """The same, tiny: twenty steps."""
-    return local(classification_bilstm(), LstmEncoder.Config(hidden_dim=8))
-
-
-@register_experiment("classification/averaging")
+@register_with_local("classification/averaging", partial(local, encoder=AveragingEncoder.Config()))
 def classification_averaging() -> Recipe:
     """A deep averaging network (Iyyer et al. 2015)."""
     encoder: SequenceEncoder.Config = AveragingEncoder.Config()
@@ -120,13 +105,10 @@ def classification_averaging() -> Recipe:
     )
 
 
-@register_experiment("classification/averaging/local")
-def classification_averaging_local() -> Recipe:
-    """The same, tiny: twenty steps."""
-    return local(classification_averaging(), AveragingEncoder.Config())
-
-
-@register_experiment("classification/transformer")
+@register_with_local(
+    "classification/transformer",
+    partial(local, encoder=SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)),
+)
 def classification_transformer() -> Recipe:
     """A Transformer encoder whose vectors are averaged."""
     encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
@@ -137,14 +119,7 @@ def classification_transformer() -> Recipe:
     )
 
 
-@register_experiment("classification/transformer/local")
-def classification_transformer_local() -> Recipe:
-    """The same, tiny: twenty steps."""
-    encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)
-    return local(classification_transformer(), encoder)
-
-
-@register_experiment("classification/ngrams")
+@register_with_local("classification/ngrams")
 def classification_ngrams() -> Recipe:
     """A linear classifier over n-grams of words and characters; rows of label, text."""
     return ngrams(
@@ -155,9 +130,3 @@ def classification_ngrams() -> Recipe:
         model=NgramClassifier.Config(),
         task=DocumentClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
     )
-
-
-@register_experiment("classification/ngrams/local")
-def classification_ngrams_local() -> Recipe:
-    """The same: twenty steps."""
-    return tiny(classification_ngrams())

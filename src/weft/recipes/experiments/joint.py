@@ -5,15 +5,17 @@ characters, as ``16:24:time``, set ``slots.format=spans``, and ``train_data.colu
 of the file.
 """
 
+from functools import partial
 from pathlib import Path
 
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.intent_slots import IntentSlotModel
 from weft.models.layers.word_embeddings import CharacterCnn
 from weft.recipes.experiments.tagging import LSTM, SMALL_ATTENTION, SMALL_LSTM, local
+from weft.recipes.experiments.tiny import register_with_local
 from weft.tasks.intent_slots import IntentSlots
 from weft.text.features.affixes import FittedAffixes
 from weft.text.features.characters import FittedCharacters
@@ -25,14 +27,7 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = [
-    "joint_bilstm",
-    "joint_bilstm_crf",
-    "joint_bilstm_crf_local",
-    "joint_bilstm_local",
-    "joint_transformer",
-    "joint_transformer_local",
-]
+__all__ = ["joint_bilstm", "joint_bilstm_crf", "joint_transformer"]
 
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
     num_layers=2, num_heads=4, ffn_dim=256
@@ -74,38 +69,20 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
     )
 
 
-@register_experiment("joint/bilstm")
+@register_with_local("joint/bilstm", partial(local, encoder=SMALL_LSTM))
 def joint_bilstm() -> Recipe:
     """One BiLSTM for the intent and the slots of a text (Liu and Lane 2016)."""
     return joint("Train a BiLSTM that finds intents and slots.", LSTM, crf=False)
 
 
-@register_experiment("joint/bilstm-crf")
+@register_with_local("joint/bilstm-crf", partial(local, encoder=SMALL_LSTM))
 def joint_bilstm_crf() -> Recipe:
     """The same with a conditional random field over sequences of tags."""
     return joint("Train a BiLSTM-CRF that finds intents and slots.", LSTM, crf=True)
 
 
-@register_experiment("joint/transformer")
+@register_with_local("joint/transformer", partial(local, encoder=SMALL_ATTENTION))
 def joint_transformer() -> Recipe:
     """A Transformer encoder for the intent and the slots of a text."""
     doc = "Train a Transformer that finds intents and slots."
     return joint(doc, ATTENTION, crf=True, lr=1e-3)
-
-
-@register_experiment("joint/bilstm/local")
-def joint_bilstm_local() -> Recipe:
-    """``joint/bilstm`` in seconds."""
-    return local(joint_bilstm(), SMALL_LSTM)
-
-
-@register_experiment("joint/bilstm-crf/local")
-def joint_bilstm_crf_local() -> Recipe:
-    """``joint/bilstm-crf`` in seconds."""
-    return local(joint_bilstm_crf(), SMALL_LSTM)
-
-
-@register_experiment("joint/transformer/local")
-def joint_transformer_local() -> Recipe:
-    """``joint/transformer`` in seconds."""
-    return local(joint_transformer(), SMALL_ATTENTION)

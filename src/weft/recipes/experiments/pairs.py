@@ -1,10 +1,11 @@
 """Experiments of pairs of texts; set ``train_data.path`` and ``valid_data.path``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from weft.config import Config
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.models.encoders.cnn import CnnEncoder
 from weft.models.encoders.lstm import LstmEncoder
@@ -15,7 +16,7 @@ from weft.models.ngrams import NgramPairClassifier
 from weft.models.pairs import PairClassifier, PairRegressor, Ranker
 from weft.models.poolings import MaxPooling, Pooling
 from weft.recipes.experiments.ngrams import MOST, ngrams
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.pairs import PairClassification, PairRegression, QueryDocumentRanking
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.word_tokenizer import FittedWords
@@ -23,16 +24,7 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = [
-    "pairs_classification",
-    "pairs_classification_local",
-    "pairs_ngrams",
-    "pairs_ngrams_local",
-    "pairs_ranking",
-    "pairs_ranking_local",
-    "pairs_regression",
-    "pairs_regression_local",
-]
+__all__ = ["pairs_classification", "pairs_ngrams", "pairs_ranking", "pairs_regression"]
 
 TINY = WordEmbedding.Config(dim=8)
 TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)
@@ -64,8 +56,15 @@ def local(recipe: Recipe, model: Config) -> Recipe:
     return tiny(recipe, model=model, lr_scheduler=Linear.Config())
 
 
-def classification(model: PairClassifier.Config) -> Recipe:
-    """Rows of a label and two texts."""
+@register_with_local(
+    "pairs/classification",
+    partial(local, model=PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM)),
+)
+def pairs_classification() -> Recipe:
+    """A BiLSTM for both texts (Conneau et al. 2017); rows of label, text1, text2."""
+    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
+    pooling: Pooling.Config = MaxPooling.Config()
+    model = PairClassifier.Config(encoder=encoder, pooling=pooling, hidden=(128,))
     return pairs(
         "Train a classifier of pairs of texts.",
         ("label", "text1", "text2"),
@@ -77,71 +76,39 @@ def classification(model: PairClassifier.Config) -> Recipe:
     )
 
 
-@register_experiment("pairs/classification")
-def pairs_classification() -> Recipe:
-    """A BiLSTM for both texts (Conneau et al. 2017); rows of label, text1, text2."""
-    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
-    pooling: Pooling.Config = MaxPooling.Config()
-    model = PairClassifier.Config(encoder=encoder, pooling=pooling, hidden=(128,))
-    return classification(model)
-
-
-@register_experiment("pairs/classification/local")
-def pairs_classification_local() -> Recipe:
-    """As pairs/classification, but tiny: 20 steps, seconds on a laptop."""
-    return local(pairs_classification(), PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM))
-
-
-def regression(model: PairRegressor.Config) -> Recipe:
-    """Rows of two texts and a number."""
+@register_with_local(
+    "pairs/regression",
+    partial(local, model=PairRegressor.Config(embedding=TINY, encoder=TINY_LSTM)),
+)
+def pairs_regression() -> Recipe:
+    """A BiLSTM for both texts, to a number such as their likeness; rows of text1, text2, score."""
     return pairs(
         "Train a model that gives pairs of texts a number, as how alike they are.",
         ("text1", "text2", "score"),
         "pearson",
         tokenizer=FittedWords.Config(columns=("text1", "text2")),
-        model=model,
+        model=PairRegressor.Config(),
         task=PairRegression.Config(),
     )
 
 
-@register_experiment("pairs/regression")
-def pairs_regression() -> Recipe:
-    """A BiLSTM for both texts, to a number such as their likeness; rows of text1, text2, score."""
-    return regression(PairRegressor.Config())
-
-
-@register_experiment("pairs/regression/local")
-def pairs_regression_local() -> Recipe:
-    """As pairs/regression, but tiny: 20 steps, seconds on a laptop."""
-    return local(pairs_regression(), PairRegressor.Config(embedding=TINY, encoder=TINY_LSTM))
-
-
-def ranking(model: Ranker.Config) -> Recipe:
-    """Rows of a query, a right and a wrong document."""
+@register_with_local(
+    "pairs/ranking", partial(local, model=Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4))
+)
+def pairs_ranking() -> Recipe:
+    """Documents for queries by the cosine of two towers; rows of query, positive, negative."""
     columns = ("query", "positive", "negative")
     return pairs(
         "Train a model that scores documents for a query.",
         columns,
         "ranking_accuracy",
         tokenizer=FittedWords.Config(columns=columns),
-        model=model,
+        model=Ranker.Config(),
         task=QueryDocumentRanking.Config(),
     )
 
 
-@register_experiment("pairs/ranking")
-def pairs_ranking() -> Recipe:
-    """Documents for queries by the cosine of two towers; rows of query, positive, negative."""
-    return ranking(Ranker.Config())
-
-
-@register_experiment("pairs/ranking/local")
-def pairs_ranking_local() -> Recipe:
-    """As pairs/ranking, but tiny: 20 steps, seconds on a laptop."""
-    return local(pairs_ranking(), Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4))
-
-
-@register_experiment("pairs/ngrams")
+@register_with_local("pairs/ngrams")
 def pairs_ngrams() -> Recipe:
     """A linear classifier over the n-grams of two texts; rows of label, text1, text2."""
     return ngrams(
@@ -152,9 +119,3 @@ def pairs_ngrams() -> Recipe:
         model=NgramPairClassifier.Config(),
         task=PairClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
     )
-
-
-@register_experiment("pairs/ngrams/local")
-def pairs_ngrams_local() -> Recipe:
-    """The same: twenty steps."""
-    return tiny(pairs_ngrams())

@@ -6,10 +6,10 @@ to the letter.
 
 from pathlib import Path
 
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_pairs import TextPairs
 from weft.models.transformer import Transformer
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.parsing import SemanticParsing
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import AdamW, Linear
@@ -17,7 +17,7 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = ["parsing_cogs", "parsing_cogs_local", "parsing_top", "parsing_top_local"]
+__all__ = ["parsing_cogs", "parsing_top"]
 
 
 def local(recipe: Recipe) -> Recipe:
@@ -28,7 +28,7 @@ def local(recipe: Recipe) -> Recipe:
     return tiny(recipe, model=model)
 
 
-@register_experiment("parsing/cogs")
+@register_with_local("parsing/cogs", local)
 def parsing_cogs() -> Recipe:
     """Sentences to logical forms (COGS, Kim and Linzen 2020): sentence, form, then anything."""
     return Recipe(
@@ -50,7 +50,7 @@ def parsing_cogs() -> Recipe:
     )
 
 
-@register_experiment("parsing/top")
+@register_with_local("parsing/top", local)
 def parsing_top() -> Recipe:
     """Sentences to trees of intents and slots (TOP, Gupta et al. 2018): domain, sentence, tree."""
     return Recipe(
@@ -75,15 +75,3 @@ def parsing_top() -> Recipe:
             selection=Selection.Config(metric="exact_match"),
         ),
     )
-
-
-@register_experiment("parsing/cogs/local")
-def parsing_cogs_local() -> Recipe:
-    """``parsing/cogs`` in seconds."""
-    return local(parsing_cogs())
-
-
-@register_experiment("parsing/top/local")
-def parsing_top_local() -> Recipe:
-    """``parsing/top`` in seconds."""
-    return local(parsing_top())

@@ -10,19 +10,14 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.ngrams import NgramRegressor
 from weft.recipes.experiments.ngrams import MOST, ngrams
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local
 from weft.tasks.regression import DocumentRegression
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = [
-    "regression_docnn",
-    "regression_docnn_local",
-    "regression_ngrams",
-    "regression_ngrams_local",
-]
+__all__ = ["regression_docnn", "regression_docnn_local", "regression_ngrams"]
 
 
 def regression(model: Regressor.Config, trainer: Trainer.Config) -> Recipe:
@@ -55,7 +50,7 @@ def regression_docnn_local() -> Recipe:
     return regression(model, Trainer.Config(max_steps=20))
 
 
-@register_experiment("regression/ngrams")
+@register_with_local("regression/ngrams")
 def regression_ngrams() -> Recipe:
     """A ridge regression over n-grams of words and characters; rows of score, text."""
     return ngrams(
@@ -65,9 +60,3 @@ def regression_ngrams() -> Recipe:
         model=NgramRegressor.Config(),
         task=DocumentRegression.Config(max_length=MOST),
     )
-
-
-@register_experiment("regression/ngrams/local")
-def regression_ngrams_local() -> Recipe:
-    """The same: twenty steps."""
-    return tiny(regression_ngrams())

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_pairs import TextPairs
 from weft.models.transformer import Transformer
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.summarization import Summarization
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.training import AdamW, Linear
@@ -14,14 +14,25 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = ["summarization_scitldr", "summarization_scitldr_local"]
+__all__ = ["summarization_scitldr"]
 
 LONGEST = 1024
 """Pieces of a text at most; of SciTLDR's abstracts the longest have 637. Rows of longer ones, as
 of pieces of two characters, are left out and counted."""
 
 
-@register_experiment("summarization/scitldr")
+def local(recipe: Recipe) -> Recipe:
+    """The recipe with a tiny model and few pieces: whether all fits together, in seconds."""
+    made = recipe.ingredients
+    sizes = {"dim": 32, "num_heads": 2, "ffn_dim": 64}
+    return tiny(
+        recipe,
+        tokenizer=replace(made["tokenizer"], vocab_size=300),
+        model=replace(made["model"], num_encoder_layers=1, num_decoder_layers=1, **sizes),
+    )
+
+
+@register_with_local("summarization/scitldr", local)
 def summarization_scitldr() -> Recipe:
     """Abstracts to one sentence (SciTLDR, Cachola et al. 2020), each with several references."""
     return Recipe(
@@ -51,17 +62,4 @@ def summarization_scitldr() -> Recipe:
             evaluate_every=Every(400, "steps"),
             selection=Selection.Config(metric="rouge1"),
         ),
-    )
-
-
-@register_experiment("summarization/scitldr/local")
-def summarization_scitldr_local() -> Recipe:
-    """``summarization/scitldr`` in seconds."""
-    recipe = summarization_scitldr()
-    made = recipe.ingredients
-    sizes = {"dim": 32, "num_heads": 2, "ffn_dim": 64}
-    return tiny(
-        recipe,
-        tokenizer=replace(made["tokenizer"], vocab_size=300),
-        model=replace(made["model"], num_encoder_layers=1, num_decoder_layers=1, **sizes),
     )

@@ -5,16 +5,17 @@ Files are CoNLL by default, words in the first column and tags in the last; for 
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.word_embeddings import AffixEmbedding, CharacterCnn, WordEmbedding
 from weft.models.tagger import Tagger
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.tagging import WordTagging
 from weft.text.features.affixes import FittedAffixes
 from weft.text.features.characters import FittedCharacters
@@ -24,16 +25,7 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = [
-    "tagging_bilstm",
-    "tagging_bilstm_crf",
-    "tagging_bilstm_crf_local",
-    "tagging_bilstm_local",
-    "tagging_ner",
-    "tagging_ner_local",
-    "tagging_transformer",
-    "tagging_transformer_local",
-]
+__all__ = ["tagging_bilstm", "tagging_bilstm_crf", "tagging_ner", "tagging_transformer"]
 
 LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
@@ -95,7 +87,7 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
     return tiny(recipe, model=model, trainer=replace(made["trainer"], ema=None))
 
 
-@register_experiment("tagging/bilstm")
+@register_with_local("tagging/bilstm", partial(local, encoder=SMALL_LSTM))
 def tagging_bilstm() -> Recipe:
     """A BiLSTM over words and their characters; each word's label is chosen for itself.
 
@@ -104,44 +96,20 @@ def tagging_bilstm() -> Recipe:
     return tagging("Train a BiLSTM that gives each word a label.", LSTM, crf=False, epochs=10)
 
 
-@register_experiment("tagging/bilstm-crf")
+@register_with_local("tagging/bilstm-crf", partial(local, encoder=SMALL_LSTM))
 def tagging_bilstm_crf() -> Recipe:
     """A BiLSTM with a conditional random field over sequences of labels (Ma and Hovy 2016)."""
     return tagging("Train a BiLSTM-CRF that gives each word a label.", LSTM, crf=True)
 
 
-@register_experiment("tagging/transformer")
+@register_with_local("tagging/transformer", partial(local, encoder=SMALL_ATTENTION))
 def tagging_transformer() -> Recipe:
     """A Transformer encoder over words and their characters."""
     return tagging("Train a Transformer that gives each word a label.", ATTENTION, crf=False)
 
 
-@register_experiment("tagging/ner")
+@register_with_local("tagging/ner", partial(local, encoder=SMALL_LSTM))
 def tagging_ner() -> Recipe:
     """A BiLSTM-CRF for names in BIO or BILOU tags, selected by the F1 of its spans."""
     doc = "Train a BiLSTM-CRF that finds names and other spans."
     return tagging(doc, LSTM, crf=True, metric="span_f1")
-
-
-@register_experiment("tagging/bilstm/local")
-def tagging_bilstm_local() -> Recipe:
-    """``tagging/bilstm`` in seconds."""
-    return local(tagging_bilstm(), SMALL_LSTM)
-
-
-@register_experiment("tagging/bilstm-crf/local")
-def tagging_bilstm_crf_local() -> Recipe:
-    """``tagging/bilstm-crf`` in seconds."""
-    return local(tagging_bilstm_crf(), SMALL_LSTM)
-
-
-@register_experiment("tagging/transformer/local")
-def tagging_transformer_local() -> Recipe:
-    """``tagging/transformer`` in seconds."""
-    return local(tagging_transformer(), SMALL_ATTENTION)
-
-
-@register_experiment("tagging/ner/local")
-def tagging_ner_local() -> Recipe:
-    """``tagging/ner`` in seconds."""
-    return local(tagging_ner(), SMALL_LSTM)

@@ -1,19 +1,22 @@
 """The variants ``…/local`` of experiments: seconds on a laptop, to see that all fits together.
 
-Those of ``bert``, ``language``, ``question`` and ``regression`` are not made by it: their trainers
-are others, of more steps, or with another warm-up and other evaluations.
+Those of ``bert``, ``language``, ``question`` and ``regression/docnn`` are experiments of their own:
+their trainers are others, of more steps, or with another warm-up and other evaluations.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeAlias
 
-from weft.config.recipe import Recipe
+from weft.config.recipe import Recipe, register_experiment
 from weft.training import Linear
 from weft.training.progress import Every
 
-__all__ = ["tiny"]
+__all__ = ["register_with_local", "tiny"]
 
 STEPS = 20
+Make: TypeAlias = Callable[[], Recipe]
 
 
 def tiny(recipe: Recipe, **changed: Any) -> Recipe:
@@ -32,3 +35,22 @@ def tiny(recipe: Recipe, **changed: Any) -> Recipe:
     return Recipe(
         doc=f"{recipe.doc} A tiny model and {STEPS} steps, to see that all works.", **made
     )
+
+
+def register_with_local(
+    name: str, small: Callable[[Recipe], Recipe] = tiny
+) -> Callable[[Make], Make]:
+    """Files an experiment, and as ``name/local`` what ``small`` makes of its recipe."""
+
+    def register(experiment: Make) -> Make:
+        @wraps(experiment)
+        def local() -> Recipe:
+            return small(experiment())
+
+        local.__doc__ = f"``{name}`` in seconds."
+        local.__qualname__ = f"{experiment.__qualname__}_local"
+        register_experiment(f"{name}/local")(local)
+        register_experiment(name)(experiment)
+        return experiment
+
+    return register

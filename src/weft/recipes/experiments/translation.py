@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from weft.config.recipe import Recipe, like, register_experiment
+from weft.config.recipe import Recipe, like
 from weft.data.text_pairs import TextPairs
 from weft.models.decoding import Decoding
 from weft.models.transformer import Transformer
 from weft.recipes.corpus.data import CorpusPairs
-from weft.recipes.experiments.tiny import tiny
+from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.translation import Translation
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.training import AdamW, Linear
@@ -16,12 +16,7 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = [
-    "translation_demo",
-    "translation_demo_local",
-    "translation_tatoeba",
-    "translation_tatoeba_local",
-]
+__all__ = ["translation_demo", "translation_tatoeba"]
 
 
 def local(recipe: Recipe) -> Recipe:
@@ -40,7 +35,7 @@ def local(recipe: Recipe) -> Recipe:
     )
 
 
-@register_experiment("translation/tatoeba")
+@register_with_local("translation/tatoeba", local)
 def translation_tatoeba() -> Recipe:
     """English to French on Tatoeba; set ``train_data.path`` and ``valid_data.path``."""
     return Recipe(
@@ -63,7 +58,7 @@ def translation_tatoeba() -> Recipe:
     )
 
 
-@register_experiment("translation/demo")
+@register_with_local("translation/demo", local)
 def translation_demo() -> Recipe:
     """English to French on the corpus that weft generates: minutes on a laptop, no download."""
     return Recipe(
@@ -83,15 +78,3 @@ def translation_demo() -> Recipe:
             selection=Selection.Config(metric="bleu"),
         ),
     )
-
-
-@register_experiment("translation/tatoeba/local")
-def translation_tatoeba_local() -> Recipe:
-    """``translation/tatoeba`` in seconds."""
-    return local(translation_tatoeba())
-
-
-@register_experiment("translation/demo/local")
-def translation_demo_local() -> Recipe:
-    """``translation/demo`` in seconds."""
-    return local(translation_demo())

@@ -8,8 +8,7 @@ imported already, and nothing else.
 import importlib
 import inspect
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,56 +131,42 @@ def import_named(word: str) -> Any:
         name = ".".join(parts[:count])
         try:
             module = import_module(name)
-        except ModuleNotFoundError as error:
-            if count > 1 and name.startswith(str(error.name)):
-                continue  # a class in a class
-            raise _cannot(word, error) from error
         except Exception as error:
-            raise _cannot(word, error) from error
+            absent = isinstance(error, ModuleNotFoundError) and name.startswith(str(error.name))
+            if absent and count > 1:
+                continue  # a class in a class
+            said = f"{type(error).__name__}: {error}"
+            raise UnknownCodeError(f"'{word}' cannot be imported: {said}.") from error
         return _walked(word, module, parts[count:])
     raise UnknownCodeError(f"'{word}' names no module; wanted @module.name.")
 
 
 def import_module(name: str) -> ModuleType:
-    """Imports a module, also from the folder where the command was typed."""
-    with _folder_of_the_command():
-        return importlib.import_module(name)
-
-
-@contextmanager
-def _folder_of_the_command() -> Iterator[None]:
-    """The working folder first on ``sys.path``, as ``python -m`` has it, and last from then on."""
+    """Imports a module; the working folder is first on ``sys.path``, and last from then on."""
     here = str(Path.cwd())
     known = here in sys.path
     sys.path.insert(0, here)
     importlib.invalidate_caches()
     try:
-        yield
+        return importlib.import_module(name)
     finally:
         sys.path.remove(here)
         if not known:
             sys.path.append(here)  # functions may import their neighbours when they are called
 
 
-def _cannot(word: str, error: Exception) -> UnknownCodeError:
-    return UnknownCodeError(f"'{word}' cannot be imported: {type(error).__name__}: {error}.")
-
-
 def _walked(word: str, value: Any, names: list[str]) -> Any:
     for name in names:
         if not hasattr(value, name):
-            raise UnknownCodeError(f"'{word}' cannot be imported: {_described(value)} no '{name}'.")
+            where = getattr(value, "__name__", type(value).__name__)
+            if value is sys.modules.get(MAIN):
+                where = (
+                    "it was defined in the program that was started, which alone can find it "
+                    "again. Put it into a module that can be imported; here the program"
+                )
+            raise UnknownCodeError(f"'{word}' cannot be imported: {where} has no '{name}'.")
         value = getattr(value, name)
     return value
-
-
-def _described(value: Any) -> str:
-    if value is sys.modules.get(MAIN):
-        return (
-            "it was defined in the program that was started, which alone can find it again. Put it "
-            "into a module that can be imported; here the program has"
-        )
-    return f"{getattr(value, '__name__', type(value).__name__)} has"
 
 
 def _imported_already(word: str) -> Any:

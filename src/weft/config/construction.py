@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from weft.config.code_names import CodeNames
 from weft.config.foreign_names import missing_hooks
 from weft.config.merge import Settings, structure_of
-from weft.config.parameters import MISSING, Parameter, settings_of
+from weft.config.parameters import MISSING, settings_of
 from weft.config.values.annotations import hints, is_of, is_settable, type_name
 from weft.config.values.raw_values import Entries, Value
 from weft.errors import Place, UserError, refuse_all
@@ -84,17 +84,14 @@ def _typed(kind: type[Any], settings: Mapping[str, Any], *, given: int) -> Mappi
     for parameter in known:
         if parameter.name in absent:
             reader.required(f"{name}.{parameter.name}", known, parameter.name, None)
-        elif parameter.name in other and _is_read(parameter, other[parameter.name]):
-            node = Value(other[parameter.name], CODE)
-            other[parameter.name] = reader.resolve(parameter, [node], f"{name}.{parameter.name}")
+        elif parameter.name in other:
+            value = other[parameter.name]
+            structure = structure_of(parameter.annotation, MISSING)
+            if is_settable(parameter.annotation) or (structure and type(value) is dict):
+                dotted = f"{name}.{parameter.name}"  # of other classes any object is taken
+                other[parameter.name] = reader.resolve(parameter, [Value(value, CODE)], dotted)
     _refuse(reader)
     return {**settings, **other}
-
-
-def _is_read(parameter: Parameter, value: object) -> bool:
-    """Whether the annotation says what a value must be; of other classes any object is taken."""
-    structure = structure_of(parameter.annotation, MISSING)
-    return is_settable(parameter.annotation) or (structure is not None and type(value) is dict)
 
 
 def _refuse(reader: Settings) -> None:

@@ -80,9 +80,10 @@ def _args_section(doc: str) -> dict[str, str]:
 def field_docs(kind: type[Any]) -> dict[str, str]:
     """The docstring line under each field of a class, inherited along its bases."""
     found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        if base is not object:
-            found |= _own_field_docs(base)
+    for base in reversed(kind.__mro__[:-1]):
+        if base not in _OWN:
+            _OWN[base] = _own_field_docs(base)
+        found |= _OWN[base]
     return found
 
 
@@ -91,12 +92,6 @@ _OWN: WeakKeyDictionary[type[Any], dict[str, str]] = WeakKeyDictionary()
 
 
 def _own_field_docs(kind: type[Any]) -> dict[str, str]:
-    if kind not in _OWN:
-        _OWN[kind] = _read_field_docs(kind)
-    return _OWN[kind]
-
-
-def _read_field_docs(kind: type[Any]) -> dict[str, str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
     except (OSError, TypeError, SyntaxError, IndentationError):
@@ -120,14 +115,14 @@ def first_lines(registry: Registry) -> dict[str, str]:
         >>> first_lines(registries.schedules)["constant"]
         'The peak rate throughout.'
     """
-    return {name: _line(registry, name) for name in registry.names()}
-
-
-def _line(registry: Registry, name: str) -> str:
-    loaded = registry.loaded(name)
-    if loaded is not None:
-        return first_line(loaded)
-    return _registered_in(registry.module_of(name)).get(name, "")
+    found = {}
+    for name in registry.names():
+        loaded = registry.loaded(name)
+        if loaded is None:
+            found[name] = _registered_in(registry.module_of(name)).get(name, "")
+        else:
+            found[name] = first_line(loaded)
+    return found
 
 
 @cache

@@ -133,14 +133,8 @@ def is_ingredient(value: Any) -> bool:
 def dependencies_of(config: Config | type[Config]) -> list[Parameter]:
     """What ``build`` of the Config asks for."""
     kind = config if isinstance(config, type) else type(config)
-    source = kind.build if kind.build is not Config.build else _constructor(kind.owner)
-    types = hints(source)
+    types = hints(kind.build if kind.build is not Config.build else kind.owner.__init__)
     return [_parameter(p, types, {}) for p in runtime_parameters(config).values()]
-
-
-def _constructor(kind: type[Any]) -> Any:
-    """The constructor of a class, as a function."""
-    return getattr(kind, "__init__", kind)
 
 
 def parameters_of(value: Any) -> list[Parameter]:
@@ -150,10 +144,8 @@ def parameters_of(value: Any) -> list[Parameter]:
         found = [p for p in inspect.signature(value).parameters.values() if p.kind not in variadic]
     except (TypeError, ValueError):
         return []
-    types, docs = (
-        hints(_constructor(value) if isinstance(value, type) else value),
-        argument_docs(value),
-    )
+    made: Any = value.__init__ if isinstance(value, type) else value  # type: ignore[misc]
+    types, docs = hints(made), argument_docs(value)
     if dataclasses.is_dataclass(value) and isinstance(value, type):
         types, docs = hints(value), {**docs, **field_docs(value)}
     return [_parameter(p, types, docs) for p in found]

@@ -4,45 +4,30 @@ The models are those of ``classification/transformer``, whole and tiny, which be
 learned here by ``trainer.initialize``.
 """
 
-from pathlib import Path
-from typing import Any
-
-from weft.config.recipe import Recipe, like, register_experiment
-from weft.data.text_lines import TextLines
+from weft.config.recipe import Recipe, register_experiment
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.masked_language_model import MaskedLanguageModel
+from weft.recipes.experiments.language import PERPLEXITY, lines
 from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import AdamW, Linear
 from weft.training.loop import Trainer
 from weft.training.progress import Every
-from weft.training.selection import Selection
-
-__all__ = ["bert_pretraining", "bert_pretraining_local"]
 
 ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
 """Rotary positions: with sinusoids the loss stays that of single tokens for hundreds of steps."""
-PERPLEXITY = Selection.Config(metric="perplexity")
-
-
-def pretraining(doc: str, **ingredients: Any) -> Recipe:
-    """A recipe that trains a masked language model on lines of a text."""
-    return Recipe(
-        doc=doc,
-        train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=32),
-        valid_data=like("train_data", path=Path("data/valid.txt"), shuffle=False),
-        **ingredients,
-    )
 
 
 @register_experiment("bert/pretraining")
 def bert_pretraining() -> Recipe:
     """A Transformer encoder that finds masked pieces of words (Devlin et al. 2019)."""
-    return pretraining(
+    return lines(
         "Train a Transformer encoder on masked text, as BERT was.",
+        "valid.txt",
+        32,
         tokenizer=FittedTokenizer.Config(
             kind="bpe", vocab_size=8000, lowercase=True, columns=("text",)
         ),
@@ -62,8 +47,10 @@ def bert_pretraining_local() -> Recipe:
     encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config(
         num_layers=1, num_heads=2, ffn_dim=32, positions="rotary"
     )
-    return pretraining(
+    return lines(
         "Train a tiny Transformer encoder on masked text.",
+        "valid.txt",
+        32,
         tokenizer=FittedWords.Config(),
         model=MaskedLanguageModel.Config(embedding=WordEmbedding.Config(dim=16), encoder=encoder),
         task=MaskedLanguageModeling.Config(block=32),

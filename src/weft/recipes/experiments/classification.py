@@ -25,14 +25,6 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = [
-    "classification_averaging",
-    "classification_bilstm",
-    "classification_docnn",
-    "classification_ngrams",
-    "classification_transformer",
-]
-
 EMBEDDING = WordEmbedding.Config(dropout=0.3)
 LOCAL = WordEmbedding.Config(dim=16)
 

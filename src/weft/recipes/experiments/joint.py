@@ -27,8 +27,6 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = ["joint_bilstm", "joint_bilstm_crf", "joint_transformer"]
-
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
     num_layers=2, num_heads=4, ffn_dim=256
 )

@@ -15,22 +15,15 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = [
-    "language_lstm",
-    "language_lstm_local",
-    "language_transformer",
-    "language_transformer_local",
-]
-
 PERPLEXITY = Selection.Config(metric="perplexity")
 
 
-def words(doc: str, batch_size: int, **ingredients: Any) -> Recipe:
-    """A recipe that trains a recurrent model of words on lines of a text."""
+def lines(doc: str, valid: str, batch_size: int, **ingredients: Any) -> Recipe:
+    """A recipe that trains on lines of a text."""
     return Recipe(
         doc=doc,
         train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=batch_size),
-        valid_data=like("train_data", path=Path("data/valid.txt"), shuffle=False),
+        valid_data=like("train_data", path=Path("data") / valid, shuffle=False),
         **ingredients,
     )
 
@@ -38,8 +31,9 @@ def words(doc: str, batch_size: int, **ingredients: Any) -> Recipe:
 @register_experiment("language/lstm")
 def language_lstm() -> Recipe:
     """An LSTM over words, its state carried through the text; as large as suits WikiText-2."""
-    return words(
+    return lines(
         "Train a stateful LSTM language model of words.",
+        "valid.txt",
         20,
         tokenizer=FittedWords.Config(marks=True, lowercase=False),
         model=LstmLanguageModel.Config(),
@@ -58,8 +52,9 @@ def language_lstm() -> Recipe:
 @register_experiment("language/lstm/local")
 def language_lstm_local() -> Recipe:
     """The same, tiny, on a few lines: seconds on a laptop."""
-    return words(
+    return lines(
         "Train a tiny LSTM language model of words.",
+        "valid.txt",
         5,
         tokenizer=FittedWords.Config(marks=True),
         model=LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1, dropout=0.0),
@@ -72,23 +67,14 @@ def language_lstm_local() -> Recipe:
     )
 
 
-def characters(doc: str, batch_size: int, **ingredients: Any) -> Recipe:
-    """A recipe that trains a Transformer on the characters of a text."""
-    return Recipe(
-        doc=doc,
-        train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=batch_size),
-        valid_data=like("train_data", path=Path("data/dev.txt"), shuffle=False),
-        tokenizer=FittedTokenizer.Config(kind="characters"),
-        **ingredients,
-    )
-
-
 @register_experiment("language/transformer")
 def language_transformer() -> Recipe:
     """A decoder-only Transformer over characters, as large as suits Tiny Shakespeare."""
-    return characters(
+    return lines(
         "Train a decoder-only Transformer on the characters of a text.",
+        "dev.txt",
         32,
+        tokenizer=FittedTokenizer.Config(kind="characters"),
         model=CausalTransformer.Config(),
         task=LanguageModeling.Config(block=128, stride=64, until="length"),
         optimizer=AdamW.Config(lr=3e-3),
@@ -104,9 +90,11 @@ def language_transformer() -> Recipe:
 @register_experiment("language/transformer/local")
 def language_transformer_local() -> Recipe:
     """The same, tiny: seconds on a laptop."""
-    return characters(
+    return lines(
         "Train a tiny Transformer on the characters of a text.",
+        "dev.txt",
         8,
+        tokenizer=FittedTokenizer.Config(kind="characters"),
         model=CausalTransformer.Config(dim=32, num_layers=2, ffn_dim=64, dropout=0.0),
         task=LanguageModeling.Config(block=32, until="length"),
         optimizer=AdamW.Config(lr=3e-3),

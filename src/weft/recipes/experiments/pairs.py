@@ -24,8 +24,6 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = ["pairs_classification", "pairs_ngrams", "pairs_ranking", "pairs_regression"]
-
 TINY = WordEmbedding.Config(dim=8)
 TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)
 TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)

@@ -17,8 +17,6 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = ["parsing_cogs", "parsing_top"]
-
 
 def local(recipe: Recipe) -> Recipe:
     """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""

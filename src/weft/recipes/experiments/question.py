@@ -23,13 +23,6 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = [
-    "question_drqa",
-    "question_drqa_local",
-    "question_transformer",
-    "question_transformer_local",
-]
-
 ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
 """That of ``bert/pretraining``."""
 SMALL_ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(

@@ -17,8 +17,6 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = ["regression_docnn", "regression_docnn_local", "regression_ngrams"]
-
 
 def regression(model: Regressor.Config, trainer: Trainer.Config) -> Recipe:
     """A recipe that trains a regressor on rows of a number and a text."""

@@ -14,8 +14,6 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = ["summarization_scitldr"]
-
 LONGEST = 1024
 """Pieces of a text at most; of SciTLDR's abstracts the longest have 637. Rows of longer ones, as
 of pieces of two characters, are left out and counted."""

@@ -25,8 +25,6 @@ from weft.training import Adam, Linear
 from weft.training.loop import Trainer
 from weft.training.selection import Selection
 
-__all__ = ["tagging_bilstm", "tagging_bilstm_crf", "tagging_ner", "tagging_transformer"]
-
 LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
     num_layers=2, num_heads=4, ffn_dim=512

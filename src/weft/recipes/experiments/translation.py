@@ -16,8 +16,6 @@ from weft.training.loop import Trainer
 from weft.training.progress import Every
 from weft.training.selection import Selection
 
-__all__ = ["translation_demo", "translation_tatoeba"]
-
 
 def local(recipe: Recipe) -> Recipe:
     """The recipe with a tiny model over characters and a few steps: whether all fits together."""

@@ -60,17 +60,15 @@ def spec_of(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         return None
     found = PathFinder.find_spec(name, path)
     if found is None:
-        return _former_spec(name) if name in _present() else None
+        if name not in _present():
+            return None
+        home = os.path.join(os.path.dirname(__file__), *_present()[name].split(".")[1:])
+        file = f"{home}.py" if os.path.isfile(f"{home}.py") else f"{home}/__init__.py"
+        found = ModuleSpec(name, _FormerModule(name, file), origin=file)
+        found.has_location = True
+        return found
     if isinstance(found.loader, SourceFileLoader):
         found.loader = _PresentModule(found.loader.name, found.loader.path)
-    return found
-
-
-def _former_spec(name: str) -> ModuleSpec:
-    home = os.path.join(os.path.dirname(__file__), *_present()[name].split(".")[1:])
-    file = f"{home}.py" if os.path.isfile(f"{home}.py") else f"{home}/__init__.py"
-    found = ModuleSpec(name, _FormerModule(name, file), origin=file)
-    found.has_location = True
     return found
 
 

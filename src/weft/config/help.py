@@ -92,26 +92,18 @@ def recipe_help(
         f"  weft {command.ljust(width)} {name} [name.setting=value ...]  {line}"
         for command, line in usage.items()
     ]
-    for ingredient in _ordered(plan):
+    planned = [*plan.order, *plan.missing]
+    standard = [name for name in STANDARD if name in planned]
+    for ingredient in dict.fromkeys([*standard, *planned]):
         lines += ["", *_ingredient_lines(plan, ingredient)]
     for ingredient in EVALUATION_DATA if "train_data" in known else ():
         if ingredient not in known and ingredient not in plan.nodes:
             lines += ["", f"**{ingredient}**: none; {ingredient}.path=... is read as train_data is"]
     lines += ["", *(f"**{given}** (given by the run): {doc}" for given, doc in PROVIDED.items())]
-    others = [p for p in plan.problems if not _about_missing(p.message, plan.missing)]
+    missing = tuple(f"no '{name}' is specified" for name in plan.missing)
+    others = [problem for problem in plan.problems if not problem.message.startswith(missing)]
     lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []
     return "\n".join(lines) + "\n", others
-
-
-def _about_missing(message: str, missing: Sequence[str]) -> bool:
-    return any(message.startswith(f"no '{name}' is specified") for name in missing)
-
-
-def _ordered(plan: Plan) -> list[str]:
-    """The standard names in their order, each after the recipe's own that come before it."""
-    names = [*plan.order, *plan.missing]
-    standard = [name for name in STANDARD if name in names]
-    return standard + [name for name in names if name not in standard]
 
 
 def _ingredient_lines(plan: Plan, name: str) -> list[str]:

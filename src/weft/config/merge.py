@@ -16,7 +16,7 @@ from typing_extensions import override
 from weft.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
 from weft.config.foreign_names import setting_here
 from weft.config.parameters import MISSING, Parameter, settings_of
-from weft.config.registry import Registry, all_registries, find_name
+from weft.config.registry import all_registries, find_name
 from weft.config.values.annotations import (
     PLAIN,
     has_word,
@@ -113,15 +113,10 @@ class Settings(Values):
                 node = as_entries(Value(parameter.default, item.place))
             node = merged(node, item)
         assert node is not None
-        return self.read(node, self._kind_of(parameter), name)
-
-    def _kind_of(self, parameter: Parameter) -> Any:
-        unknown = parameter.annotation in (Parameter("").annotation, Any)
-        return (
-            type(parameter.default)
-            if unknown and parameter.default is not None
-            else parameter.annotation
-        )
+        annotation = parameter.annotation
+        if annotation in (inspect.Parameter.empty, Any) and parameter.default is not None:
+            annotation = type(parameter.default)
+        return self.read(node, annotation, name)
 
     def _checked(self, parameter: Parameter, name: str) -> Any:
         """A default from code is taken as it is, but for what is plainly of another type."""
@@ -129,8 +124,9 @@ class Settings(Values):
             return parameter.default
         child = self.fresh()
         value = child.read(Value(parameter.default, self.code), parameter.annotation, name)
-        if child.problems and _is_plain(parameter.annotation):
-            self.problems += child.problems
+        kinds = members(parameter.annotation) or (parameter.annotation,)
+        if all(kind in (*PLAIN, type(None)) for kind in kinds):
+            self.problems += child.problems  # of another class it is certainly a mistake
         return parameter.default if child.problems else value
 
     def layered(self, kind: Any, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
@@ -145,14 +141,15 @@ class Settings(Values):
                 continue
             named = self._named_type(entries, kind, annotation, name)
             if named is not None and named is not kind:
-                self._discard(collected, name, entries)
+                self.discard(collected, name, entries)
                 kind, base, collected = named, MISSING, []
             collected.append(without_type(entries) if named is not None else entries)
         if not collected and base is not MISSING:
             return base
         if base is INVALID:
             return INVALID
-        if base is MISSING and not nodes and not _optional_default(kind):
+        needed = has_word(kind) or any(parameter.required for parameter in settings_of(kind))
+        if base is MISSING and not nodes and needed:
             return MISSING
         return self.made(kind, base, collected, name)
 
@@ -235,7 +232,7 @@ class Settings(Values):
         if word == type_word(kind.owner):
             return kind
         owners = _owners(annotation) or (kind.owner,)
-        found = dict(_named_subclasses(owners, kind.owner))
+        found = _named_subclasses(owners, kind.owner)
         said = concept_of(owners) or type_name(annotation)
         try:
             named = self.names.find(word, node.place) if word.startswith("@") else found[word]
@@ -251,7 +248,8 @@ class Settings(Values):
             return kind
         return named.Config
 
-    def _discard(self, collected: Sequence[Entries], name: str, by: Entries) -> None:
+    def discard(self, collected: Sequence[Entries], name: str, by: Entries) -> None:
+        """Notes what layers had set, where a later one has another type."""
         node = by.entries["type"]
         dropped = [
             f"{path} ({place})" for layer in collected for path, place in leaves(layer, name)
@@ -278,11 +276,6 @@ def structure_of(annotation: Any, default: Any) -> Any:
     return bases[0] if bases else None
 
 
-def _is_plain(annotation: Any) -> bool:
-    """Whether a value from code that is not of this type is certainly a mistake."""
-    return all(kind in (*PLAIN, type(None)) for kind in members(annotation) or (annotation,))
-
-
 def _bases(annotation: Any) -> tuple[Any, ...]:
     """The dataclasses among the annotation and the members of its union."""
     annotation = unwrapped(annotation)
@@ -297,23 +290,11 @@ def _owners(annotation: Any) -> tuple[type[Any], ...]:
     return tuple(base.owner for base in _bases(annotation) if hasattr(base, "owner"))
 
 
-def _optional_default(kind: Any) -> bool:
-    """Whether the dataclass can be made of nothing but defaults."""
-    return not any(parameter.required for parameter in settings_of(kind)) and not has_word(kind)
-
-
-def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> Iterator[tuple[str, Any]]:
+def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> dict[str, Any]:
     """Registered subclasses of the owners, by name; a registry that files one is read whole."""
-    for registry in all_registries().values():
-        if registry.files_any((*owners, current)):
-            yield from _subclasses(registry, owners)
-
-
-def _subclasses(registry: Registry, owners: tuple[type[Any], ...]) -> Iterator[tuple[str, Any]]:
-    for name in registry.names():
-        entry = registry.get(name)
-        if isinstance(entry, type) and issubclass(entry, owners):
-            yield name, entry
+    filing = [each for each in all_registries().values() if each.files_any((*owners, current))]
+    found = {name: registry.get(name) for registry in filing for name in registry.names()}
+    return {n: e for n, e in found.items() if isinstance(e, type) and issubclass(e, owners)}
 
 
 def concept_of(owners: tuple[type[Any], ...]) -> str | None:

@@ -14,7 +14,6 @@ import torch
 from torch import nn
 
 from weft.checkpoint.store import Checkpoints
-from weft.config.planning.key import local_modules
 from weft.config.planning.overrides import Overrides
 from weft.config.recipe import Recipe
 from weft.data.seq2seq_batch import Seq2SeqBatch
@@ -88,7 +87,7 @@ def check(
     try:
         check_takes_task(planned.plan.order)
         if planned.script is not None:
-            refuse_collision(planned.script, local_modules(planned.table))
+            refuse_collision(planned.script, planned.table.local_modules)
     except UserError as error:
         found.problems.append(str(error))
     say(f"plan: {len(planned.plan.order)} ingredients: {', '.join(planned.plan.order)}")

@@ -68,14 +68,9 @@ def _check_name(name: str) -> None:
         raise UserError(f"'{name}' cannot name a recipe: it is a word of Python's. Choose another.")
     if name in ("recipe", "conftest") or name.startswith("test_"):
         raise UserError(f"'{name}' cannot name a recipe: files of that name mean something else.")
-    if name == "weft" or _is_installed(name):
+    found = find_spec(name)  # not what is in the working folder
+    if name == "weft" or (found is not None and "site-packages" in str(found.origin or "")):
         raise UserError(f"'{name}' cannot name a recipe: an installed package has that name.")
-
-
-def _is_installed(name: str) -> bool:
-    """Whether ``import name`` would find something that is not in the working folder."""
-    found = find_spec(name)
-    return found is not None and "site-packages" in str(found.origin or "")
 
 
 def _from_template(template: str, name: str) -> Mapping[str, str]:

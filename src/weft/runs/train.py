@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.layout import has_checkpoints, module_file
-from weft.config.planning.key import local_modules, plan_parts, run_key
+from weft.config.planning.key import plan_parts, run_key
 from weft.config.planning.overrides import Overrides, words_of
 from weft.config.planning.plan import Plan
 from weft.config.planning.session import Session
@@ -130,7 +130,7 @@ def _look_at(planned: Planned) -> None:
         LOG.info(note)
     check_takes_task(planned.plan.order)
     if planned.script is not None:
-        refuse_collision(planned.script, local_modules(planned.table))
+        refuse_collision(planned.script, planned.table.local_modules)
     for name in exports_of(planned.plan):
         refuse_missing(name)
 
@@ -316,7 +316,7 @@ def write(
     """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
     warn_of_versions(folder)
-    code = folder.write_sources(script, local_modules(planned.table) if script else [])
+    code = folder.write_sources(script, planned.table.local_modules if script else [])
     named = planned.name if planned.name in experiments.names() else None
     recipe = SCRIPT if script is not None else named
     run = folder.identity

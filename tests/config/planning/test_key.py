@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from tests.config.conftest import SCRIPT
-from weft.config.planning.key import key_settings, local_modules, reached_code, run_key
+from weft.config.planning.key import key_settings, reached_code, run_key
 
 
 def test_the_key_is_the_settings_and_the_reached_code(kitchen):
@@ -39,7 +39,7 @@ def test_local_modules_are_in_it_whole(kitchen):
     script = "from neighbour import size\ndef box(): return size()\n"
     kitchen.file("def size(): return 1\n", "neighbour.py")
     plan = kitchen.plan(script=script, targets=["box"])
-    assert [path.name for path in local_modules(plan.table)] == ["neighbour.py"]
+    assert [path.name for path in plan.table.local_modules] == ["neighbour.py"]
     key = run_key(plan)
     kitchen.file("def size():\n    # comment\n    return 1\n", "neighbour.py")
     assert run_key(kitchen.plan(script=script, targets=["box"])) == key

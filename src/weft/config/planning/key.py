@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.code_names import SCRIPT_MODULE, is_code
-from weft.config.ingredient import IngredientTable, documented
-from weft.config.parameters import MISSING, Parameter, deciding
+from weft.config.ingredient import documented
+from weft.config.parameters import MISSING, deciding
 from weft.config.planning.plan import Plan
-from weft.config.planning.wiring import IngredientNode
 from weft.config.sources.imports import parsed
 from weft.config.sources.own_code import code_in, names_in, normalized, own_code, top_level
 from weft.config.values.typed_values import INVALID
@@ -29,7 +28,6 @@ __all__ = [
     "OBSERVERS",
     "deciding_names",
     "key_settings",
-    "local_modules",
     "plan_parts",
     "reached_code",
     "run_key",
@@ -103,22 +101,16 @@ def key_settings(plan: Plan) -> dict[str, Any]:
     found = {}
     for name in sorted(deciding_names(plan)):
         node = plan.nodes[name]
-        kept = [(p, _kept(p, node)) for p in node.wiring.settings if p.in_key]
-        values = {p.name: value for p, value in kept if p.decides(value)}
+        values = {}
+        for parameter in (p for p in node.wiring.settings if p.in_key):
+            value = node.settings.get(parameter.name, MISSING)
+            value = None if value is MISSING or value is INVALID else deciding(value)
+            if parameter.decides(value):
+                values[parameter.name] = value
         head = {"type": node.type_name} if node.type_name else {}
         if head or values:
             found[name] = {**head, **values}
     return found
-
-
-def _kept(parameter: Parameter, node: IngredientNode) -> Any:
-    value = node.settings.get(parameter.name, MISSING)
-    return None if value is MISSING or value is INVALID else deciding(value)
-
-
-def local_modules(table: IngredientTable) -> list[Path]:
-    """The modules of the script's own folder that it imports; a run keeps a copy of them."""
-    return list(table.local_modules)
 
 
 def reached_code(plan: Plan) -> dict[str, str]:
@@ -142,7 +134,8 @@ def reached_code(plan: Plan) -> dict[str, str]:
         if node.is_config and node.type_name is None
     }
     reached = [node.name for node in own if not node.is_config]
-    reached += [part.__qualname__.partition(".")[0] for part in parts if _is_of_script(part)]
+    of_script = [part for part in parts if str(part.__module__).startswith(SCRIPT_MODULE)]
+    reached += [part.__qualname__.partition(".")[0] for part in of_script]
     statements: list[ast.stmt] = []
     while reached:
         name = reached.pop()
@@ -162,18 +155,9 @@ def reached_code(plan: Plan) -> dict[str, str]:
 
 def plan_parts(plan: Plan, *, observers: bool = True) -> Iterator[Any]:
     """The classes and functions that the planned ingredients are made of."""
-    for name in plan.nodes if observers else deciding_names(plan):
-        yield from _parts(plan.nodes[name])
-
-
-def _parts(node: IngredientNode) -> Iterator[Any]:
-    """The classes and functions that an ingredient is made of."""
-    yield from code_in(node.value) if is_code(node.value) else ()
-    if node.is_config:
-        yield from (node.kind, getattr(node.kind, "owner", node.kind))
-    settings = {p.name: node.settings.get(p.name) for p in node.wiring.settings if p.in_key}
-    yield from code_in(settings)
-
-
-def _is_of_script(part: Any) -> bool:
-    return str(part.__module__).startswith(SCRIPT_MODULE)
+    for node in (plan.nodes[name] for name in (plan.nodes if observers else deciding_names(plan))):
+        yield from code_in(node.value) if is_code(node.value) else ()
+        if node.is_config:
+            yield from (node.kind, getattr(node.kind, "owner", node.kind))
+        settings = {p.name: node.settings.get(p.name) for p in node.wiring.settings if p.in_key}
+        yield from code_in(settings)

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.config.component import Config, Given
 from weft.config.foreign_names import setting_here
-from weft.config.ingredient import STANDARD, BuiltFrom, Ingredient, IngredientTable
+from weft.config.ingredient import STANDARD, BuiltFrom, IngredientTable
 from weft.config.merge import suggest
 from weft.config.parameters import MISSING, Parameter
 from weft.config.planning.overrides import Names
@@ -38,11 +38,6 @@ class Plan:
     swaps: dict[str, str] = field(default_factory=dict)
     unknown: list[tuple[str, str]] = field(default_factory=list)
     """Settings of a run's file that name code which is not here, each with the name."""
-
-    @property
-    def ingredients(self) -> dict[str, Ingredient]:
-        """The reached ingredients by name."""
-        return {name: node.ingredient for name, node in self.nodes.items()}
 
     def start(self, provided: Mapping[str, object] | None = None) -> Session:
         """Begins to build. ``provided`` stands for ingredients that exist already: env, xp, ..."""
@@ -218,13 +213,6 @@ class _Planner:
             bound = self.names.table.objects.get(name)
             self.problems.append(Problem(bound) if bound else Problem(text, place))
 
-    def report_objects(self) -> None:
-        """What is taken here is bound to an object: the default would be used, and not said."""
-        taken = {*self.nodes, *self.unfilled}
-        for name, text in self.names.table.objects.items():
-            if name in taken:
-                self.problems.append(Problem(text))
-
     def note_unused(self) -> None:
         """Notes Configs that the recipe binds, and neither mentions itself nor gives to anybody."""
         table = self.names.table
@@ -246,7 +234,9 @@ class _Planner:
         """The plan as found."""
         self.unreached()
         self.report_missing()
-        self.report_objects()
+        for name, text in self.names.table.objects.items():
+            if name in self.nodes or name in self.unfilled:
+                self.problems.append(Problem(text))  # the default would be used, and not said
         if "trainer" in targets:
             self.note_unused()
         swaps = {name: path for name, (path, _) in self.names.swaps.items() if name in self.nodes}

@@ -1,6 +1,6 @@
 """One ingredient with all that the layers say of it: followed, typed, and its settings filled."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.planning.overrides import Names
 from weft.config.planning.read_back import lost
 from weft.config.planning.wiring import IngredientNode, Wiring, add_dependencies, wire
-from weft.config.registry import Registry, find_name, for_ingredient
+from weft.config.registry import find_name, for_ingredient
 from weft.config.values.annotations import hints
 from weft.config.values.raw_values import Entries, Scalar, Value, is_null, shown
 from weft.config.values.raw_values import Node as Written
@@ -38,9 +38,8 @@ class Resolver:
         """The ingredient with its settings resolved; each is resolved once."""
         if name not in self.resolved:
             ingredient = self.names.known[name]
-            self.resolved[name] = IngredientNode(
-                ingredient, MISSING
-            )  # a like() that follows itself stops here
+            # A like() that follows itself stops here.
+            self.resolved[name] = IngredientNode(ingredient, MISSING)
             self.resolved[name] = self.resolve(name, ingredient)
         return self.resolved[name]
 
@@ -109,7 +108,8 @@ class Resolver:
         swapped = self.names.swaps.get(name)
         from_files = [layer.entries[name] for layer in self.names.layers if name in layer.entries]
         if swapped is not None and from_files and str(swapped[1]).startswith(typed_place()):
-            dropped = [text for node in from_files for text in _listed(node, name)]
+            set_there = (leaf for node in from_files for leaf in leaves(node, name))
+            dropped = [f"{path} ({place})" for path, place in set_there]
             self.notes.append(f"{name}={swapped[0]} ({swapped[1]}) discards {', '.join(dropped)}.")
             from_files = []
         typed = [self.names.typed.entries[name]] if name in self.names.typed.entries else []
@@ -150,26 +150,24 @@ class Resolver:
                 continue
             entry = self.entry(name, value, layer.entries["type"])
             if entry is not None and not _same(entry, value):
-                dropped = [text for earlier in kept for text in _listed(earlier, name)]
-                if dropped:
-                    word = shown(layer.entries["type"]).strip("'")
-                    place = layer.entries["type"].place
-                    self.notes.append(
-                        f"{name}.type={word} ({place}) discards {', '.join(dropped)}."
-                    )
+                self.settings.discard(kept, name, layer)
                 value, kept, changed = entry, [], True
             kept.append(without_type(layer))
         return value, kept, changed
 
     def entry(self, name: str, value: Any, node: Written) -> Any:
         """The registered object that ``type`` names, or None with the problem noted."""
-        registry = _registry(name, value)
+        filed = find_name(_owner(value))
+        registry = for_ingredient(name) or (filed[0] if filed else None)
         word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
         if word == type_word(_owner(value)):
             return value
         try:
             if word.startswith("@"):
-                return self.component(word, node.place)
+                found = self.settings.names.find(word, node.place)
+                if isinstance(found, type) and as_config(found) is not None:
+                    return found
+                raise UnknownCodeError(f"'{word}' is no component; wanted a class with a Config.")
             if registry is not None:
                 return registry.get(word)
             text = f"nothing is registered that could be '{name}'; remove the type."
@@ -179,13 +177,6 @@ class Resolver:
                 self.settings.unknown.append((name, word))
         self.problems.append(Problem(f"{name}.type: {text}", node.place))
         return None
-
-    def component(self, word: str, place: Place | None) -> Any:
-        """The component that ``@module.name`` names."""
-        found = self.settings.names.find(word, place)
-        if isinstance(found, type) and as_config(found) is not None:
-            return found
-        raise UnknownCodeError(f"'{word}' is no component; wanted a class with a Config.")
 
     def built_from(self, name: str, value: BuiltFrom) -> Wiring:
         """The wiring of an ingredient that another ingredient's Config builds."""
@@ -225,21 +216,17 @@ class Resolver:
         # A script is executed again where its run is loaded, and makes what it made; else only
         # what the file says is there.
         again = self.names.table.source or config is None or isinstance(config, type)
-        self.refuse_lost(node, parameters if again else settings_of(type(config)))
+        for parameter in parameters if again else settings_of(type(config)):
+            value = found.get(parameter.name, MISSING)
+            text = lost(value, parameter, f"{node.name}.{parameter.name}", self.settings.names)
+            if text is not None:
+                self.problems.append(Problem(text, node.ingredient.place))
         if config is None:
             return
         node.kind = config if isinstance(config, type) else type(config)
         node.type_name = type_word(node.kind.owner)
         if not any(value is MISSING or value is INVALID for value in found.values()):
             node.config = self.config(node, found, place)
-
-    def refuse_lost(self, node: IngredientNode, parameters: Sequence[Parameter]) -> None:
-        """Notes parts of a person's own that a run's file could not give back."""
-        for parameter in parameters:
-            value = node.settings.get(parameter.name, MISSING)
-            text = lost(value, parameter, f"{node.name}.{parameter.name}", self.settings.names)
-            if text is not None:
-                self.problems.append(Problem(text, node.ingredient.place))
 
     def config(self, node: IngredientNode, found: Mapping[str, Any], place: Place | None) -> Any:
         """The Config with all its settings, which may refuse them."""
@@ -267,10 +254,6 @@ class Resolver:
                 layers[index] = Entries(rest, layer.place, key_places=layer.key_places)
 
 
-def _listed(node: Written, name: str) -> list[str]:
-    return [f"{path} ({place})" for path, place in leaves(node, name)]
-
-
 def _setting_names(name: str, value: Any) -> list[str]:
     return (
         [p.name for p in wire(name, value, lambda _: True).settings] if value is not MISSING else []
@@ -281,11 +264,6 @@ def _owner(value: Any) -> Any:
     """The component that an ingredient's value stands for, else the value."""
     config = as_config(value)
     return getattr(config, "owner", None) if config is not None else value
-
-
-def _registry(name: str, value: Any) -> Registry | None:
-    filed = find_name(_owner(value))
-    return for_ingredient(name) or (filed[0] if filed else None)
 
 
 def _same(entry: Any, value: Any) -> bool:

@@ -68,7 +68,15 @@ def wire(name: str, value: Any, known: Callable[[str], bool]) -> Wiring:
     if config is not None:
         renamed = value.names if isinstance(value, Given) else {}
         wiring, needed = Wiring(settings_of(config)), dependencies_of(config)
-        wiring.problems += _named_twice(name, config, wiring.settings, needed)
+        kind = config if isinstance(config, type) else type(config)
+        owner = getattr(kind, "owner", kind).__name__
+        for key in sorted({p.name for p in wiring.settings} & {p.name for p in needed}):
+            # A run's file could not say which of the two it is.
+            wiring.problems.append(
+                f"'{key}' is a setting of {name} and also an ingredient that {owner} is "
+                "built from: a run with it could be trained, but not loaded. Rename the field of "
+                f"{owner}.Config."
+            )
         if name != "model":
             add_dependencies(wiring, needed, renamed, known)
         return wiring
@@ -76,23 +84,6 @@ def wire(name: str, value: Any, known: Callable[[str], bool]) -> Wiring:
     for parameter in parameters_of(value):
         _sort(wiring, name, parameter, known)
     return wiring
-
-
-def _named_twice(
-    name: str,
-    config: Config | type[Config],
-    settings: Sequence[Parameter],
-    needed: Sequence[Parameter],
-) -> list[str]:
-    """What a component has as a setting and is also given: a run's file could not say which."""
-    kind = config if isinstance(config, type) else type(config)
-    owner = getattr(kind, "owner", kind).__name__
-    both = {entry.name for entry in settings} & {entry.name for entry in needed}
-    return [
-        f"'{key}' is a setting of {name} and also an ingredient that {owner} is built from: a run "
-        f"with it could be trained, but not loaded. Rename the field of {owner}.Config."
-        for key in sorted(both)
-    ]
 
 
 def add_dependencies(

@@ -2,14 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from weft.config.code_names import MAIN, SCRIPT_MODULE, import_module
 from weft.config.recipe import experiments
 from weft.config.sources.imports import file_of
-from weft.config.values.raw_values import Entries, Items, Node, Scalar, is_null
+from weft.config.values.raw_values import Entries, Items, Scalar, is_null
 from weft.errors import CodeNotAllowedError, Place, UserError
 
 __all__ = ["include", "include_of_file", "included", "including", "is_includable"]
@@ -84,8 +84,10 @@ def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> list[str]
         UserError: It is no list of modules, or one cannot be imported.
         CodeNotAllowedError: A run's file names one, and ``allow_code`` is not given.
     """
-    node, found = top.entries.get("include"), []
-    for item in _names(node) if node is not None else []:
+    node, found = top.entries.get("include") or Items((), top.place), []
+    for item in node.items if isinstance(node, Items) else () if is_null(node) else (node,):
+        if not isinstance(item, Scalar):
+            raise UserError(f"{node.place}: include: wanted the names of modules.")
         if saved and not allow_code and not _is_here(item.text):
             raise CodeNotAllowedError(
                 f"{item.place}: this run was made with --include {item.text}, and code that a run "
@@ -96,14 +98,6 @@ def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> list[str]
             include(item.text, item.place)
         found.append(item.text)
     return found
-
-
-def _names(node: Node) -> Iterable[Scalar]:
-    items = node.items if isinstance(node, Items) else () if is_null(node) else (node,)
-    for item in items:
-        if not isinstance(item, Scalar):
-            raise UserError(f"{node.place}: include: wanted the names of modules.")
-        yield item
 
 
 def _is_here(name: str) -> bool:

@@ -1,7 +1,7 @@
 """Where a recipe comes from: a script, an experiment, or a YAML file that names one of them."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,11 @@ def open_recipe(
         saved = _is_saved(path, node, is_run)
         if saved and not allow_code:
             closed = (*closed, str(path))
-        _refuse_recipe(node)
+        if "recipe" in node.entries:
+            raise UserError(
+                f"{node.place_of('recipe')}: only the first file may name a recipe; remove this "
+                "line, or run the file itself."
+            )
         include += include_of_file(node, saved=str(path) in closed, allow_code=False)
         layer = _settings(node, path)
         further.append(_without_places(layer, left_out) if saved else layer)
@@ -147,16 +151,6 @@ def _without_places(layer: Entries, left_out: dict[str, Scalar]) -> Entries:
     return kept
 
 
-def _refuse_recipe(node: Entries) -> None:
-    """Refuses a ``--config`` file that names a recipe."""
-    if "recipe" in node.entries:
-        place = node.place_of("recipe")
-        raise UserError(
-            f"{place}: only the first file may name a recipe; remove this line, or run the file "
-            f"itself."
-        )
-
-
 def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entries:
     """The settings at the top of the file, or under its ``settings:``."""
     inner = node.entries.get("settings")
@@ -185,14 +179,8 @@ def _is_saved(path: Path, node: Entries, is_run: Callable[[Path], bool]) -> bool
     named = node.entries.get("recipe")
     script = isinstance(named, Scalar) and named.text.endswith(".py")
     files = [path, path.parent / named.text] if isinstance(named, Scalar) and script else [path]
-    return any(map(is_run, _folders(files)))
-
-
-def _folders(files: Sequence[Path]) -> Iterator[Path]:
-    """Every folder around the files, as named and with links followed."""
-    for file in files:
-        yield from file.absolute().parents
-        yield from file.resolve().parents
+    around = (f for file in files for f in (*file.absolute().parents, *file.resolve().parents))
+    return any(map(is_run, around))
 
 
 def _saved_swaps(node: Entries, table: IngredientTable, *, allow_code: bool) -> dict[str, str]:
@@ -275,9 +263,6 @@ def _experiment(name: str, place: str) -> IngredientTable:
             f"the experiment '{name}' returns a {type(recipe).__name__}; wanted a Recipe."
         )
     recipe.doc = recipe.doc or inspect.getdoc(function) or ""
-    return table_of_recipe(recipe, name=name, place=_place_of(function, name))
-
-
-def _place_of(function: Any, name: str) -> Place:
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return Place(code.co_filename, code.co_firstlineno) if code else Place(name)
+    defined = Place(code.co_filename, code.co_firstlineno) if code else Place(name)
+    return table_of_recipe(recipe, name=name, place=defined)

@@ -268,33 +268,25 @@ def names_in(statements: Iterable[ast.stmt]) -> list[str]:
     found: list[str] = []
     for statement in statements:
         found += sorted({leaf.id for leaf in ast.walk(statement) if isinstance(leaf, ast.Name)})
-        found += sorted(_names_in_text(statement))
+        parts = ("annotation", "returns")
+        noted = (getattr(node, part, None) for node in ast.walk(statement) for part in parts)
+        leaves = (leaf for note in noted if note is not None for leaf in ast.walk(note))
+        texts = (leaf.value for leaf in leaves if isinstance(leaf, ast.Constant))
+        found += sorted({text.partition(".")[0] for text in texts if isinstance(text, str)})
     return found
-
-
-def _names_in_text(statement: ast.stmt) -> set[str]:
-    noted = (
-        getattr(n, part, None) for n in ast.walk(statement) for part in ("annotation", "returns")
-    )
-    leaves = (leaf for note in noted if note is not None for leaf in ast.walk(note))
-    texts = (leaf.value for leaf in leaves if isinstance(leaf, ast.Constant))
-    return {text.partition(".")[0] for text in texts if isinstance(text, str)}
 
 
 def normalized(nodes: Iterable[ast.AST]) -> str:
     """The trees without docstrings, comments and positions."""
-    return "\n".join(map(_normalized, nodes))
-
-
-def _normalized(node: ast.AST) -> str:
-    """The tree without docstrings, comments and positions."""
-    copied = ast.parse(ast.unparse(node))
-    for inner in ast.walk(copied):
-        body = getattr(inner, "body", None)
-        if isinstance(body, list):
-            kept = [s for s in body if not _is_text(s)]
-            inner.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.unparse(copied)
+    texts = []
+    for copied in (ast.parse(ast.unparse(node)) for node in nodes):
+        for inner in ast.walk(copied):
+            body = getattr(inner, "body", None)
+            if isinstance(body, list):
+                kept = [statement for statement in body if not _is_text(statement)]
+                inner.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+        texts.append(ast.unparse(copied))
+    return "\n".join(texts)
 
 
 def _is_text(statement: Any) -> bool:

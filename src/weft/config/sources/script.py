@@ -67,7 +67,11 @@ def load_script(path: Path) -> IngredientTable:
         module,
         tuple(local_files(tree, folder)),
         objects=objects,
-        mentioned=frozenset(_mentioned(tree)),
+        mentioned=frozenset(
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        ),
     )
 
 
@@ -221,13 +225,6 @@ def _objects(tree: ast.Module, names: Mapping[str, Any], source: str) -> dict[st
             f"An object is given by a function: def {name}(): return ..."
         )
     return found
-
-
-def _mentioned(tree: ast.Module) -> Iterator[str]:
-    """Names that are read anywhere in the source."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node.id
 
 
 def _no_ingredient(place: Place, name: str, value: object) -> str:

@@ -4,7 +4,7 @@ A run folder may come from anyone, and nothing is written outside it but the cac
 own settings: those of the command line, of a recipe, and of weft itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,10 @@ def without_places(settings: Entries) -> tuple[Entries, dict[str, Scalar]]:
         >>> list(kept.entries["tokenizer"].entries), list(left_out)
         (['vocab_size'], ['tokenizer.cache_dir'])
     """
-    kept = _kept(settings)
+    left_out: dict[str, Scalar] = {}
+    kept = _kept(settings, "", left_out)
     assert isinstance(kept, Entries)
-    return kept, dict(_places(settings, ""))
+    return kept, left_out
 
 
 def differing(left_out: Mapping[str, Scalar], settings: Mapping[str, Any]) -> list[str]:
@@ -54,27 +55,23 @@ def differing(left_out: Mapping[str, Scalar], settings: Mapping[str, Any]) -> li
     return lines
 
 
-def _kept(node: Node) -> Node:
+def _kept(node: Node, name: str, left_out: dict[str, Scalar]) -> Node:
+    """The node without what says where; that is left out, by its dotted name."""
     if isinstance(node, Items):
-        return replace(node, items=tuple(map(_kept, node.items)))
-    if isinstance(node, Entries):
-        _refuse_model(node)
-        entries = {key: _kept(item) for key, item in node.entries.items() if key not in PLACES}
-        return replace(node, entries=entries)
-    return node
-
-
-def _places(node: Node, name: str) -> Iterator[tuple[str, Scalar]]:
-    """The settings that say where, by their dotted names."""
-    if isinstance(node, Items):
-        for number, item in enumerate(node.items):
-            yield from _places(item, f"{name}.{number}")
-    if isinstance(node, Entries):
-        for key, item in node.entries.items():
-            inner = f"{name}.{key}".lstrip(".")
-            if key in PLACES and isinstance(item, Scalar) and not is_null(item):
-                yield inner, item
-            yield from _places(item, inner)
+        numbered = enumerate(node.items)
+        items = tuple(_kept(item, f"{name}.{number}", left_out) for number, item in numbered)
+        return replace(node, items=items)
+    if not isinstance(node, Entries):
+        return node
+    _refuse_model(node)
+    entries = {}
+    for key, item in node.entries.items():
+        inner = f"{name}.{key}".lstrip(".")
+        if key not in PLACES:
+            entries[key] = _kept(item, inner, left_out)
+        elif isinstance(item, Scalar) and not is_null(item):
+            left_out[inner] = item
+    return replace(node, entries=entries)
 
 
 def _refuse_model(node: Entries) -> None:

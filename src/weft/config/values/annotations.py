@@ -103,15 +103,10 @@ def is_value_type(annotation: Any) -> bool:
         if issubclass(annotation, enum.Enum | timedelta) or torch_kind(annotation):
             return True
         return annotation in (list, tuple, dict, set, frozenset)
-    if members(annotation) is not None and any(
-        _is_class_value(a) for a in members(annotation) or ()
-    ):
+    union = members(annotation) or ()
+    if any(dataclasses.is_dataclass(member) or has_word(member) for member in union):
         return False
     return is_settable(annotation)
-
-
-def _is_class_value(annotation: Any) -> bool:
-    return dataclasses.is_dataclass(annotation) or has_word(annotation)
 
 
 def is_settable(annotation: Any) -> bool:

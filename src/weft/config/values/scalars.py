@@ -134,11 +134,9 @@ def _number(node: Node, kind: type[Any]) -> Any:
         raise WrongTypeError
     if isinstance(given, str) and given.lstrip("+-") in (".inf", ".nan"):
         given = given.replace(".", "")
-    from pydantic import ValidationError
-
     try:
         return _adapters()[kind].validate_python(given)
-    except ValidationError as error:
+    except ValueError as error:
         raise WrongTypeError from error
 
 

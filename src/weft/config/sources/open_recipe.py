@@ -90,35 +90,29 @@ def open_recipe(
         include += include_of_file(node, saved=str(path) in closed, allow_code=False)
         layer = _settings(node, path)
         further.append(_without_places(layer, left_out) if saved else layer)
-    if isinstance(recipe, Recipe) or Path(recipe).suffix not in _SUFFIXES:
-        table = table_of_recipe(recipe) if isinstance(recipe, Recipe) else _table(str(recipe))
-        return Source(
-            table,
-            tuple(further),
-            table.name,
-            table.path,
-            closed=closed,
-            include=tuple(include),
-            left_out=left_out,
-        )
-    path = Path(recipe)
-    node = read_yaml(path)
-    named = node.entries.get("recipe")
-    saved = _is_saved(path, node, is_run)
-    if not isinstance(named, Scalar):
-        raise UserError(_unnamed(path, saved=saved))
-    include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
-    table = _named_table(path, named, saved=saved, allow_code=allow_code)
-    layer = _settings(node, path, _SAVED_OUTER if saved else _OUTER)
-    layer = _without_places(_as_it_was(layer, table), left_out) if saved else layer
-    swaps = _saved_swaps(node, table, allow_code=allow_code) if saved else {}
-    table = replace(table, swaps={**table.swaps, **swaps})
-    if saved and not allow_code:
-        closed = (str(path), *closed)
-    further.insert(0, layer)
-    return Source(
-        table, tuple(further), table.name, table.path, path, swaps, closed, left_out, tuple(include)
-    )
+    file, swaps = None, dict[str, str]()
+    if isinstance(recipe, Recipe):
+        table = table_of_recipe(recipe)
+    elif Path(recipe).suffix not in _SUFFIXES:
+        table = _table(str(recipe))
+    else:
+        file = Path(recipe)
+        node = read_yaml(file)
+        saved = _is_saved(file, node, is_run)
+        named = node.entries.get("recipe")
+        if not isinstance(named, Scalar):
+            raise UserError(_unnamed(file, saved=saved))
+        include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
+        table = _named_table(file, named, saved=saved, allow_code=allow_code)
+        layer = _settings(node, file, _SAVED_OUTER if saved else _OUTER)
+        if saved:
+            layer = _without_places(_as_it_was(layer, table), left_out)
+            swaps = _saved_swaps(node, table, allow_code=allow_code)
+            table = replace(table, swaps={**table.swaps, **swaps})
+            closed = closed if allow_code else (str(file), *closed)
+        further.insert(0, layer)
+    layers, includes = tuple(further), tuple(include)
+    return Source(table, layers, table.name, table.path, file, swaps, closed, left_out, includes)
 
 
 def _unnamed(path: Path, *, saved: bool) -> str:

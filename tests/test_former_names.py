@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft.config.planning.key import reached_code
 from weft.former_names import first_name
-from weft.metrics.squad import SquadScores
+from weft.metrics.accumulators import SquadScores
 from weft.recipes import registries
 from weft.recipes.planning import plan_recipe
 from weft.tasks.classification import DocumentClassification

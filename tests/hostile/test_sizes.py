@@ -13,7 +13,7 @@ from tests.hostile.folder import in_each, manifest_says, steps
 from tests.hostile.small_run import small_run, words
 from weft.checkpoint import Checkpoints
 from weft.errors import CheckpointError
-from weft.metrics.reporters.json_values import complete_lines
+from weft.metrics.reporters.jsonl import complete_lines
 from weft.run_folder.record import Record
 
 SECONDS, MEGABYTES = 5.0, 300

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from weft.config.component import Config
-from weft.metrics.accumulators import ExactMatch
+from weft.metrics.accumulators import ExactMatch, SquadScores
 from weft.metrics.classification import Classification, MultiLabel
 from weft.metrics.frames import Frames, Trees
 from weft.metrics.label_scores import LabelScores
@@ -23,7 +23,6 @@ from weft.metrics.ranking import Ranking
 from weft.metrics.regression import Regression
 from weft.metrics.rouge import Rouge
 from weft.metrics.spans import Spans
-from weft.metrics.squad import SquadScores
 from weft.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
 from weft.metrics.translation import Bleu, ChrF
 from weft.recipes import registries

@@ -1,6 +1,6 @@
 import pytest
 
-from weft.metrics.confusion_counts import micro
+from weft.metrics.classification import micro
 from weft.metrics.frames import Frames, Node, Trees
 from weft.metrics.metric import MetricError
 

@@ -9,7 +9,7 @@ from tests.tasks.rows import data_of, learn
 from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
 from weft.inference import Predictor
-from weft.metrics.confusion_counts import ConfusionCounts
+from weft.metrics.classification import ConfusionCounts
 from weft.models.classifier import Classifier
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.label_losses import FocalLoss

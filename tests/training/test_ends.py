@@ -17,8 +17,8 @@ from weft.runtime.run_context import Experiment
 from weft.tasks import Loss, Translation
 from weft.tasks.batches.user_batches import ready_batches
 from weft.training import Callback, Cosine, Every, InverseSquareRoot, Selection
-from weft.training.loop_state import RunningLoss
 from weft.training.progress import Progress, Until
+from weft.training.updates import RunningLoss
 
 
 class Adverse(Translation):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from weft.tasks import Loss
-from weft.training.loop_state import MOST_PENDING, RunningLoss
 from weft.training.progress import Clock, Progress, Until
+from weft.training.updates import MOST_PENDING, RunningLoss
 
 
 def losses(number, **kinds):

@@ -63,7 +63,7 @@ def _refuse_unwritable(path: str) -> None:
 
 
 def _write(path: str, found: dict[str, Any]) -> None:
-    from weft.metrics.reporters.json_values import json_value
+    from weft.metrics.reporters.jsonl import json_value
     from weft.runtime.files import write_atomic
 
     rows = [json_value({"data": name, **row}) for name, e in found.items() for row in e.rows]

@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, nan_without
-from weft.metrics.confusion_counts import ConfusionCounts, micro, tally_table
+from weft.metrics.classification import ConfusionCounts, micro, tally_table
 from weft.metrics.metric import Direction, MetricError
 from weft.metrics.streaming import Counted
 

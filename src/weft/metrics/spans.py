@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, final
 from typing_extensions import override
 
 from weft.metrics.checks import aligned, nan_without
-from weft.metrics.confusion_counts import (
+from weft.metrics.classification import (
     ConfusionCounts,
     LabelCounted,
     label_values,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.metrics.confusion_counts import ConfusionCounts
+from weft.metrics.classification import ConfusionCounts
 from weft.text.columns.labels import LabelsColumn, NamedLabels, SeveralLabels
 from weft.text.features.labels import SHOWN, UNSEEN
 from weft.text.processors.column_processor import ColumnsText

@@ -11,8 +11,8 @@ from typing_extensions import override
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
+from weft.metrics.accumulators import SquadScores as AnswerScores
 from weft.metrics.metric import Metric
-from weft.metrics.squad import SquadScores as AnswerScores
 from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
 from weft.models.readers.windows import Windows, windows_of
 from weft.tasks import registries

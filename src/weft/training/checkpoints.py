@@ -29,13 +29,8 @@ GOING_ON = ("data", "nonfinite", "random")
 class RunCheckpoints(Checkpoints):
     """The checkpoints of one run, with the best of them, and the one that a rollback goes to.
 
-    Args:
-        run: The run folder.
-        keep: How many are kept besides the best.
-        task: What is trained; its text processor is saved with every checkpoint.
-        clock: Where the run is.
-        selection: Knows the best; None where nothing is measured.
-        nonfinite: Knows where a rollback goes to.
+    ``keep`` are kept besides the best, which the selection knows where something is measured. The
+    task's text processor is saved with each.
     """
 
     def __init__(
@@ -81,11 +76,7 @@ class RunCheckpoints(Checkpoints):
         self.nonfinite.target = self.kept_step = self.clock.now.steps
 
     def roll_back(self, parts: Mapping[str, Stateful]) -> bool:
-        """Goes back to the target, with the data where it is; says so.
-
-        Returns:
-            Whether that is the best step.
-        """
+        """Goes back to the target, with the data where it is; tells whether it is the best step."""
         seconds, left = self.clock.seconds, dict.fromkeys(GOING_ON, Untouched())
         step = self.restore({**parts, **left}, step=self.nonfinite.target)
         assert step is not None, "a run that rolls back begins with a checkpoint"

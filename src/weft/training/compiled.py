@@ -44,10 +44,6 @@ def compiled(module: nn.Module, *, use: bool) -> Iterator[None]:
     """Compiles the calls of the blocks while it is open; names of parameters stay as they are.
 
     Sizes of a batch are symbols: batches of other shapes do not compile anew.
-
-    Args:
-        module: Whose blocks.
-        use: Whether to; False does nothing.
     """
     if not use:
         yield
@@ -75,30 +71,21 @@ def eager(*, use: bool) -> Iterator[None]:
 
 
 def check_compiler(device: str) -> None:
-    """Refuses a machine on which torch cannot compile for a device.
-
-    Raises:
-        UserError: With what is missing.
-    """
+    """Refuses a machine on which torch cannot compile for a device, with what is missing."""
     kind = torch.device(device).type
-    if kind == "cuda":
-        if importlib.util.find_spec("triton") is None:
-            raise _refusal("the package triton, which is not installed: pip install triton")
-        return
-    if kind != "cpu":
-        return
     name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
-    if shutil.which(name) is None:
-        raise _refusal(
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if kind == "cuda" and importlib.util.find_spec("triton") is None:
+        missing = "the package triton, which is not installed: pip install triton"
+    elif kind == "cpu" and shutil.which(name) is None:
+        missing = (
             f"a C++ compiler, and there is no {name}. Install one (apt install g++, or "
             "xcode-select --install), or name one in the environment variable CXX"
         )
-    header = Path(sysconfig.get_path("include"), "Python.h")
-    if not header.is_file():
-        raise _refusal(
+    elif kind == "cpu" and not header.is_file():
+        missing = (
             f"Python's C headers, and there is no {header}. Install them (apt install python3-dev)"
         )
-
-
-def _refusal(missing: str) -> UserError:
-    return UserError(f"trainer.compile needs {missing}; or leave trainer.compile at false.")
+    else:
+        return
+    raise UserError(f"trainer.compile needs {missing}; or leave trainer.compile at false.")

@@ -52,11 +52,7 @@ class Weights:
             self._average = {p: p.detach().clone() for p in trained}
 
     def update(self, step: int) -> None:
-        """Takes the weights after a step into the average.
-
-        Args:
-            step: The step that was taken, from 1.
-        """
+        """Takes the weights after a step, counted from 1, into the average."""
         if self.ema is None:
             return
         decay = min(self.ema, (step - 1) / (step + 9))

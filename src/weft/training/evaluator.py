@@ -20,11 +20,7 @@ __all__ = ["Evaluator", "isolated_rng"]
 class Evaluator:
     """Evaluates a run's module, with the average of its weights where there is one.
 
-    Args:
-        config: Settings of the trainer.
-        task: What is evaluated.
-        weights: Those of its module.
-        stops: Asked before each batch: a signal that comes leads out of the evaluation.
+    Signals are looked for before each batch: one that comes leads out of the evaluation.
     """
 
     def __init__(
@@ -48,12 +44,8 @@ def isolated_rng(batches: Batches, *, seed: int, step: int) -> Iterator[None]:
     """Seeds all generators for one evaluation, and puts the batches' place and theirs back.
 
     So every evaluation has the same batches in the same order, and the training data's own draws
-    from ``random`` and numpy are those of a run that is never evaluated.
-
-    Args:
-        batches: What is evaluated on.
-        seed: The run's seed.
-        step: Where the run is; answers by chance differ from one evaluation to the next.
+    from ``random`` and numpy are those of a run that is never evaluated. Answers by chance differ
+    from one evaluation, and its step, to the next.
     """
     place, host = batches.state_dict(), HostRandom()
     before, own = host.state_dict(), fold(seed, "evaluate")

@@ -67,13 +67,7 @@ def hidden_matrices(module: nn.Module) -> set[nn.Parameter]:
 def matching(module: nn.Module, globs: Iterable[str], *, setting: str) -> Iterator[nn.Parameter]:
     """The parameters whose name matches one of the globs, where ``*`` is any text, dots included.
 
-    Args:
-        module: Its ``named_parameters`` have the names; a tied one has several.
-        globs: As ``encoder.*`` or ``*.bias``.
-        setting: Where the globs were written, for the error.
-
-    Raises:
-        UserError: A glob matches nothing.
+    A tied parameter has several names. A glob that matches nothing is refused, by its ``setting``.
 
     Example:
         >>> module = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))
@@ -100,7 +94,6 @@ def _stacks(module: nn.Module) -> Iterator[nn.ModuleList]:
 
 
 def _nearest(glob: str, names: Sequence[str]) -> str:
-    """The names, and the parts of the module, that the glob may have meant."""
     parts = {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count("."))}
     parts |= {name.partition(".")[0] for name in names if "." in name}
     known = [*(f"{part}.*" for part in sorted(parts)), *names]
@@ -117,12 +110,7 @@ Groups = list[dict[str, Any]]
 def freeze(module: nn.Module, globs: Sequence[str]) -> str | None:
     """Holds the parameters that match still: they get no gradient, and no optimizer has them.
 
-    Args:
-        module: Whose parameters are meant.
-        globs: Names of parameters, as ``encoder.*``.
-
-    Returns:
-        A line that says how many are frozen; None where none was asked for.
+    Returns a line that says how many are frozen; None where none was asked for.
 
     Raises:
         UserError: A glob matches nothing, or nothing is left to train.
@@ -186,18 +174,13 @@ def rate_factors(
         for glob, factor in rates.items()
         for parameter in matching(module, [glob], setting="optimizer.rates")
     }
-    for parameter, factor in chosen.items():
-        factors[parameter] = factors.get(parameter, 1.0) * factor
-    return factors
+    return factors | {p: factors.get(p, 1.0) * factor for p, factor in chosen.items()}
 
 
 def split_by_rate(groups: Groups, factors: Mapping[nn.Parameter, float], *, lr: float) -> Groups:
     """Groups of one learning rate each, that of the highest first; frozen parameters are left out.
 
-    Args:
-        groups: Parameter groups, some with an ``lr`` of their own.
-        factors: Factor on the rate by parameter; 1 where there is none.
-        lr: The rate of the groups that have none.
+    ``lr`` is the rate of groups that say none, and 1 the factor of parameters that have none.
 
     Example:
         >>> a, b = (nn.Parameter(nn.init.ones_(nn.Linear(1, 1).weight)) for _ in range(2))
@@ -222,9 +205,7 @@ def split_by_rate(groups: Groups, factors: Mapping[nn.Parameter, float], *, lr: 
 def present_rate(optimizer: torch.optim.Optimizer, peaks: Sequence[float]) -> float:
     """The optimizer's own rate as the schedule has it now, whatever factors its groups have.
 
-    Args:
-        optimizer: One whose groups' rates the schedule has multiplied.
-        peaks: The rate of each group without the schedule.
+    ``peaks`` are the rates of the groups without the schedule.
 
     Example:
         >>> weight = nn.Parameter(nn.Linear(1, 1).weight.detach())

@@ -58,9 +58,7 @@ class NonFinite:
     def bounded(self, total: Tensor, count: Tensor) -> Tensor:
         """The loss of a step, infinite where it is above the bound; nothing waits for the device.
 
-        Args:
-            total: The sum, shape ``[]``.
-            count: Its targets, shape ``[]``.
+        A sum and its targets, of the shape ``[]`` both.
         """
         if self.loss_bound is None:
             return total
@@ -77,12 +75,7 @@ class NonFinite:
     ) -> NonFiniteError | DataError:
         """Says where the numbers broke: the step, and the rows of its batches, from 1.
 
-        Args:
-            step: The step, from 1.
-            norm: The gradient's norm, shape ``[]``.
-            total: The loss, shape ``[]``.
-            count: Its targets, shape ``[]``.
-            examples: The rows of the step.
+        The norm of the gradient, the loss and its targets have the shape ``[]``.
         """
         rows = [int(row["row"]) + 1 for row in examples if "row" in row]
         more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
@@ -106,11 +99,7 @@ class NonFinite:
         )
 
     def take(self, error: NonFiniteError | DataError, *, step: int) -> None:
-        """Takes note of a broken step.
-
-        Args:
-            error: What broke.
-            step: The step, from 1.
+        """Takes note of a broken step, from 1, and of what broke.
 
         Raises:
             NonFiniteError: The policy is ``stop``, or it was one too many.
@@ -158,7 +147,7 @@ class NonFinite:
 class Untouched:
     """Stands for a part that a rollback leaves where it is: the data, and what it is drawn with.
 
-    To load the place that it has would draw its batches again, with other random numbers.
+    To load its place would draw its batches again, with other random numbers.
     """
 
     def state_dict(self) -> dict[str, Any]:

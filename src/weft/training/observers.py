@@ -1,7 +1,4 @@
-"""Who is told of a run: its reporters and callbacks. They see counters and values, not the loop.
-
-A callback may ask the run to stop; it cannot reorder the loop.
-"""
+"""Who is told of a run: its reporters and callbacks. They see counters and values, not the loop."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,8 +32,6 @@ class Callback:
     saved and ended. A resumed run remembers that it was asked, unless it is given another length.
     ``saved`` and ``end`` only observe; what they return is no request.
 
-    Nobody holds the trainer: a callback sees counters and values, not the loop.
-
     Example:
         >>> class StopBelow(Callback):
         ...     def evaluated(self, progress, values):
@@ -67,11 +62,7 @@ class Callback:
 
 
 def _checked(given: Any, kind: type[Any]) -> list[Any]:
-    """The reporters, or callbacks, each with all that is called of it.
-
-    Raises:
-        UserError: It is no list of such.
-    """
+    """The reporters, or callbacks; refuses one without all that is called of it."""
     name = kind.__name__.lower()
     wanted = f"wanted a list of objects of classes that inherit from {kind.__name__}"
     if not isinstance(given, Iterable):
@@ -91,12 +82,8 @@ def _checked(given: Any, kind: type[Any]) -> list[Any]:
 class Observers:
     """Tells reporters and callbacks where the run is, and what was measured there.
 
-    Args:
-        reporters: They take values and examples.
-        callbacks: They may ask to stop, which the clock remembers.
-        clock: The run's.
-        data: The training data, which knows the place in the epoch.
-        total: Steps of the whole run, where known.
+    The clock remembers that a callback asked to stop, the training data knows the place in the
+    epoch, and ``total`` are the steps of the whole run, where known.
     """
 
     def __init__(

@@ -44,12 +44,7 @@ def check_trainer(trainer: object) -> None:
 
 
 def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
-    """Trains with any trainer.
-
-    Args:
-        trainer: weft's, or one of the recipe's own.
-        task: What it trains.
-        folder: The run's.
+    """Trains a task with weft's trainer, or with one of the recipe's own.
 
     Returns:
         The result of the run: ``steps``, ``epochs``, and what weft's trainer has beside.

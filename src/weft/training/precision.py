@@ -23,15 +23,8 @@ def autocast(precision: Precision, device: str | torch.device) -> AbstractContex
 
     With ``bf16`` torch's autocast computes matrix products in bfloat16, which has float32's range,
     so that no loss has to be scaled, and 8 bits of precision (Kalamkar et al. 2019); with ``fp16``
-    in half precision, which has 11 bits and a narrow range, see
-    :class:`LossScale`. Sums, normalization and the loss stay in float32.
-
-    Args:
-        precision: The type of the products.
-        device: Where they are computed.
-
-    Raises:
-        UserError: The device has no such products.
+    in half precision, which has 11 bits and a narrow range, see :class:`LossScale`. Sums,
+    normalization and the loss stay in float32. A device without such products is refused.
 
     Example:
         >>> layer = torch.nn.Linear(2, 2)
@@ -72,9 +65,6 @@ class LossScale:
     good ones. So does torch's ``GradScaler``; this one says when an overflow cannot be the reason,
     and is saved with the run. In other precisions the factor is 1 and stays.
 
-    Args:
-        precision: That of the training steps.
-
     Example:
         >>> scale = LossScale("fp16")
         >>> scale.now, scale.overflowed(), scale.now, scale.pop()
@@ -95,8 +85,7 @@ class LossScale:
     def overflowed(self) -> bool:
         """Takes note of gradients that are not finite, of a loss that is.
 
-        Returns:
-            Whether a lower factor is to be tried; False where it has its least value.
+        Returns whether a lower factor is to be tried; False where it has its least value.
         """
         if not self.used or self.now <= LEAST:
             return False

@@ -98,12 +98,10 @@ class Every:
 
     def due(self, before: Progress, now: Progress) -> bool:
         """Whether the counter crossed a multiple of the interval between the two."""
-        if self.timed:
-            size = self.count * _SECONDS[self.unit]
-            return int(now.seconds // size) > int(before.seconds // size)
-        return int(getattr(now, self.unit) // self.count) > int(
-            getattr(before, self.unit) // self.count
-        )
+        counter = "seconds" if self.timed else self.unit
+        size = self.count * _SECONDS.get(self.unit, 1)
+        then, here = (int(getattr(place, counter) // size) for place in (before, now))
+        return here > then
 
 
 @dataclass(frozen=True)
@@ -116,11 +114,7 @@ class Until:
 
     def reached(self, now: Progress) -> bool:
         """Whether any limit is reached."""
-        return (
-            (self.steps is not None and now.steps >= self.steps)
-            or (self.epochs is not None and now.epochs >= self.epochs)
-            or (self.time is not None and now.seconds >= self.time.total_seconds())
-        )
+        return bool(self.twice(now))
 
     def twice(self, now: Progress) -> str:
         """What is typed for a run twice as long: each limit that is reached, doubled.

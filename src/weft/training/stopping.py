@@ -14,23 +14,15 @@ class StopAsked(Exception):  # noqa: N818  # no error: it leads out of an evalua
 
 
 class Stops(StopSignals):
-    """Signals that ask a run to stop; one on any rank is meant for all.
-
-    Args:
-        ranks: Of the run.
-    """
+    """Signals that ask a run to stop; one on any rank is meant for all."""
 
     def __init__(self, ranks: Ranks) -> None:
         super().__init__()
         self.ranks = ranks
 
-    def asked(self) -> bool:
-        """Whether the run is to stop."""
-        return self.ranks.any(self.received is not None)
-
     def poll(self) -> None:
         """Raises :class:`StopAsked` if the run is to stop; nothing is saved yet."""
-        if self.asked():
+        if self.ranks.any(self.received is not None):
             raise StopAsked
 
     def error(self, step: int) -> RunStoppedError:

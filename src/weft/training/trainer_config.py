@@ -88,13 +88,10 @@ class TrainerConfig(Config):
                 yield f"trainer.{name} must be at least 1, but is {value}."
         if self.max_time is not None and not self.max_time > timedelta(0):
             yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            yield f"trainer.clip_norm must be positive or null, but is {self.clip_norm}."
-        if self.loss_upper_bound is not None and not self.loss_upper_bound > 0:
-            yield (
-                "trainer.loss_upper_bound must be positive or null, but is "
-                f"{self.loss_upper_bound}."
-            )
+        for name in ("clip_norm", "loss_upper_bound"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                yield f"trainer.{name} must be positive or null, but is {value}."
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
             yield (
                 f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "

@@ -7,7 +7,7 @@ import sys
 import torch
 
 from weft.recipes import registries
-from weft.training.optimizers.without_compiler import HIDDEN, without_compiler
+from weft.training.optimizers.optimizer import HIDDEN, without_compiler
 
 STEPS = """
 import sys, torch

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.training.warm_start.moved_modules import moved_modules
+from weft.training.warm_start.initial_weights import moved_modules
 
 
 def state(**shapes):

@@ -15,7 +15,7 @@ from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.metrics import registries
 from weft.metrics.reporters.console_displays import BarDisplay, Display, LinesDisplay, summary_line
-from weft.metrics.reporters.json_values import complete_lines
+from weft.metrics.reporters.jsonl import complete_lines
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.metrics.tables import is_of_label, labels_table
 

@@ -14,7 +14,7 @@ from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.errors import DataError
 from weft.metrics import registries
-from weft.metrics.reporters.json_values import json_value
+from weft.metrics.reporters.jsonl import json_value
 from weft.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from weft.runtime.bounded_files import opened
 from weft.runtime.disk import storing

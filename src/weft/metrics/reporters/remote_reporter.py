@@ -17,7 +17,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.values.raw_values import untyped
 from weft.config.values.yaml_files import read_yaml
 from weft.errors import MissingExtraError, RunError, WeftError
-from weft.metrics.reporters.json_values import complete_lines
+from weft.metrics.reporters.jsonl import complete_lines
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.runtime.jsonl_log import JsonlLog
 from weft.runtime.run_context import Experiment

@@ -10,8 +10,7 @@ from weft.errors import UserError
 from weft.training import registries
 from weft.training.layer_rates import hidden_matrices
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
-from weft.training.optimizers.optimizer import Optimizer
-from weft.training.optimizers.without_compiler import without_compiler
+from weft.training.optimizers.optimizer import Optimizer, without_compiler
 
 __all__ = ["Muon"]
 

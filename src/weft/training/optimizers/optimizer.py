@@ -1,10 +1,11 @@
 """The base of the optimizers: which parameters learn, and how fast, is the same for all."""
 
+import inspect
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
@@ -16,11 +17,15 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training.layer_rates import freeze, rate_factors, split_by_rate
-from weft.training.optimizers.without_compiler import without_compiler
 
-__all__ = ["Optimizer"]
+__all__ = ["Optimizer", "without_compiler"]
 
 LOG = logging.getLogger("weft")
+O = TypeVar("O", bound=torch.optim.Optimizer)  # noqa: E741  # an optimizer
+
+HIDDEN = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+"""The methods that torch hides from its compiler."""
+_MADE: dict[type[Any], type[Any]] = {}
 
 
 class Optimizer(Component):
@@ -83,3 +88,27 @@ class Optimizer(Component):
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
             return without_compiler(self.algorithm)(groups, **self.arguments())
+
+
+def without_compiler(kind: type[O]) -> type[O]:
+    """A subclass that does the same, of the same name, and leaves ``torch._dynamo`` alone.
+
+    Args:
+        kind: A class of optimizers; without effect where torch has no such decorators.
+
+    Example:
+        >>> SGD = without_compiler(torch.optim.SGD)
+        >>> weight = torch.ones(2, requires_grad=True)
+        >>> optimizer = SGD([weight], lr=0.5)
+        >>> weight.grad = torch.ones(2)
+        >>> optimizer.step()
+        >>> weight.tolist(), isinstance(optimizer, torch.optim.SGD)
+        ([0.5, 0.5], True)
+    """
+    if kind not in _MADE:
+        plain: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in HIDDEN}
+        plain["step"] = torch.no_grad()(inspect.unwrap(kind.step))
+        plain |= {"__doc__": kind.__doc__, "__module__": kind.__module__}
+        _MADE[kind] = type(kind.__name__, (kind,), plain)
+    made: type[O] = _MADE[kind]
+    return made

@@ -57,12 +57,7 @@ FREE = ("dropout", "vectors", "frozen", "max_length")
 
 
 def text_of(checkpoint: Path) -> TextProcessor | None:
-    """The text processor that a checkpoint was trained with; None where it has none.
-
-    Raises:
-        CheckpointError: It is damaged.
-        SavedTextError: It is of a kind that is not known here.
-    """
+    """The text processor that a checkpoint was trained with; None where it has none."""
     try:
         if not Manifest.read(checkpoint).verify_text(checkpoint):
             return None

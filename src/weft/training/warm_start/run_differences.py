@@ -78,7 +78,7 @@ def difference(here: TextProcessor, there: TextProcessor | None) -> str | None:
         >>> from weft.text.processors.masked_language_model import MaskedText
         >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
         >>> one, two = (WordTokenizer.Config(words=words).build() for words in (("a",), ("b", "c")))
-        >>> difference(MaskedText(one), MaskedText(two))
+        >>> difference(MaskedText.of(one), MaskedText.of(two))
         "3 ids here, 4 there; id 2 is 'a' here and 'b' there"
     """
     tokenizer, other = _tokenizer(here), None if there is None else _tokenizer(there)
@@ -103,7 +103,7 @@ def tables(module: nn.Module, text: TextProcessor) -> list[str]:
     Example:
         >>> from weft.text.processors.masked_language_model import MaskedText
         >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
-        >>> text = MaskedText(WordTokenizer.Config(words=("a", "b")).build())
+        >>> text = MaskedText.of(WordTokenizer.Config(words=("a", "b")).build())
         >>> tables(nn.Sequential(nn.Embedding(4, 2), nn.Linear(4, 2)), text)
         ['0.weight']
     """

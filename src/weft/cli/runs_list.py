@@ -78,7 +78,7 @@ class Listed:
         """Reads a run folder, whatever is wrong with it."""
         from weft.metrics.tables import format_value
         from weft.run_folder.folder import RunFolder
-        from weft.run_folder.record import saved_settings, state_of
+        from weft.run_folder.record import flat, saved_settings, state_of
 
         try:
             info = RunFolder(path).info
@@ -87,7 +87,7 @@ class Listed:
             best = {name: float(value) for name, value in chosen if name != "step"}
             settings: Mapping[str, Any] = {}
             with suppress(WeftError, OSError):
-                settings = saved_settings(path)
+                settings = flat(saved_settings(path))
             return cls(
                 path,
                 recipe=str(info.get("recipe", "-")),

@@ -52,7 +52,12 @@ def describe_batch(batch: Any, tokenizer: Tokenizer | None = None) -> list[str]:
     ]
     lines = [f"the first batch is a {type(batch).__name__}:", *tensors] if tensors else []
     if isinstance(batch, Seq2SeqBatch) and len(batch):
-        lines += ["its first example:", *_example(batch, tokenizer)]
+        sides = [("source", batch.source[0, : int(batch.source_lengths[0])].tolist())]
+        if batch.target is not None and batch.target_lengths is not None:
+            # A target has one id more than it has labels: the one it begins with.
+            sides.append(("target", batch.target[0, : int(batch.target_lengths[0]) + 1].tolist()))
+        lines.append("its first example:")
+        lines += [f"  {name}, {len(ids)} ids: {_shown(ids, tokenizer)}" for name, ids in sides]
     return lines
 
 
@@ -67,24 +72,15 @@ def _parts(batch: Any) -> Iterable[tuple[str, Any]]:
     return [("itself", batch)]
 
 
-def _example(batch: Seq2SeqBatch, tokenizer: Tokenizer | None) -> list[str]:
-    sides = [("source", batch.source[0, : int(batch.source_lengths[0])].tolist())]
-    if batch.target is not None and batch.target_lengths is not None:
-        # A target has one id more than it has labels: the one it begins with.
-        sides.append(("target", batch.target[0, : int(batch.target_lengths[0]) + 1].tolist()))
-    lines = []
-    for name, ids in sides:
-        line = f"  {name}, {len(ids)} ids: {' '.join(map(str, ids[:SHOWN_IDS]))}"
-        line += " ..." if len(ids) > SHOWN_IDS else ""
-        if tokenizer is not None:
-            size = tokenizer.vocab_info.size
-            strange = next((number for number in ids if not 0 <= number < size), None)
-            if strange is None:
-                line += f" = {tokenizer.create_decoder()(ids)!r}"
-            else:
-                line += f" (the tokenizer has {size:,} ids, so {strange} is none of them)"
-        lines.append(line)
-    return lines
+def _shown(ids: Sequence[int], tokenizer: Tokenizer | None) -> str:
+    line = " ".join(map(str, ids[:SHOWN_IDS])) + (" ..." if len(ids) > SHOWN_IDS else "")
+    if tokenizer is None:
+        return line
+    size = tokenizer.vocab_info.size
+    strange = next((number for number in ids if not 0 <= number < size), None)
+    if strange is not None:
+        return f"{line} (the tokenizer has {size:,} ids, so {strange} is none of them)"
+    return f"{line} = {tokenizer.create_decoder()(ids)!r}"
 
 
 Say = Callable[[str], None]

@@ -69,7 +69,14 @@ def prepare(
             if (store := _store(name, data, text, say)) is not None:
                 rows, _ = rows_of(data, train=name == "train_data")
                 store.get(text, rows, workers=workers, whole=verify, say=say)
-                say(f"{name}: {_about(store)}")
+                opened = store.open()
+                assert opened is not None, f"{store.folder} was just opened"
+                manifest, encoded = opened
+                ids = sum(len(column.values) for column in encoded.columns.values())
+                counted = (
+                    f"{encoded.num_rows:,} rows, {ids:,} tokens, {manifest.size / 1e6:,.1f} MB"
+                )
+                say(f"{name}: {counted} in {store.folder}")
                 folders[name] = store.folder
     return folders
 
@@ -99,14 +106,3 @@ def _store(
         )
     say(f"{name}: {why}")
     return None
-
-
-def _about(store: TokenStore) -> str:
-    opened = store.open()
-    assert opened is not None, f"{store.folder} was just opened"
-    manifest, encoded = opened
-    ids = sum(len(column.values) for column in encoded.columns.values())
-    return (
-        f"{encoded.num_rows:,} rows, {ids:,} tokens, {manifest.size / 1e6:,.1f} MB in "
-        f"{store.folder}"
-    )

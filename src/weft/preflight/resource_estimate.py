@@ -30,7 +30,6 @@ from weft.training.loop import Trainer
 __all__ = [
     "ResourceEstimate",
     "as_size",
-    "disk_line",
     "estimate_resources",
     "recorded_estimate",
     "room_for",
@@ -78,7 +77,9 @@ class ResourceEstimate:
                 f"{worded('--run-dir', 'run_dir')}."
             )
         words, short = self.memory_words(trainer.task.device)
-        LOG.info("Needed: %s; %s.", disk_line(self.checkpoint, count, free + there), words)
+        disk = f"{as_size(count * self.checkpoint)} of disk for {count} checkpoints of "
+        disk += f"{as_size(self.checkpoint)}, of {as_size(free + there)}"
+        LOG.info("Needed: %s; %s.", disk, words)
         if free + there < count * self.checkpoint:
             LOG.warning(
                 "The disk has no room for %d checkpoints (%s): make room, or lower trainer.keep.",
@@ -97,17 +98,6 @@ class ResourceEstimate:
         of = "" if most is None else f", of {as_size(most)}"
         words = f"about {as_size(self.memory)} of {what} at most{rest}{of}"
         return words, SHORT if most is not None and most < self.memory else None
-
-
-def disk_line(checkpoint: int, count: int, free: int) -> str:
-    """Room for checkpoints in words.
-
-    Example:
-        >>> disk_line(30_000_000, 4, 5_000_000_000)
-        '120.0 MB of disk for 4 checkpoints of 30.0 MB, of 5.0 GB'
-    """
-    total = as_size(count * checkpoint)
-    return f"{total} of disk for {count} checkpoints of {as_size(checkpoint)}, of {as_size(free)}"
 
 
 def as_size(count: int) -> str:

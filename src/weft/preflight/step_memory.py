@@ -267,7 +267,10 @@ class LiveBytes(TorchDispatchMode):
         made = func(*args, **(kwargs or {}))
         for storage in _storages(made):
             if storage.data_ptr() not in given and storage not in self._known:
-                self._add(storage)
+                size = storage.nbytes()
+                self._known.add(storage)
+                self.now += size
+                weakref.finalize(storage, self._gone, size).atexit = False
         self.history.append(self.now)
         return made
 
@@ -275,12 +278,6 @@ class LiveBytes(TorchDispatchMode):
     def peak(self) -> int:
         """The most that ``now`` has been."""
         return max(self.history, default=0)
-
-    def _add(self, storage: torch.UntypedStorage) -> None:
-        size = storage.nbytes()
-        self._known.add(storage)
-        self.now += size
-        weakref.finalize(storage, self._gone, size).atexit = False
 
     def _gone(self, size: int) -> None:
         self.now -= size

@@ -124,7 +124,7 @@ def plan_prune(
         if why is None and whole_runs and any(other != run for other in runs_in(run)):
             why = "another run lies in its folder"
         try:
-            going = [] if why else [run] if whole_runs else [*_left(run), *_going(run, keep=keep)]
+            going = [] if why else [run] if whole_runs else _going(run, keep=keep)
         except CheckpointError as error:
             why, going = f"its best checkpoint cannot be told: {error}", []
         if why is not None:
@@ -160,7 +160,7 @@ def _written(run: Path) -> tuple[int | None, ...]:
 
 
 def _going(run: Path, *, keep: int) -> list[Path]:
-    """Checkpoints that go, the oldest first.
+    """What killed processes left half-written; then checkpoints that go, the oldest first.
 
     Raises:
         CheckpointError: There are checkpoints, but which of them is the best cannot be told.
@@ -178,16 +178,14 @@ def _going(run: Path, *, keep: int) -> list[Path]:
         saved.manifest(saved.folder / best.folder)
         if not best.fits(saved.folder / best.folder):
             raise CheckpointError(f"{best.folder} is not the one that was marked as the best")
-    others = [path for path in found if best is None or path.name != best.folder]
-    newest = {path.name for path in found[len(found) - keep :]} if keep else set()
-    return [path for path in others if path.name not in newest]
-
-
-def _left(run: Path) -> list[Path]:
-    """What processes that were killed left half-written or half-deleted in a run."""
+    stay = {path.name for path in found[len(found) - keep :]} if keep else set()
+    stay |= set() if best is None else {best.folder}
     places = (run, *(run / name for name in (CHECKPOINTS, "predictions", "export", MODULES)))
-    found = [pair for place in places for pair in leftovers(place).items()]
-    return [path for path, final in found if ".tmp-" in path.name or final.exists()]
+    left = [pair for place in places for pair in leftovers(place).items()]
+    return [
+        *(path for path, final in left if ".tmp-" in path.name or final.exists()),
+        *(path for path in found if path.name not in stay),
+    ]
 
 
 def _half_deleted(root: Path) -> list[Path]:

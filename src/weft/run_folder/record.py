@@ -58,7 +58,7 @@ class Record:
         return cls(
             path=path,
             info=RunFolder(path).info,
-            settings=_settings(path),
+            settings=saved_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
             values=values,
         )
@@ -82,19 +82,15 @@ class Record:
         return found
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    settings = read_yaml(path / "config.yaml").entries.get("settings")
-    plain = untyped(settings) if settings is not None else {}
-    return plain if isinstance(plain, dict) else {}
-
-
 def saved_settings(path: Path) -> dict[str, Any]:
-    """The resolved settings of a run by their dotted names.
+    """The resolved settings of a run, nested.
 
     Raises:
         UserError: Its ``config.yaml`` cannot be read.
     """
-    return flat(_settings(path))
+    settings = read_yaml(path / "config.yaml").entries.get("settings")
+    plain = untyped(settings) if settings is not None else {}
+    return plain if isinstance(plain, dict) else {}
 
 
 def state_of(info: Mapping[str, Any]) -> str:

@@ -185,12 +185,16 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
     with recorded(folder):
         trainer, built, found = _made(session, plan, folder, changes)
         summary = folder.info.get("data_summary") or data_summary(session, trainer)
-        need = None  # a trainer of the recipe's own cannot say it
+        need = selection = None  # a trainer of the recipe's own cannot say it
         if isinstance(trainer, Trainer):  # measured at the run's first start
+            selection = trainer.selection
             need = recorded_estimate(folder.info.get("need"), trainer.task.device)
             need = need or estimate_resources(trainer)
         facts = {**found, "data_summary": summary, "need": need and asdict(need)}
-        facts["selected_by"] = _selected_by(trainer)
+        facts["selected_by"] = None
+        if selection is not None:
+            better = "higher" if selection.sign > 0 else "lower"
+            facts["selected_by"] = {"metric": selection.config.metric, "better": better}
         exports = exports_of(plan)
         if exports:  # else nothing of it is imported
             from weft.preflight.export_checks import refuse_exports
@@ -262,15 +266,6 @@ def _sizes(session: Session, plan: Plan) -> dict[str, Any]:
         for name, config in session.built.items()
         if config != plan.settings.get(name) and name not in held
     }
-
-
-def _selected_by(trainer: object) -> dict[str, str] | None:
-    """The value by which the best checkpoint is chosen, and which way is better."""
-    selection = trainer.selection if isinstance(trainer, Trainer) else None
-    if selection is None:
-        return None
-    better = "higher" if selection.sign > 0 else "lower"
-    return {"metric": selection.config.metric, "better": better}
 
 
 def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:

@@ -17,7 +17,6 @@ LOCK_FILE = "lock"
 """Its name in the run folder."""
 _FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
-_NOBODY_NAMED = "another process"
 
 
 class Lock:
@@ -74,7 +73,7 @@ class Lock:
         except OSError as error:
             if error.errno in (EACCES, EAGAIN):
                 raise InUseError(
-                    f"{self.folder} is in use by {_owner(self._descriptors[0])}. Wait for it to "
+                    f"{self.folder} is in use by {_owner(self.path)}. Wait for it to "
                     "end or stop it, or choose another folder with "
                     f"{worded('--run-dir', 'run_dir')}."
                 ) from None
@@ -110,24 +109,18 @@ def owner_of(folder: Path) -> str | None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return _owner_in(folder / LOCK_FILE)
+                return _owner(folder / LOCK_FILE)
             finally:
                 os.close(descriptor)
     return None
 
 
-def _owner_in(path: Path) -> str:
-    try:
-        descriptor = os.open(path, _FILE_FLAGS)
-    except OSError:
-        return _NOBODY_NAMED
-    try:
-        return _owner(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _owner(descriptor: int) -> str:
+def _owner(path: Path) -> str:
+    found = ""
     with suppress(OSError):  # a folder or a pipe of that name has nothing to be read
-        return os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip() or _NOBODY_NAMED
-    return _NOBODY_NAMED
+        descriptor = os.open(path, _FILE_FLAGS)
+        try:
+            found = os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip()
+        finally:
+            os.close(descriptor)
+    return found or "another process"

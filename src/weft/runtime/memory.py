@@ -66,18 +66,13 @@ def host_room(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup"))
     Returns:
         The bytes, 0 or more; None where the system does not say (macOS).
     """
-    known = [available] if (available := _available(proc)) is not None else []
+    known = []
+    with suppress(OSError):
+        lines = (proc / "meminfo").read_text().splitlines()
+        found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+        known += [int(found[0]) * 1024] if found else []
     known += [left for folder in _groups_of(proc, groups) if (left := _left(folder)) is not None]
     return max(0, min(known)) if known else None
-
-
-def _available(proc: Path) -> int | None:
-    try:
-        lines = (proc / "meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found else None
 
 
 def _groups_of(proc: Path, groups: Path) -> Iterator[Path]:

@@ -23,8 +23,6 @@ from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["LstmDecoder", "LstmDecoderState", "LstmMemory", "LstmSeq2Seq"]
 
-AttentionKind = Literal["dot", "general"]
-
 
 @final
 class LstmDecoderState:
@@ -75,31 +73,18 @@ class LstmDecoder(nn.Module):
     .. math::
         \tilde h_t = \tanh(W_c [h_t; c_t] + b_c)
 
-    Args:
-        dim: Features of a token's vector, and of :math:`\tilde h`.
-        hidden_dim: Features of the layers and of the memory.
-        num_layers: Layers.
-        attention: The kind of scores.
-        input_feeding: Whether a token is read together with the :math:`\tilde h` before it. Then
-            tokens are read one by one, in training too.
-        dropout: Probability of dropping a feature of a layer and of :math:`\tilde h` in training.
+    With ``input_feeding`` a token is read together with the :math:`\tilde h` before it, one by one,
+    in training too.
     """
 
-    def __init__(
-        self,
-        *,
-        dim: int,
-        hidden_dim: int,
-        num_layers: int,
-        attention: AttentionKind,
-        input_feeding: bool,
-        dropout: float,
-    ) -> None:
+    def __init__(self, config: "LstmSeq2Seq.Config") -> None:
         super().__init__()
-        self.dim, self.input_feeding = dim, input_feeding
-        self.layers = lstm_layers(2 * dim if input_feeding else dim, hidden_dim, num_layers)
-        self.dropout = Dropout(dropout)
-        general = attention == "general"
+        dim, hidden_dim = config.dim, config.size
+        self.dim, self.input_feeding = dim, config.input_feeding
+        width = 2 * dim if config.input_feeding else dim
+        self.layers = lstm_layers(width, hidden_dim, config.num_layers)
+        self.dropout = Dropout(config.dropout)
+        general = config.attention == "general"
         self.query = LinearLayer(hidden_dim, hidden_dim, bias=False) if general else nn.Identity()
         self.combine = LinearLayer(2 * hidden_dim, dim)
 
@@ -171,7 +156,7 @@ class LstmSeq2Seq(Component, nn.Module):
         """Layers of the encoder, and of the decoder."""
         bidirectional: bool = True
         """Whether half of the encoder's features read the source from its end."""
-        attention: AttentionKind = "general"
+        attention: Literal["dot", "general"] = "general"
         """How a decoder's state is compared with the encoder's: their product (``dot``), or one
         with a trained matrix between them (``general``)."""
         input_feeding: bool = False
@@ -217,14 +202,7 @@ class LstmSeq2Seq(Component, nn.Module):
             bidirectional=config.bidirectional,
             dropout=config.dropout,
         ).build(dim=config.dim)
-        self.decoder = LstmDecoder(
-            dim=config.dim,
-            hidden_dim=config.size,
-            num_layers=config.num_layers,
-            attention=config.attention,
-            input_feeding=config.input_feeding,
-            dropout=config.dropout,
-        )
+        self.decoder = LstmDecoder(config)
         self.output_weight = (table() if config.tie == "none" else self.target).weight
         self.output_bias = nn.Parameter(torch.zeros(vocab.size))
 

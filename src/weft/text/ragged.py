@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-__all__ = ["Ragged"]
+__all__ = ["Ragged", "offsets_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Ragged:
         []
         """
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        offsets = _offsets(lengths)
+        offsets = offsets_of(lengths)
         flat = chain.from_iterable(rows)
         return cls(np.fromiter(flat, dtype=np.int32, count=int(offsets[-1])), offsets)
 
@@ -74,7 +74,7 @@ class Ragged:
             return kept[0]
         lengths = np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in kept)])
         values = np.concatenate([np.zeros(0, np.int32), *(part.values for part in kept)])
-        return cls(values, _offsets(lengths))
+        return cls(values, offsets_of(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -113,7 +113,7 @@ class Ragged:
         """
         rows = np.asarray(indices, dtype=np.int64)
         starts, lengths = self.bounds(rows)
-        offsets = _offsets(lengths)
+        offsets = offsets_of(lengths)
         shift = np.repeat(starts - offsets[:-1], lengths)
         return Ragged(self.values[np.arange(offsets[-1]) + shift], offsets)
 
@@ -149,7 +149,7 @@ class Ragged:
         [2, 5, 3, 2, 3]
         """
         lengths = self.lengths + len(before) + len(after)
-        offsets = _offsets(lengths)
+        offsets = offsets_of(lengths)
         out = np.empty(int(offsets[-1]), dtype=np.int32)
         for i, token in enumerate(before):
             out[offsets[:-1] + i] = token
@@ -173,12 +173,13 @@ class Ragged:
             return self
         position = np.arange(len(self.values)) - np.repeat(self.offsets[:-1], lengths)
         cut = self.values[position < longest]
-        offsets = _offsets(np.minimum(lengths, longest))
+        offsets = offsets_of(np.minimum(lengths, longest))
         cut[offsets[1:][over] - 1] = self.values[self.offsets[1:][over] - 1]
         return Ragged(cut, offsets)
 
 
-def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def offsets_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where rows of these lengths begin, one behind the other, and where the last ends."""
     out = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=out[1:])
     return out

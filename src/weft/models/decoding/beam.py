@@ -121,14 +121,12 @@ class _Beams:
         """Closes the groups that cannot become better. *Shape:* :math:`(G)`, True if open."""
         worst = self.done_scores[self.rows, -1]
         full = worst > -torch.inf
-        if self.decoding.early_stopping == "first":
-            improvable = ~full
-        else:
-            at_limit = self.decoding.early_stopping == "never" and self.decoding.length_penalty > 0
+        stopping, penalty = self.decoding.early_stopping, self.decoding.length_penalty
+        improvable = ~full
+        if stopping != "first":
+            at_limit = stopping == "never" and penalty > 0
             lengths = self.limits if at_limit else torch.full_like(self.limits, self.length)
-            improvable = ~full | (
-                self.log_probs[:, 0] / lengths**self.decoding.length_penalty > worst
-            )
+            improvable |= self.log_probs[:, 0] / lengths**penalty > worst
         open_ = improvable & (self.limits > self.length) & (self.log_probs[:, 0] > -torch.inf)
         self.log_probs = self.log_probs.masked_fill(~open_[:, None], -torch.inf)
         return open_
@@ -148,18 +146,11 @@ class _Beams:
 
     def results(self) -> list[list[Hypothesis]]:
         """The best finished sequences of every row."""
-        rows = zip(
-            self.done_ids[:, :, self.start :].tolist(),
-            self.done_lengths.tolist(),
-            self.done_scores.tolist(),
-            strict=True,
-        )
-        found = []
-        for row in rows:
-            finished = [h for h in zip(*row, strict=True) if h[2] > -torch.inf]
-            best = finished[: self.decoding.n_best]
-            found.append([self.request.hypothesis(*h) for h in best])
-        return found
+        done = (self.done_ids[:, :, self.start :], self.done_lengths, self.done_scores)
+        rows = zip(*(part.tolist() for part in done), strict=True)
+        finished = ([h for h in zip(*row, strict=True) if h[2] > -torch.inf] for row in rows)
+        most = self.decoding.n_best
+        return [[self.request.hypothesis(*h) for h in row[:most]] for row in finished]
 
 
 def _gather(ids: Tensor, beams: Tensor) -> Tensor:

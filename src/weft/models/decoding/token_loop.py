@@ -1,7 +1,6 @@
 """Sequences that grow on their own, a token at a time: greedy search, what sampling shares."""
 
 from collections.abc import Callable
-from typing import final
 
 import torch
 from torch import Tensor
@@ -25,9 +24,12 @@ ids were generated."""
 
 def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> list[Hypothesis]:
     """Adds chosen tokens to each begun row until its end mark or its limit."""
-    found = _Found(request, begun.limits)
     state: EncodedSource = begun.state
-    logits, limits = begun.logits, begun.limits
+    logits, limits, start = begun.logits, begun.limits, len(request.prefix)
+    # Of all rows, the finished ones too: ids, their number without the prefix, log-probabilities.
+    ids = limits.new_zeros((len(limits), start + int(limits.max())))
+    ids[:, :start] = limits.new_tensor(request.prefix)
+    lengths, log_probs = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.float32)
     rows = torch.arange(len(limits), device=limits.device)
     open_ = torch.ones_like(rows, dtype=torch.bool)  # of the rows still in the batch
     for length in range(int(limits.max())):
@@ -36,9 +38,11 @@ def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> li
         if begun.scores.change(length):
             # A chosen score was not banned: where all others are as they were, no copy is needed.
             scores = logits if begun.scores.only_ban else logits.clone()
-            scores = begun.scores(scores, found.so_far(rows), found.start, rows=rows)
-        tokens = choose(scores, rows, length)
-        found.add(rows, tokens, logits.gather(1, tokens[:, None])[:, 0] - totals, open_)
+            scores = begun.scores(scores, ids[rows, : start + length], start, rows=rows)
+        ids[rows, start + length] = tokens = choose(scores, rows, length)
+        lengths.index_add_(0, rows, open_.to(lengths.dtype))
+        chosen = logits.gather(1, tokens[:, None])[:, 0] - totals
+        log_probs.index_add_(0, rows, torch.where(open_, chosen, 0.0))
         open_ = open_ & (tokens != request.eos_idx) & (limits[rows] > length + 1)
         num_open = int(open_.sum())
         if not num_open:
@@ -48,37 +52,9 @@ def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> li
             state.select(kept)
             rows, tokens, open_ = rows[kept], tokens[kept], open_[kept]
         logits = model.step(tokens, state)
-    return found.hypotheses()
-
-
-@final
-class _Found:
-    """Ids and log-probabilities by row, the finished ones too."""
-
-    def __init__(self, request: Request, limits: Tensor) -> None:
-        self.request, self.start = request, len(request.prefix)
-        self.ids = limits.new_zeros((len(limits), self.start + int(limits.max())))
-        self.ids[:, : self.start] = limits.new_tensor(request.prefix)
-        self.length = 0
-        self.lengths = torch.zeros_like(limits)
-        self.log_probs = torch.zeros_like(limits, dtype=torch.float32)
-
-    def so_far(self, rows: Tensor) -> Tensor:
-        """What was generated of rows, the prefix first. *Shape:* :math:`(N,T)`."""
-        return self.ids[rows, : self.start + self.length]
-
-    def add(self, rows: Tensor, tokens: Tensor, log_probs: Tensor, open_: Tensor) -> None:
-        """Adds a token to rows; a row that is not open keeps its length and log-probability."""
-        self.ids[rows, self.start + self.length] = tokens
-        self.length += 1
-        self.lengths.index_add_(0, rows, open_.to(self.lengths.dtype))
-        self.log_probs.index_add_(0, rows, torch.where(open_, log_probs, 0.0))
-
-    def hypotheses(self) -> list[Hypothesis]:
-        penalty = self.request.decoding.length_penalty
-        scores = (self.log_probs / self.lengths**penalty).tolist()
-        rows = zip(self.ids[:, self.start :].tolist(), self.lengths.tolist(), scores, strict=True)
-        return [self.request.hypothesis(*row) for row in rows]
+    found_scores = (log_probs / lengths**request.decoding.length_penalty).tolist()
+    found = zip(ids[:, start:].tolist(), lengths.tolist(), found_scores, strict=True)
+    return [request.hypothesis(*row) for row in found]
 
 
 @torch.inference_mode()

@@ -262,30 +262,18 @@ class SelfAttention(_Heads):
 
     @override
     def forward(self, x: Tensor, mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
-        """Attends over whole sequences.
+        """Attends over whole sequences, :math:`(B,T,D)` to the same.
 
-        Args:
-            x: *Shape:* :math:`(B,T,D)`.
-            mask: True where a position may be attended to; None attends everywhere.
-                *Shape:* broadcast to :math:`(B,H,T,T)`.
-            is_causal: A position sees itself and those before it only; not together with ``mask``.
-
-        Returns:
-            *Shape:* :math:`(B,T,D)`.
+        ``mask`` and ``is_causal`` are as in :meth:`Attention.forward`.
         """
         return self.join(self.heads(*self._project(x), mask, is_causal=is_causal))
 
     def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
         """Attends from one new position to all before it and itself; for inference.
 
-        Args:
-            x: *Shape:* :math:`(B,1,D)`.
-            cache: Keys and values; row ``position`` is written. *Shape:* :math:`(2,B,G,T,D/H)`,
-                :math:`G` = ``num_kv_heads``.
-            position: Position of ``x``, from 0.
-
-        Returns:
-            *Shape:* :math:`(B,1,D)`.
+        The cache has the keys and values; its row ``position``, from 0, is written. *Shape:*
+        :math:`(B,1,D)` with :math:`(2,B,G,T,D/H)` to :math:`(B,1,D)`, :math:`G` =
+        ``num_kv_heads``.
         """
         q, k, v = self._project(x, position)
         cache[0, :, :, position] = k[:, :, 0]
@@ -318,15 +306,8 @@ class CrossAttention(_Heads):
 
     @override
     def forward(self, x: Tensor, keys_values: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attends to a projected memory.
+        """Attends to what :meth:`project_memory` gave, from :math:`(B,T,D)` to the same.
 
-        Args:
-            x: *Shape:* :math:`(B,T,D)`.
-            keys_values: What :meth:`project_memory` gave. *Shape:* :math:`(2,B,G,S,D/H)`.
-            mask: True where a memory position may be attended to; None attends everywhere.
-                *Shape:* broadcast to :math:`(B,H,T,S)`.
-
-        Returns:
-            *Shape:* :math:`(B,T,D)`.
+        ``mask`` is as in :meth:`Attention.forward`.
         """
         return self.join(self.heads(self.split(self.q(x)), *keys_values.unbind(0), mask))

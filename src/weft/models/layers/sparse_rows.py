@@ -10,7 +10,6 @@ from typing_extensions import override
 
 __all__ = ["SparseRows"]
 
-
 Sorted = tuple[Tensor, Tensor, Tensor]
 """What stands beside sorted numbers, where each new one begins, and the values."""
 
@@ -49,6 +48,7 @@ class SparseRows:
 
     @cached_property
     def _by_column(self) -> Sorted:
+        """Of the transposed matrix."""
         columns, starts, values = self._by_row
         numbers = torch.arange(len(starts), dtype=torch.int32, device=starts.device)
         counts = starts.diff(append=starts.new_tensor([len(columns)]))
@@ -59,26 +59,18 @@ class SparseRows:
         out: Tensor = _Product.apply(table, self)  # type: ignore[no-untyped-call]
         return out
 
-    def product(self, table: Tensor) -> Tensor:
-        """The product, as it is."""
-        return _sums(table, *self._by_row)
-
-    def transposed_product(self, table: Tensor) -> Tensor:
-        """The product of the transposed matrix. *Shape:* :math:`(B,L)` to :math:`(V,L)`."""
-        return _sums(table, *self._by_column)
-
 
 class _Product(torch.autograd.Function):
     @staticmethod
     @override
     def forward(ctx: Any, table: Tensor, rows: SparseRows) -> Tensor:
         ctx.rows = rows
-        return rows.product(table)
+        return _sums(table, *rows._by_row)
 
     @staticmethod
     @override
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return ctx.rows.transposed_product(gradients[0].contiguous()), None
+        return _sums(gradients[0].contiguous(), *ctx.rows._by_column), None
 
 
 def _sorted(by: Tensor, other: Tensor, values: Tensor, size: int) -> Sorted:

@@ -257,7 +257,6 @@ class DrqaReader(Reader):
     Example:
         >>> from types import SimpleNamespace
         >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=1418, pad_idx=0, unk_idx=1))
-        >>> from weft.models.layers.word_embeddings import WordEmbedding
         >>> words = WordEmbedding.Config(dim=50)
         >>> config = DrqaReader.Config(embedding=words, no_answer=True, matches=False)
         >>> model = config.build(tokenizer=tokenizer)

@@ -7,9 +7,9 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Literal, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from weft.text.tokenizers.tokenizer import (
 __all__ = [
     "LanguageConfig",
     "LanguageSettings",
-    "Languages",
     "Marks",
     "Pieces",
     "TaggedTokenizer",
@@ -52,7 +51,14 @@ LANGUAGE_SETTINGS: dict[str, type] = {
 
 
 class LanguageConfig(BaseConfig):
-    """The language settings that tokenizers share."""
+    """The languages of both sides; one of both sides has one tag.
+
+    Example:
+        >>> langs = {"source_langs": ("eng",), "target_langs": ("fra", "spa")}
+        >>> two = LanguageConfig(**langs).filled()
+        >>> two.tagged, two.offset("target", "spa"), two.offset("source", None)
+        (('fra', 'spa'), 1, None)
+    """
 
     source_langs: tuple[str, ...] = ("source",)
     """Languages of the source side."""
@@ -65,46 +71,27 @@ class LanguageConfig(BaseConfig):
     tags: Tags = "auto"
     """Language tags: on sides with several languages (auto), on both (always), or never."""
 
-
-class LanguageSettings(TypedDict, total=False):
-    """The same where a tokenizer is loaded or fitted; what is left out is as there."""
-
-    source_langs: Collection[str]
-    target_langs: Collection[str]
-    default_source_lang: str | None
-    default_target_lang: str | None
-    tags: Tags
-
-
-@dataclass(frozen=True)
-class Languages:
-    """The languages of both sides; a language of both sides has one tag.
-
-    >>> two = Languages(("eng",), ("fra", "spa"), "eng", "fra", tags="auto")
-    >>> two.tagged, two.offset("target", "spa"), two.offset("source", None)
-    (('fra', 'spa'), 1, None)
-    """
-
-    source_langs: tuple[str, ...]
-    target_langs: tuple[str, ...]
-    default_source_lang: str
-    default_target_lang: str
-    tags: Tags
-
-    @classmethod
-    def of(cls, config: LanguageConfig) -> "Languages":
-        """The languages a Config names, defaults filled in.
+    def filled(self) -> Self:
+        """The same with the default languages filled in.
 
         Raises:
             UserError: A side has no language, one twice, or a default that is not its own.
         """
-        return cls(
-            config.source_langs,
-            config.target_langs,
-            _default("source", config.default_source_lang, config.source_langs),
-            _default("target", config.default_target_lang, config.target_langs),
-            config.tags,
-        )
+        defaults = {}
+        for side in ("source", "target"):
+            langs, given = getattr(self, f"{side}_langs"), getattr(self, f"default_{side}_lang")
+            if not langs or len(set(langs)) < len(langs):
+                raise UserError(
+                    f"{side}_langs must name one language or several different ones, but is "
+                    f"{langs!r:.200}."
+                )
+            if given is not None and given not in langs:
+                raise UserError(
+                    f"default_{side}_lang is '{given}', which is not in {side}_langs: "
+                    f"{_listed(langs)}."
+                )
+            defaults[f"default_{side}_lang"] = given or langs[0]
+        return replace(self, **defaults)
 
     @property
     def tagged(self) -> tuple[str, ...]:
@@ -118,25 +105,29 @@ class Languages:
         Raises:
             UserError: ``lang`` is not a language of that side.
         """
-        source = side == "source"
-        langs = self.source_langs if source else self.target_langs
-        lang = lang or (self.default_source_lang if source else self.default_target_lang)
+        langs, lang = getattr(self, f"{side}_langs"), lang or getattr(self, f"default_{side}_lang")
         if lang not in langs:
             raise UserError(
                 f"'{lang}' is not a {side} language of this tokenizer; these are: {_listed(langs)}."
             )
         return self.tagged.index(lang) if self._has_tags(langs) else None
 
-    def settings(self) -> dict[str, Any]:
-        """The settings as JSON values."""
+    def language_settings(self) -> dict[str, Any]:
+        """The settings of languages alone, as JSON values."""
         return {name: getattr(self, name) for name in LANGUAGE_SETTINGS}
 
     def _has_tags(self, langs: tuple[str, ...]) -> bool:
         return self.tags == "always" or (self.tags == "auto" and len(langs) > 1)
 
-    @override
-    def __str__(self) -> str:
-        return f"{'+'.join(self.source_langs)}->{'+'.join(self.target_langs)}"
+
+class LanguageSettings(TypedDict, total=False):
+    """The same where a tokenizer is loaded or fitted; what is left out is as there."""
+
+    source_langs: Collection[str]
+    target_langs: Collection[str]
+    default_source_lang: str | None
+    default_target_lang: str | None
+    tags: Tags
 
 
 def in_order(settings: LanguageSettings) -> dict[str, Any]:
@@ -150,18 +141,6 @@ def in_order(settings: LanguageSettings) -> dict[str, Any]:
         langs = [found[side]] if isinstance(found[side], str) else found[side]
         found[side] = tuple(sorted(langs) if isinstance(langs, set | frozenset) else langs)
     return found
-
-
-def _default(side: str, given: str | None, langs: tuple[str, ...]) -> str:
-    if not langs or len(set(langs)) < len(langs):
-        raise UserError(
-            f"{side}_langs must name one language or several different ones, but is {langs!r:.200}."
-        )
-    if given is not None and given not in langs:
-        raise UserError(
-            f"default_{side}_lang is '{given}', which is not in {side}_langs: {_listed(langs)}."
-        )
-    return given or langs[0]
 
 
 def _listed(langs: Sequence[str]) -> str:
@@ -217,29 +196,22 @@ class TaggedTokenizer(Tokenizer):
     """Settings that are saved beside the languages, and the types of their values."""
     saved_file: ClassVar[tuple[str, str] | None] = None
     """The setting that names a file of the vocabulary, and the name it is saved by."""
-    languages: Languages
+    languages: LanguageConfig
     vocabulary: Pieces
 
-    def _frame(self, vocabulary: Pieces, languages: Languages) -> None:
+    def _frame(self, vocabulary: Pieces, config: LanguageConfig) -> None:
         """Sets the ids; what the constructors end with."""
-        self.vocabulary, self.languages = vocabulary, languages
-        marks = vocabulary.marks
+        self.vocabulary, self.languages = vocabulary, (languages := config.filled())
         size = vocabulary.size
         # Many published models lack pad (and some bos): such ids follow the pieces, as the tags do.
         known: dict[str, int] = {}
         for name in ("pad", "bos", "eos", "unk"):
-            index = getattr(marks, name)
+            index = getattr(vocabulary.marks, name)
             if index is None:
                 index, size = size, size + 1
-            known[name] = index
+            known[f"{name}_idx"] = index
         self._first_tag = size
-        self._vocab_info = VocabInfo(
-            size=size + len(languages.tagged),
-            unk_idx=known["unk"],
-            bos_idx=known["bos"],
-            eos_idx=known["eos"],
-            pad_idx=known["pad"],
-        )
+        self._vocab_info = VocabInfo(size=size + len(languages.tagged), **known)
 
     @property
     @override
@@ -265,7 +237,7 @@ class TaggedTokenizer(Tokenizer):
     def save_files(self, folder: Path) -> dict[str, Any]:
         if self.saved_file is not None:
             write_file(folder / self.saved_file[1], self.vocabulary.to_bytes())
-        return self.languages.settings() | {n: getattr(self.config, n) for n in self.saved}
+        return self.languages.language_settings() | {n: getattr(self.config, n) for n in self.saved}
 
     @classmethod
     @override
@@ -281,15 +253,15 @@ class TaggedTokenizer(Tokenizer):
                 raise SavedTextError(f"{file}: missing.")
         try:
             made: TaggedTokenizer = cls.Config(**read).build()
-        except SavedTextError:
-            raise
         except UserError as error:
-            raise SavedTextError(f"{path}: {error}") from None
+            named = isinstance(error, SavedTextError)  # such an error says where
+            raise error if named else SavedTextError(f"{path}: {error}") from None
         return made
 
     def fingerprint(self) -> str:
         """The sha256 of all that decides the ids: the vocabulary's bytes, marks and languages."""
-        settings = json.dumps([*self.languages.settings().values(), asdict(self._vocab_info)])
+        languages = self.languages.language_settings().values()
+        settings = json.dumps([*languages, asdict(self._vocab_info)])
         return hashlib.sha256(self.vocabulary.to_bytes() + settings.encode()).hexdigest()
 
     def _tag(self, side: str, lang: str | None) -> list[int]:
@@ -298,7 +270,9 @@ class TaggedTokenizer(Tokenizer):
 
     @override
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._vocab_info.size} ids, {self.languages})"
+        langs = self.languages.source_langs, self.languages.target_langs
+        sides = "->".join("+".join(side) for side in langs)
+        return f"{type(self).__name__}({self._vocab_info.size} ids, {sides})"
 
 
 class _MarkedEncoder(Encoder):

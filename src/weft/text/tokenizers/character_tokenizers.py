@@ -15,10 +15,9 @@ from typing_extensions import override
 from weft.config import Component
 from weft.errors import UserError
 from weft.text import registries
-from weft.text.ragged import Ragged
+from weft.text.ragged import Ragged, offsets_of
 from weft.text.tokenizers.base_tokenizer import (
     LanguageConfig,
-    Languages,
     LanguageSettings,
     Marks,
     Pieces,
@@ -91,7 +90,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._frame(_CharacterPieces(config.characters), Languages.of(config))
+        self._frame(_CharacterPieces(config.characters), config)
 
     @classmethod
     def fit(
@@ -146,7 +145,7 @@ class ByteTokenizer(Component, TaggedTokenizer):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._frame(_BytePieces(), Languages.of(config))
+        self._frame(_BytePieces(), config)
 
 
 class _CharacterPieces(Pieces):
@@ -172,11 +171,12 @@ class _CharacterPieces(Pieces):
     @override
     def encode(self, texts: Sequence[str]) -> Ragged:
         points = _code_points("".join(texts))
-        return Ragged(self._looked_up(points), _offsets(np.array([*map(len, texts)], np.int64)))
+        ids = self._ids.take(points, mode="clip")
+        return Ragged(ids, offsets_of([*map(len, texts)]))
 
     @override
     def encode_one(self, text: str) -> NDArray[np.int32]:
-        return self._looked_up(_code_points(text))
+        return self._ids.take(_code_points(text), mode="clip")
 
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:
@@ -186,9 +186,6 @@ class _CharacterPieces(Pieces):
     @override
     def to_bytes(self) -> bytes:
         return b"characters" + self._characters.encode()
-
-    def _looked_up(self, points: NDArray[np.uint32]) -> NDArray[np.int32]:
-        return self._ids.take(points, mode="clip")
 
 
 _BYTES = [b"", UNKNOWN.encode(), b"", b"", *(bytes((i,)) for i in range(256))]
@@ -202,8 +199,7 @@ class _BytePieces(Pieces):
     @override
     def encode(self, texts: Sequence[str]) -> Ragged:
         encoded = [text.encode() for text in texts]
-        lengths = np.array([*map(len, encoded)], dtype=np.int64)
-        return Ragged(_byte_ids(b"".join(encoded)), _offsets(lengths))
+        return Ragged(_byte_ids(b"".join(encoded)), offsets_of([*map(len, encoded)]))
 
     @override
     def encode_one(self, text: str) -> NDArray[np.int32]:
@@ -212,8 +208,7 @@ class _BytePieces(Pieces):
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:
         # What is no UTF-8 was not made from a text; a model can write it.
-        one = _BYTES
-        return [b"".join([one[i] for i in row]).decode("utf-8", "replace") for row in rows]
+        return [b"".join([_BYTES[i] for i in row]).decode("utf-8", "replace") for row in rows]
 
     @override
     def to_bytes(self) -> bytes:
@@ -226,7 +221,3 @@ def _byte_ids(raw: bytes) -> NDArray[np.int32]:
 
 def _code_points(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
-
-
-def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

@@ -17,7 +17,6 @@ from weft.text.metadata import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.base_tokenizer import (
     LanguageConfig,
-    Languages,
     LanguageSettings,
     Marks,
     Pieces,
@@ -73,7 +72,7 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
         self.config = config
         names = {name: getattr(config, name) for name in _NAMES}
         pieces = _JsonPieces(read_bytes(config.path, largest=LARGEST_FILE), config.path, names)
-        self._frame(pieces, Languages.of(config))
+        self._frame(pieces, config)
 
     @classmethod
     def from_file(

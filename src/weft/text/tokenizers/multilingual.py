@@ -18,7 +18,6 @@ from weft.text.metadata import SavedTextError
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.base_tokenizer import (
     LanguageConfig,
-    Languages,
     LanguageSettings,
     Marks,
     Pieces,
@@ -90,14 +89,14 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
         elif not path.exists():
             _train(config, path)
         self.pieces = load_sentencepiece(path)
-        size, languages = self.pieces.vocab_size(), Languages.of(config)
+        size = self.pieces.vocab_size()
         if config.vocab_size not in (None, size):
             raise UserError(
                 f"vocab_size={config.vocab_size}, but the model {path} has {size} pieces. "
                 "Leave vocab_size out, or name another model file."
             )
-        self.config = dataclasses.replace(config, vocab_size=size, **languages.settings())
-        self._frame(_SentencePieces(self.pieces), languages)
+        self.config = dataclasses.replace(config.filled(), vocab_size=size)
+        self._frame(_SentencePieces(self.pieces), self.config)
 
     @classmethod
     def from_file(

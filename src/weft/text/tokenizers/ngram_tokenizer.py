@@ -23,7 +23,7 @@ from weft.runtime.files import write_file
 from weft.text import registries
 from weft.text.cells import placed_errors
 from weft.text.metadata import SavedTextError, read_bytes, settings_of
-from weft.text.ragged import Ragged
+from weft.text.ragged import Ragged, offsets_of
 from weft.text.tokenizers.tokenizer import (
     DESCRIPTION,
     Decoder,
@@ -174,8 +174,7 @@ class _NgramEncoder(Encoder):
         if error := not_text(texts):
             raise error
         rows, ids = ngrams_of(texts, self._numbers, self._orders)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(texts)))])
-        return Ragged(ids.astype(np.int32), offsets.astype(np.int64))
+        return Ragged(ids.astype(np.int32), offsets_of(np.bincount(rows, minlength=len(texts))))
 
 
 class _NgramDecoder(Decoder):

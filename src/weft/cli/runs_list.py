@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 
 from weft.errors import WeftError
@@ -103,11 +102,18 @@ class Listed:
     def cells(self, differing: Sequence[str]) -> list[str]:
         """The run's line, with those of its settings that differ among runs of its recipe."""
         from weft.config.help import written
+        from weft.runtime.files import size_of
 
         set_here = {n: self.settings[n] for n in differing if self.settings.get(n) is not None}
         shown = [f"{name}={written(value)}" for name, value in set_here.items()]
         said = [str(self.path), self.recipe, self.state, self.steps]
-        return [*said, _time(self.written), f"{self.size / 1e6:,.1f}", self.best, " ".join(shown)]
+        return [
+            *said,
+            _time(self.written),
+            f"{size_of(self.path) / 1e6:,.1f}",
+            self.best,
+            " ".join(shown),
+        ]
 
     @property
     def written(self) -> float:
@@ -117,16 +123,6 @@ class Listed:
             with suppress(OSError):  # not there, or gone meanwhile
                 last = max(last, (self.path / name).lstat().st_mtime)
         return last
-
-    @property
-    def size(self) -> int:
-        """Bytes on the disk."""
-        size = 0
-        for file in self.path.rglob("*"):
-            with suppress(OSError):  # gone meanwhile: a run may be at work
-                status = file.lstat()
-                size += status.st_size if S_ISREG(status.st_mode) else 0
-        return size
 
 
 _ORDERS: dict[str, Any] = {

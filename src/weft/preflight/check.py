@@ -33,6 +33,7 @@ from weft.preflight.max_tokens import auto_data, settle_max_tokens
 from weft.preflight.resource_estimate import estimate_resources, room_for, within_memory
 from weft.recipes.planning import Planned, exports_of, plan_recipe, seed_of
 from weft.run_folder.folder import refuse_collision
+from weft.runtime.files import size_of
 from weft.runtime.seeds import seed_all
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.batches.user_batches import ReadyBatches
@@ -314,7 +315,7 @@ class _Walk:
         saved = store.save(1, parts, write_text=self.task.text.save)
         if store.restore(parts) != 1:
             raise WeftError("what was saved could not be loaded again.")
-        size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
+        size = size_of(saved)
         rollback = self.settings.get("on_nonfinite") == "rollback"
         return f"{size / 1e6:.1f} MB{room_for(size, self.settings.get('keep'), rollback=rollback)}"
 

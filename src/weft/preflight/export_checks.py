@@ -120,11 +120,9 @@ def read_rows(path: Path) -> Iterator[Any]:
 
 
 def refuse_exports(names: Iterable[str], session: Session | None = None) -> None:
-    """Refuses formats that could not be written when a training is over.
+    """Refuses formats of ``trainer.export`` that could not be written when a training is over.
 
-    Args:
-        names: ``trainer.export``.
-        session: What was built of the recipe; None: only the packages are looked for.
+    Without what was built of the recipe, only the packages are looked for.
 
     Raises:
         UserError: A format is unknown, lacks its package, or has no word for the model; or there

@@ -31,10 +31,8 @@ SHOWN_IDS = 30
 def describe_batch(batch: Any, tokenizer: Tokenizer | None = None) -> list[str]:
     r"""The lines that show a batch: its type, the shape of each tensor, its first example.
 
-    Args:
-        batch: Of any type: the tensors of a dataclass, mapping, tuple or list are found. Of a
-            ``Seq2SeqBatch`` the first example is shown too; without tensors there is no line.
-        tokenizer: Turns ids back into the text that the model sees; None shows ids only.
+    The tensors of a dataclass, mapping, tuple or list are found; without any there is no line. Of a
+    ``Seq2SeqBatch`` the first example is shown too, with a tokenizer as the text the model sees.
 
     Example:
         >>> ids = torch.tensor([[5, 3, 0], [6, 7, 3]])

@@ -75,13 +75,8 @@ def settle_max_tokens(
     """Finds the number that ``max_tokens=auto`` of a recipe's data stands for, and sets it.
 
     It is found for ``train_data``; ``valid_data`` and ``test_data`` take the same, and that of
-    ``train_data`` where it has a number.
-
-    Args:
-        session: The run's ingredients; data, task and optimizer are built.
-        settings: Those of the trainer, as planned.
-        seed: The run's seed.
-        recorded: What was found when the run began: it is taken as it is.
+    ``train_data`` where it has a number. What was ``recorded`` when the run began is taken as it
+    is; else data, task and optimizer are built. The settings are those of the trainer, as planned.
 
     Returns:
         The number; None where no data is ``auto``.

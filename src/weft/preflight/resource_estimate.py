@@ -23,6 +23,7 @@ from weft.models import fast
 from weft.preflight.step_memory import StepBytes, optimizer_bytes, step_bytes, weight_bytes
 from weft.runtime import memory
 from weft.runtime.disk import operations
+from weft.runtime.files import size_of
 from weft.runtime.memory import host_room, keep_memory
 from weft.tasks.batches.row_batches import RowBatches
 from weft.training.loop import Trainer
@@ -69,7 +70,7 @@ class ResourceEstimate:
         """
         folder, config = trainer.checkpoints.folder.parent, trainer.config
         count, which = _at_a_time(config.keep, rollback=config.on_nonfinite == "rollback")
-        free, there = operations.free(folder), _size_of(trainer.checkpoints.folder)
+        free, there = operations.free(folder), size_of(trainer.checkpoints.folder)
         if free < self.checkpoint:
             raise StorageError(
                 f"A checkpoint takes {as_size(self.checkpoint)}, but {folder} has "
@@ -206,7 +207,7 @@ def _checkpoint_bytes(trainer: Trainer) -> int:
     tensors, document = split_parts(0, {**trainer.parts, "optimizer": _Empty()})
     with tempfile.TemporaryDirectory(prefix="weft-need-") as folder:
         trainer.task.text.save(Path(folder))
-        text = _size_of(Path(folder))
+        text = size_of(Path(folder))
     return sum(map(tensors_size, tensors.values())) + len(document) + text + CHECKPOINT_REST
 
 
@@ -218,10 +219,6 @@ class _Empty:
         return
 
 
-def _size_of(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
 MOST = 1 << 44
 """Bytes where the system does not say what it has."""
 MADE = frozenset({torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn})
@@ -231,10 +228,8 @@ MADE = frozenset({torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, 
 def within_memory(room: int | None = None) -> Iterator[None]:
     """Refuses, while it lasts, to make tensors or modules that are larger than memory.
 
-    Without it the process is killed, or torch raises an error of its allocator.
-
-    Args:
-        room: Bytes that may be taken; by default those of the machine.
+    Without it the process is killed, or torch raises an error of its allocator. The room is in
+    bytes, by default those of the machine.
 
     Raises:
         UserError: One tensor, or all parameters together, would take more.

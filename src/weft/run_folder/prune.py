@@ -15,7 +15,7 @@ from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, worded
 from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder, is_run_folder, runs_in
 from weft.runtime.disk import outward_links
-from weft.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder
+from weft.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder, size_of
 from weft.runtime.lock import Lock, owner_of
 
 __all__ = ["Doomed", "Kept", "PrunePlan", "age", "plan_prune", "prune"]
@@ -39,6 +39,11 @@ class Doomed:
     """The run that it belongs to."""
     size: int
     """Bytes that are freed."""
+
+    @classmethod
+    def of(cls, path: Path, run: Path) -> "Doomed":
+        """A folder, or a file that was left half-written."""
+        return cls(path, run, size_of(path) if path.is_dir() else path.lstat().st_size)
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,8 @@ def plan_prune(
             why, going = f"its best checkpoint cannot be told: {error}", []
         if why is not None:
             kept.append(Kept(run, why))
-        doomed += [Doomed(path, run, _size(path)) for path in going]
-    doomed += [Doomed(path, path, _size(path)) for path in _half_deleted(root)]
+        doomed += [Doomed.of(path, run) for path in going]
+    doomed += [Doomed.of(path, path) for path in _half_deleted(root)]
     return PrunePlan(
         tuple(doomed), tuple(kept), {d.run: written[d.run] for d in doomed if d.run in written}
     )
@@ -197,12 +202,6 @@ def _half_deleted(root: Path) -> list[Path]:
             if path.is_dir() and not path.is_symlink() and known and ".tmp-" in path.name:
                 found.append(path)
     return sorted(found)
-
-
-def _size(path: Path) -> int:
-    if not path.is_dir():
-        return path.lstat().st_size
-    return sum(p.lstat().st_size for p in path.rglob("*") if p.is_file() and not p.is_symlink())
 
 
 def prune(plan: PrunePlan) -> int:

@@ -40,10 +40,7 @@ class Run:
         return lines
 
     def plot(self, *names: str) -> "Plot":
-        """Drawings of values over the steps: a notebook shows them, ``save`` writes a page.
-
-        Args:
-            names: Of values, as ``"loss"``; without one all are drawn.
+        """Drawings of values, by default all: a notebook shows them, ``save`` writes a page.
 
         Raises:
             UserError: Nothing of these names was measured.

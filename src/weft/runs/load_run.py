@@ -111,12 +111,8 @@ def evaluate(
 ) -> dict[str, Evaluation]:
     """Evaluates a run's best checkpoint on its ``valid_data``, and ``test_data`` where it has one.
 
-    Args:
-        run: The run folder.
-        words: Other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary.
-        checkpoint: As for :func:`load`.
-        device: As for :func:`load`.
-        allow_code: As for :func:`load`.
+    Its words are other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary; the
+    other arguments are those of :func:`load`.
 
     Returns:
         An evaluation by the name of its data.

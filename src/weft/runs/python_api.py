@@ -57,15 +57,7 @@ def run_experiment(
     It is ``weft train`` and ``weft evaluate`` in one call: training goes on where it was
     interrupted, a finished run is not trained again, and an evaluation is of the best weights.
 
-    Args:
-        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
-        mode: ``train``, ``evaluate`` or ``train_and_evaluate``.
-        run_dir: The run folder; by default ``runs/<recipe>/<key>``.
-        overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
-            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
-        configs: YAML files of settings, later ones win.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it.
+    The arguments, but for the mode, are those of :func:`weft.runs.train.train`.
 
     Raises:
         UserError: There is no such mode; or nothing to evaluate: no run, or no data for it.
@@ -148,14 +140,9 @@ def create_task(
 ) -> Task:
     """Makes the task of a recipe as training starts with it: data read, text fitted, module built.
 
-    Args:
-        recipe: An experiment's name, a Recipe, a script, a YAML file, or the folder of a run.
-        overrides: Settings as on the command line, or a dictionary of them.
-        model_state: Weights to take: those of a ``state_dict``, which must be the module's; or of a
-            run, a checkpoint or a run's ``modules``, whatever of them matches.
-        configs: YAML files of settings, later ones win.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it.
+    ``model_state`` are weights to take: those of a ``state_dict``, which must be the module's; or
+    of a run, a checkpoint or a run's ``modules``, whatever of them matches. The other arguments are
+    those of :func:`weft.runs.train.train`.
 
     Returns:
         The task; its ``module`` has the weights of the run's seed, and what the task reads at a

@@ -1,6 +1,6 @@
 """The folder of a run, from its choice to the process that has it to itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -64,8 +64,14 @@ def entered(folder: Path) -> Iterator[None]:
         try:
             yield
         except BaseException:  # an interruption too
-            if fresh:
-                _unmake(fresh)
+            # A folder that holds nothing of a run; then those around it that hold nothing else.
+            ours = {LOG_FILE, LOCK_FILE} if fresh and folder.is_dir() else set()
+            if ours and {path.name for path in folder.iterdir()} <= ours:
+                with suppress(OSError):  # such as that another process has just begun in it
+                    for name in ours:
+                        (folder / name).unlink(missing_ok=True)
+                    for empty in fresh:
+                        empty.rmdir()
             raise
 
 
@@ -73,14 +79,3 @@ def clean(folder: Path) -> None:
     """Removes what a process that was killed left half-written."""
     for place in (folder, folder / "predictions", folder / "export"):
         clean_leftovers(place)
-
-
-def _unmake(folders: Sequence[Path]) -> None:
-    """Removes a folder that holds nothing of a run, then those around it that hold nothing else."""
-    ours, folder = {LOG_FILE, LOCK_FILE}, folders[0]
-    if folder.is_dir() and {path.name for path in folder.iterdir()} <= ours:
-        with suppress(OSError):  # such as that another process has just begun in it
-            for name in ours:
-                (folder / name).unlink(missing_ok=True)
-            for empty in folders:
-                empty.rmdir()

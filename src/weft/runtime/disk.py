@@ -172,11 +172,9 @@ def outward_links(folder: Path, written: Mapping[str, bool]) -> list[Path]:
     That is in its own folders. Files beside them are refused when they are opened, or replaced as a
     whole; every other link is a person's own, and none of it is followed.
 
-    Args:
-        folder: A run folder, say.
-        written: Names of the folders in it that weft writes, in lower case, each with whether files
-            are written into what is there. Of the others, whose entries are written, renamed and
-            deleted as a whole, what is in them is not looked at.
+    ``written`` are names of the folders in it that weft writes, in lower case, each with whether
+    files are written into what is there. Of the others, whose entries are written, renamed and
+    deleted as a whole, what is in them is not looked at.
     """
     found: list[Path] = []
     for top in folder.iterdir() if folder.is_dir() else ():

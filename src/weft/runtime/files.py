@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, EROFS
 from pathlib import Path
+from stat import S_ISREG
 
 from weft.errors import StorageError
 from weft.runtime.disk import (
@@ -32,6 +33,7 @@ __all__ = [
     "new_folder",
     "remove_folder",
     "sha256",
+    "size_of",
     "write_atomic",
     "write_file",
 ]
@@ -201,11 +203,8 @@ def remove_folder(folder: Path) -> None:
 def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
     """Removes what dead processes left half-written in a folder, and returns what it removed.
 
-    A folder that had been moved aside and not yet replaced is moved back.
-
-    Args:
-        folder: A folder of weft's own; there may be none.
-        of: Only what was to be called so, in a folder that others write in, too.
+    A folder that had been moved aside and not yet replaced is moved back. In a folder that others
+    write in, too, it is only what was to be called ``of``.
     """
     removed = []
     for path, final in leftovers(folder).items():
@@ -221,6 +220,16 @@ def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
             path.unlink(missing_ok=True)
         removed.append(path)
     return removed
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files below a folder, without what is gone meanwhile; links are not followed."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            status = path.lstat()
+            size += status.st_size if S_ISREG(status.st_mode) else 0
+    return size
 
 
 def leftovers(folder: Path) -> dict[Path, Path]:

@@ -24,12 +24,8 @@ class Lock:
 
     The system drops it when the process dies, however it dies. The file's content, ``host:pid``, is
     for people only; a stale file of a dead process hinders nobody, and a forked child (a data
-    worker) does not keep the lock after its parent.
-
-    Args:
-        folder: It must be there.
-        written: The folders in it that are written, as :func:`~weft.runtime.disk.outward_links`
-            takes them: none of them may be a link to a place outside.
+    worker) does not keep the lock after its parent. None of the folders in it that are ``written``,
+    as :func:`~weft.runtime.disk.outward_links` takes them, may be a link to a place outside.
 
     Raises:
         InUseError: another process holds it; names that process.

@@ -7,7 +7,7 @@ import pytest
 
 import weft
 from weft.config.public_names import public_name, public_names
-from weft.training.optimizers.lion import Lion
+from weft.training.optimizers.foreach_optimizer import Lion
 
 PACKAGES = ("data", "inference", "metrics", "models", "tasks", "text", "training")
 

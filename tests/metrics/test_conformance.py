@@ -17,9 +17,8 @@ from weft.config.component import Config
 from weft.metrics.accumulators import ExactMatch, SquadScores
 from weft.metrics.classification import Classification, MultiLabel
 from weft.metrics.frames import Frames, Trees
-from weft.metrics.label_scores import LabelScores
+from weft.metrics.label_scores import LabelScores, Ranking
 from weft.metrics.metric import Metric, MetricError
-from weft.metrics.ranking import Ranking
 from weft.metrics.regression import Regression
 from weft.metrics.rouge import Rouge
 from weft.metrics.spans import Spans

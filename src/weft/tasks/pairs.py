@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
+from weft.metrics.label_scores import Ranking
 from weft.metrics.metric import Metric
-from weft.metrics.ranking import Ranking
 from weft.models.pairs import ranking_hinge
 from weft.tasks import classification as labels_of
 from weft.tasks import registries

@@ -7,9 +7,9 @@ from weft.config.public_names import on_first_use
 if TYPE_CHECKING:
     from weft.training.loop import Trainer as Trainer
     from weft.training.observers import Callback as Callback
-    from weft.training.optimizers.lamb import LAMB as LAMB
+    from weft.training.optimizers.foreach_optimizer import LAMB as LAMB
+    from weft.training.optimizers.foreach_optimizer import Lion as Lion
     from weft.training.optimizers.lbfgs import LBFGS as LBFGS
-    from weft.training.optimizers.lion import Lion as Lion
     from weft.training.optimizers.muon import Muon as Muon
     from weft.training.optimizers.optimizer import Optimizer as Optimizer
     from weft.training.optimizers.torch_optimizers import SGD as SGD

@@ -5,9 +5,8 @@ from weft.config.registry import Registry
 optimizers = Registry(
     "optimizer",
     {
-        "weft.training.optimizers.lamb": ["lamb"],
+        "weft.training.optimizers.foreach_optimizer": ["lamb", "lion"],
         "weft.training.optimizers.lbfgs": ["lbfgs"],
-        "weft.training.optimizers.lion": ["lion"],
         "weft.training.optimizers.muon": ["muon"],
         "weft.training.optimizers.torch_optimizers": ["adafactor", "adam", "adamw", "sgd"],
     },

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.metrics.reporters.html_page import Markup, text
 from weft.metrics.tables import format_value, is_share
@@ -23,26 +24,23 @@ FLAT = 1e-9
 Point = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One line: its name and its values by step."""
+class Curve(NamedTuple):
+    """One line: its name in the legend and its values by step.
+
+    Values that are not finite are counted and left out. ``dots`` mark each point: for evaluations,
+    of which there are few.
+    """
 
     name: str
-    """As it stands in the legend."""
     points: Sequence[Point]
-    """Step and value; those that are not finite are counted and left out."""
     dots: bool = False
-    """Whether each point is marked: for evaluations, of which there are few."""
 
 
 def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Markup:
     """A drawing with its title and legend; nothing where no curve has a finite value.
 
-    Args:
-        title: Its heading; a name that ends in ``accuracy`` or the like is shown in percent, unless
-            a value is above 1.
-        curves: Its lines.
-        last_step: Where the axis of steps ends, if no curve goes further.
+    By a title that ends in ``accuracy`` or the like values are shown in percent, unless one is
+    above 1. The axis ends at ``last_step``, if no curve goes further.
 
     Example:
         >>> drawn = figure("loss", [Curve("train", [(1, 3.5), (2, 2.5), (3, float("nan"))])])
@@ -50,11 +48,7 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
         (1, True)
     """
     finite = [
-        [
-            (step, value if abs(value) > 1 / LARGEST else 0.0)
-            for step, value in curve.points
-            if abs(value) < LARGEST
-        ]
+        [(s, y if abs(y) > 1 / LARGEST else 0.0) for s, y in curve.points if abs(y) < LARGEST]
         for curve in curves
     ]
     values = [value for points in finite for _, value in points]
@@ -64,15 +58,10 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
     share = is_share(title, *values)
     scale = _Scale.over(steps, values, share=share)
     name = title if share or not is_share(title) else ""  # all of its numbers in one way
-    legend = "".join(
-        _legend(name, curve, points, number)
-        for number, (curve, points) in enumerate(zip(curves, finite, strict=True))
-    )
-    drawn = "".join(
-        _line(thinned(points), scale, number, name=name, dots=curve.dots)
-        for number, (curve, points) in enumerate(zip(curves, finite, strict=True))
-        if points
-    )
+    legend = drawn = ""
+    for number, (curve, points) in enumerate(zip(curves, finite, strict=True)):
+        legend += _legend(name, curve, points, number)
+        drawn += _line(thinned(points), scale, number, name=name, dots=curve.dots)
     label = text(f"{title} over steps", most=100)
     return Markup(
         f"<figure><figcaption><b>{text(title, most=60)}</b>{legend}</figcaption>"
@@ -90,6 +79,8 @@ def _legend(name: str, curve: Curve, points: Sequence[Point], number: int) -> st
 
 
 def _line(points: Sequence[Point], scale: "_Scale", number: int, *, name: str, dots: bool) -> str:
+    if not points:
+        return ""
     places = [(scale.x(step), scale.y(value)) for step, value in points]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     alone = len(points) == 1
@@ -133,9 +124,8 @@ class _Scale:
     def over(cls, steps: Sequence[float], values: Sequence[float], *, share: bool) -> "_Scale":
         """The scale on which all points have their place; steps begin at 0."""
         low, high = min(values), max(values)
-        if high - low <= FLAT * max(
-            abs(low), abs(high)
-        ):  # a flat line is in the middle; zeros are at the bottom
+        # A flat line is in the middle; zeros are at the bottom.
+        if high - low <= FLAT * max(abs(low), abs(high)):
             low, high = (0.0, 1.0) if low == 0 else (low - abs(low) / 2, low + abs(low) / 2)
             return cls(max(steps) or 1.0, (low, high), decades=False)
         decades = not share and low > 0 and high / low > DECADES

@@ -103,11 +103,7 @@ class Markup:
 def text(value: object, *, most: int = LONGEST) -> str:
     r"""A value as harmless HTML text, also inside the quotes of an attribute.
 
-    Characters that cannot be seen are shown by their number, and what is too long is cut.
-
-    Args:
-        value: Anything.
-        most: Characters that are shown.
+    Characters that cannot be seen are shown by their number, and of a long text ``most`` of them.
 
     Example:
         >>> text('<script>alert("1")</script>')
@@ -134,29 +130,26 @@ def table(
     numeric: Sequence[int] = (),
     marked: Sequence[int] = (),
 ) -> Markup:
-    """A table that scrolls on its own where the screen is narrow.
+    """A table that scrolls on its own where the screen is narrow; its header may be empty.
 
-    Args:
-        header: Titles of the columns; none for a table without.
-        rows: Their cells.
-        numeric: Columns of numbers, from 0: aligned to the right.
-        marked: Rows, from 0, to be seen first.
+    Columns of numbers, counted from 0, are aligned to the right; marked rows are to be seen first.
 
     Example:
         >>> "<td>a &amp; b</td>" in table(["name"], [["a & b"]]).html
         True
     """
-    head = "".join(f"<th{_right(i, numeric)}>{text(cell)}</th>" for i, cell in enumerate(header))
-    lines = []
-    for number, row in enumerate(rows):
-        cells = "".join(f"<td{_right(i, numeric)}>{text(cell)}</td>" for i, cell in enumerate(row))
-        lines.append(f"<tr{' class=marked' if number in marked else ''}>{cells}</tr>")
-    top = f"<thead><tr>{head}</tr></thead>" if head else ""
+
+    def cells(tag: str, row: Sequence[object]) -> str:
+        kinds = [" class=number" if i in numeric else "" for i in range(len(row))]
+        both = zip(kinds, row, strict=True)
+        return "".join(f"<{tag}{kind}>{text(cell)}</{tag}>" for kind, cell in both)
+
+    lines = [
+        f"<tr{' class=marked' if number in marked else ''}>{cells('td', row)}</tr>"
+        for number, row in enumerate(rows)
+    ]
+    top = f"<thead><tr>{cells('th', header)}</tr></thead>" if header else ""
     return Markup(f"<div class=wide><table>{top}<tbody>{''.join(lines)}</tbody></table></div>")
-
-
-def _right(column: int, numeric: Sequence[int]) -> str:
-    return " class=number" if column in numeric else ""
 
 
 def cards(facts: Mapping[str, object]) -> Markup:
@@ -188,14 +181,7 @@ def section(title: object, *content: object) -> Markup:
 
 
 def page(title: str, state: str, *content: Markup, note: object = "") -> str:
-    """The whole page.
-
-    Args:
-        title: Its heading, and its name in the browser.
-        state: A word beside the heading: ``finished``, ``failed``, ...
-        content: Its sections.
-        note: A line below the heading.
-    """
+    """The whole page: a heading, a word of the run's state beside it, a note below, sections."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     tone = {"finished": "good", "failed": "bad"}.get(state, "dim")
     return (

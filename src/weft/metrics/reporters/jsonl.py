@@ -30,16 +30,13 @@ _RESERVED = frozenset(("split", "time", *_PLACE))
 def json_value(value: object, *, name: str = "value") -> Any:
     """The same value of types that JSON has.
 
+    Numbers (those of numpy and torch too), text, paths, and mappings and lists of them have one.
     JSON has no NaN and no infinities, and many readers refuse them: they become the strings
     ``NaN``, ``Infinity`` and ``-Infinity``, which Python's ``float`` and JavaScript's ``Number``
     read back. A cell that was a list in its file is one again, so that no item loses its bounds.
 
-    Args:
-        value: Numbers (those of numpy and torch too), text, paths, and mappings and lists of them.
-        name: What the error calls it.
-
     Raises:
-        MetricError: It holds something else.
+        MetricError: It holds something else, by its ``name``.
 
     Example:
         >>> json_value({"loss": float("nan"), "rows": (1, 2), "file": Path("a.tsv")})
@@ -49,7 +46,9 @@ def json_value(value: object, *, name: str = "value") -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return _number(value)
+        if math.isfinite(value):
+            return float(value)
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):
         return {str(k): json_value(v, name=f"{name}.{k}") for k, v in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -65,18 +64,8 @@ def json_value(value: object, *, name: str = "value") -> Any:
     )
 
 
-def _number(value: float) -> float | str:
-    if math.isfinite(value):
-        return float(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
 def complete_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log in the run folder; one that is cut off or damaged is none.
-
-    Args:
-        path: The log; where there is none, there are no lines.
-    """
+    """The lines of a log in the run folder, if any; one that is cut off or damaged is none."""
     found: list[dict[str, Any]] = []
     if not path.is_file():
         return found

@@ -77,10 +77,8 @@ class Predictions(Component, Reporter):
         chosen = spread(list(rows), self.config.final if final else self.config.sample)
         if not chosen:
             return
-        lines = [
-            json.dumps(json_value(row, name=f"row {i}"), ensure_ascii=False)
-            for i, row in enumerate(chosen)
-        ]
+        values = (json_value(row, name=f"row {i}") for i, row in enumerate(chosen))
+        lines = [json.dumps(value, ensure_ascii=False) for value in values]
         make_folder(self._folder, parents=False)
         path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
         data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
@@ -124,7 +122,6 @@ class Predictions(Component, Reporter):
 
 
 def _difference(path: Path, digest: str) -> str | None:
-    """Why a file is not the one that was written; None where it is."""
     try:
         with opened(path, DataError) as (file, _):
             found = hashlib.file_digest(file, "sha256").hexdigest()

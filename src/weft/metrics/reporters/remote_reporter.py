@@ -90,10 +90,6 @@ class RemoteReporter(Component, Reporter):
     it has not taken then is handed over from ``metrics.jsonl`` when the run is resumed. A report
     that it refuses while it takes the next one is set aside until then, and a warning says so.
 
-    Args:
-        config: The settings.
-        xp: The run, for its folder and name.
-
     Raises:
         MissingExtraError: The package is not installed.
     """
@@ -173,8 +169,8 @@ class RemoteReporter(Component, Reporter):
     def _hand_over(self) -> None:
         """Hands over what waits, in order, as far as the service takes it.
 
-        A service that refuses a report and takes a later one is not away: it will never take the
-        refused one, which must not hold up the others. Each time another later one is tried.
+        A service that refuses a report and takes a later one is not away: the refused one must not
+        hold up the others. Each time another later one is tried.
         """
         began = clock.monotonic()
         while self._waiting:
@@ -192,7 +188,7 @@ class RemoteReporter(Component, Reporter):
             return
 
     def _try(self, place: int) -> Exception | None:
-        """Hands over one of those that wait; what the service said where it did not take it."""
+        """What the service said where it did not take one of those that wait."""
         assert self._log is not None
         report = self._waiting[place]
         try:
@@ -206,7 +202,6 @@ class RemoteReporter(Component, Reporter):
         return None
 
     def _set_aside(self, error: Exception) -> None:
-        """The first that waits does not wait any more."""
         report = self._waiting.popleft()
         self._later, self._aside = 0, self._aside + 1
         if self._aside == 1:
@@ -279,6 +274,11 @@ class RemoteReporter(Component, Reporter):
         found = read_yaml(file).entries.get("settings") if file.is_file() else None
         plain = None if found is None else untyped(found)
         return plain if isinstance(plain, dict) else {}
+
+    @property
+    def title(self) -> str:
+        """What a person knows the run by: its recipe and key."""
+        return f"{self._xp.recipe} {self._xp.key}".strip()
 
     @staticmethod
     def new_name() -> str:

@@ -37,12 +37,7 @@ class Mlflow(RemoteReporter):
     The settings are its artifact ``settings.json``. What a run reported before it went back
     (``trainer.on_nonfinite=rollback``) stays there; at the same step, what replaces it comes later.
 
-    Args:
-        config: The settings.
-        xp: The run, for its folder and name.
-
     Raises:
-        MissingExtraError: The package mlflow is not installed.
         UserError: It is not said where to.
     """
 
@@ -79,13 +74,10 @@ class Mlflow(RemoteReporter):
             self._client.update_run(known, status="RUNNING")
             self._run = known
             return known
-        experiment = self._client.get_experiment_by_name(self.config.experiment)
-        found = experiment.experiment_id if experiment else None
-        made = self._client.create_run(
-            found or self._client.create_experiment(self.config.experiment),
-            run_name=f"{self._xp.recipe} {self._xp.key}".strip() or None,
-        )
-        self._run = made.info.run_id
+        name = self.config.experiment
+        found = self._client.get_experiment_by_name(name)
+        at = found.experiment_id if found else self._client.create_experiment(name)
+        self._run = self._client.create_run(at, run_name=self.title or None).info.run_id
         if self.settings:
             self._client.log_dict(self._run, self.settings, "settings.json")
         return self._run
@@ -142,7 +134,7 @@ class Trackio(RemoteReporter):
     def _begin(self, info: RunInfo, known: str | None) -> str:
         import trackio
 
-        name = known or f"{self._xp.recipe} {self._xp.key} {self.new_name()[:8]}".strip()
+        name = known or f"{self.title} {self.new_name()[:8]}".strip()
         with _to_the_log():
             self._run = trackio.init(
                 project=self.config.project,
@@ -236,7 +228,7 @@ class Wandb(RemoteReporter):
                     id=name,
                     resume="allow",
                     reinit="create_new",
-                    name=f"{self._xp.recipe} {self._xp.key}".strip() or None,
+                    name=self.title or None,
                     dir=str(self._xp.folder),
                     config=self.settings,
                     settings=wandb.Settings(console="off", silent=True),

@@ -69,9 +69,8 @@ class TensorBoard(Component, Reporter):
         step = int(progress.get("step", 0))
         file = self._file or self._open(step)
         file.scalars(step, {f"{split}/{name}": value for name, value in values.items()})
-        if split == "train":
-            rates = progress.get("time", {}).items()
-            file.scalars(step, {f"time/{n}": v for n, v in rates if n.endswith("_per_second")})
+        rates = progress.get("time", {}).items() if split == "train" else ()
+        file.scalars(step, {f"time/{n}": v for n, v in rates if n.endswith("_per_second")})
 
     @override
     def state_dict(self) -> dict[str, Any]:
@@ -85,9 +84,8 @@ class TensorBoard(Component, Reporter):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Cuts the files back, and deletes those that began later."""
         self._resumed = True
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self.close()
+        self._file = None
         self._keep({str(name): int(size) for name, size in state["files"].items()})
 
     @override
@@ -133,11 +131,9 @@ class TensorBoard(Component, Reporter):
 
 @final
 class EventFile:
-    """One file of events. It is whole events only; every one is handed to the system at once.
+    """One file of events, after ``step``, that must not be there yet.
 
-    Args:
-        path: The file; it must not be there.
-        step: The step after which its events begin.
+    It is whole events only; every one is handed to the system at once.
 
     Raises:
         StorageError: It is there, or it cannot be opened or written.

@@ -24,7 +24,6 @@ __all__ = [
     "PART_NAME",
     "check_room",
     "split_parts",
-    "versions",
     "write_checkpoint",
     "write_parts",
     "write_text_processor",
@@ -94,7 +93,8 @@ def write_checkpoint(  # what stands in a checkpoint
         files = write_parts(folder, tensors, document)
         if write_text is not None:
             files |= write_text_processor(text_folder(folder), write_text)
-        manifest = Manifest(step=step, serial=serial, files=files, versions=versions(), run=run)
+        versions = {"python": platform.python_version(), "torch": torch.__version__}
+        manifest = Manifest(step=step, serial=serial, files=files, versions=versions, run=run)
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
 
@@ -159,8 +159,3 @@ def write_text_processor(folder: Path, write_text: Callable[[Path], None]) -> di
             name = path.relative_to(folder.parent).as_posix()
             files[name] = FileEntry.of(path)
     return files
-
-
-def versions() -> dict[str, str]:
-    """Of what wrote the files."""
-    return {"python": platform.python_version(), "torch": torch.__version__}

@@ -151,14 +151,7 @@ def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
 
 
 def tell_left_out(bad_rows: Sequence[BadRow], count: RowCount, *, setting: str, name: str) -> None:
-    """Says which rows are left out, where some are.
-
-    Args:
-        bad_rows: Those that are kept of one full pass.
-        count: All of them, no more than are allowed.
-        setting: The dotted name of what allows them.
-        name: What the data is called.
-    """
+    """Says which rows of the data ``name`` are left out, where some are, as ``setting`` allows."""
     if bad_rows:
         LOG.warning(
             "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",

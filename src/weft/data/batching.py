@@ -133,11 +133,8 @@ def plan_epoch(
         >>> [batch.tolist() for batch in plan]
         [[3, 2], [0], [1]]
     """
-    if len({len(column) for column in lengths}) != 1:
-        message = (
-            f"plan_epoch: columns must be of one length, but have {[len(c) for c in lengths]} rows."
-        )
-        raise ValueError(message)
+    if len(counts := {len(column) for column in lengths}) != 1:
+        raise ValueError(f"plan_epoch: columns must be of one length, but have {counts} rows.")
     count = len(lengths[0])
     if not count:
         return []
@@ -145,16 +142,14 @@ def plan_epoch(
     # PCG64 by name: default_rng may change its generator between versions of numpy.
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     first = random.permutation(count) if batching.shuffle else np.arange(count)
-    if batching.batch_size is not None:
-        size = batching.batch_size
-        window = np.arange(count) // (size * WINDOW if batching.shuffle else count)
-        order = first
-        if batching.by_length or not batching.shuffle:
-            order = first[_by_length([column[first] for column in lengths], window)]
-        cuts = list(range(0, count, size))
-    else:
-        order = first[_by_length([column[first] for column in lengths], np.zeros(count, np.int64))]
+    size, order = batching.batch_size, first
+    window = np.arange(count) // (size * WINDOW if size and batching.shuffle else count)
+    if size is None or batching.by_length or not batching.shuffle:
+        order = first[_by_length([column[first] for column in lengths], window)]
+    if size is None:
         cuts = _fill([column[order] for column in lengths], _number(batching))
+    else:
+        cuts = [*range(0, count, size)]
     batches = [order[i:j] for i, j in zip(cuts, [*cuts[1:], count], strict=True)]
     if batching.shuffle:
         batches = [batches[i] for i in random.permutation(len(batches))]
@@ -281,11 +276,7 @@ class BatchedRows:
     """Rows that say how they become batches; a plain list gets the defaults of ``Batching``.
 
     Args:
-        rows: All rows, in memory.
-        max_tokens: Most cells of one step: padded source plus padded target. Not used where
-            ``batch_size`` is set. ``auto``: what fits and pays, found when a run starts.
-        batch_size: Rows of one step.
-        shuffle: Whether the batches of an epoch come in random order; else from short to long.
+        rows: All rows, in memory; all else is as of :class:`Batching`.
 
     Raises:
         DataError: The rows can be read only once.

@@ -85,7 +85,6 @@ class Blocking:
     """The run's seed."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no size."""
         for name in ("length", "batch_size", "stride"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise UserError(f"{name} must be 1 or more, but is {value}.")

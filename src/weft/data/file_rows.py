@@ -32,6 +32,7 @@ __all__ = ["FileRows", "RowIndex", "index_file"]
 LOG = logging.getLogger("weft")
 
 CHUNK_ROWS = 1 << 20
+NONE = np.zeros(0, np.int64)
 READING = 4
 """Counts the changes of what an index holds: that of an older weft is not taken."""
 
@@ -146,13 +147,14 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
     try:
         with path.open("rb") as stream:
             scan = layout.scan(stream, str(path))
-            for places, lines, wrong in _gathered(_placed(scan)):
+            for arrays, wrong in _chunks(scan):
                 num_bad += len(wrong)
                 bad += wrong[: KEPT - len(bad)]
                 if head is None:
-                    starts = [*places[:1].tolist(), *(row.byte_offset or 0 for row in wrong[:1])]
+                    starts = [*arrays["places"][:1].tolist()]
+                    starts += [row.byte_offset or 0 for row in wrong[:1]]
                     head = min(starts, default=None)
-                writer.append({"places": places, "lines": lines}, None)
+                writer.append(arrays, None)
         if _stamp(path) != (facts["size"], facts["mtime_ns"]):
             raise DataError(
                 f"{path} was changed while it was read: where its rows are is not known. Start "
@@ -172,38 +174,23 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
     return open_arrays(folder, facts)
 
 
-Placed = tuple[NDArray[np.int64], NDArray[np.int64], list[BadRow]]
-
-
-def _placed(scan: Scan[Any]) -> Iterator[Placed]:
-    """Places and lines of good rows, and bad rows, as they come."""
-    none = np.zeros(0, np.int64)
-    for line, found in scan.parts():
-        if isinstance(found, list):
-            assert isinstance(scan, TableScan)
-            places = scan.places
-            yield places, line + np.arange(len(places)), []
-        elif isinstance(found, BadRow):
-            yield none, none, [found]
-        else:
-            yield np.array([scan.place]), np.array([line]), []
-
-
-def _gathered(parts: Iterator[Placed]) -> Iterator[Placed]:
-    """The same in chunks of about ``CHUNK_ROWS`` rows."""
-    held: list[Placed] = []
-    size = 0
-    for part in parts:
-        held.append(part)
-        size += len(part[0]) + len(part[2])
-        if size >= CHUNK_ROWS:
-            yield _joined(held)
-            held, size = [], 0
-    yield _joined(held)
-
-
-def _joined(parts: list[Placed]) -> Placed:
-    none = np.zeros(0, np.int64)
-    places = np.concatenate([none, *(part[0] for part in parts)])
-    lines = np.concatenate([none, *(part[1] for part in parts)])
-    return places, lines, [row for part in parts for row in part[2]]
+def _chunks(scan: Scan[Any]) -> Iterator[tuple[dict[str, NDArray[np.int64]], list[BadRow]]]:
+    """Places and lines of good rows, and bad rows, in chunks of about ``CHUNK_ROWS`` rows."""
+    rest = scan.parts()
+    while True:
+        places, lines, bad, size = [NONE], [NONE], list[BadRow](), 0
+        for line, found in rest:
+            if isinstance(found, BadRow):
+                bad.append(found)
+            else:
+                if isinstance(scan, TableScan) and isinstance(found, list):
+                    places.append(scan.places)
+                else:
+                    places.append(np.array([scan.place]))
+                lines.append(line + np.arange(len(places[-1])))
+            size += 1 if isinstance(found, BadRow) else len(places[-1])
+            if size >= CHUNK_ROWS:
+                break
+        yield {"places": np.concatenate(places), "lines": np.concatenate(lines)}, bad
+        if size < CHUNK_ROWS:
+            return

@@ -44,7 +44,6 @@ class Holdout:
     """A column whose every value keeps a row for training."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no share."""
         if not 0 < self.share < 1:
             raise UserError(
                 f"holdout: wanted a share of the rows, 0 or more and below 1, found {self.share:g}."

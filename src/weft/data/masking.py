@@ -6,7 +6,7 @@ new in each epoch, and the same after a resume and whatever the batches are.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,6 @@ class Masking:
     """Whether all tokens of a word are to be found together. Words are what white space divides."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no share."""
         if not 0 < self.share < 1:
             raise UserError(f"masking.share must be above 0 and below 1, but is {self.share}.")
         for name in ("masked", "random"):
@@ -59,14 +58,11 @@ class Masking:
             )
 
 
-@dataclass(frozen=True)
-class Masked:
-    """A text with masks."""
+class Masked(NamedTuple):
+    """A text with masks: the ids that are read, and where they are to be found, ``[N]`` each."""
 
     read: NDArray[np.int32]
-    """The ids with what stands in place of those to be found. *Shape:* ``[N]``."""
     chosen: NDArray[np.bool_]
-    """True at tokens that are to be found. *Shape:* ``[N]``."""
 
 
 def words_of(ids: Ragged, pieces: PieceKinds) -> NDArray[np.int64]:
@@ -148,9 +144,7 @@ class MaskedBlocks(TextBlocks):
     that are to be found are ``counted``.
 
     Args:
-        ids: The tokens of each row of text.
-        rows: The rows, for people.
-        blocking: How it is cut; blocks stand alone.
+        ids, rows, blocking: As of `TextBlocks`; blocks stand alone.
         masking: How many tokens are to be found, and what stands in their place.
         pieces: What the ids are.
         train: Whether masks are new in each epoch; else they are always the same.

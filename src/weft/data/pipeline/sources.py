@@ -104,12 +104,7 @@ class TextLinesSource(Cursor[str]):
 
 
 def check_size(verb: str, path: Path, state: State | None) -> int:
-    """The size of a file, which is to be that of the state.
-
-    Raises:
-        UserError: The file cannot be read.
-        DataError: It has another size.
-    """
+    """The size of a file; a DataError where the state has another, a UserError where it is gone."""
     try:
         size = path.stat().st_size
     except OSError as error:

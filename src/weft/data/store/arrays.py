@@ -91,13 +91,11 @@ def open_arrays(
 ) -> tuple[StoreManifest, dict[str, NDArray[Any]]] | None:
     """Maps the arrays of a finished store; None where there is none.
 
-    Sizes and times of the files are compared with the manifest; where a time differs (a copied
-    folder), or with ``whole``, every byte is.
-
     Args:
         folder: The store.
         facts: What it must have been made of.
-        whole: Verify every byte.
+        whole: Whether every byte is compared with the manifest, and not sizes and times alone; it
+            is where a time differs (a copied folder), too.
 
     Raises:
         DamagedStoreError: It is not what was written, or not of ``facts``.

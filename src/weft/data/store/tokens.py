@@ -154,8 +154,8 @@ class TokenStore:
         """Opens the store; makes it where it is missing, damaged or of other rows.
 
         Args:
-            text: What it was named after.
-            rows: The same.
+            text: What it was named after, as are the rows.
+            rows: All rows.
             workers: Processes that encode; None is as many as pay.
             whole: Verify every byte.
             say: Called with lines about what is done.

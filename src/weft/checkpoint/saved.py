@@ -290,13 +290,6 @@ class SavedCheckpoints:
             raise CheckpointError(f"{MANIFEST}: {other}")
         return manifest
 
-    def _is_usable(self, path: Path) -> bool:
-        try:
-            self.manifest(path)
-        except CheckpointError:
-            return False
-        return True
-
     def _problems(self, path: Path, manifest: Manifest, pointer: Pointer | None) -> list[str]:
         if pointer and pointer.folder == path.name and not pointer.fits(path):
             return [f"{MANIFEST}: it is not the one that {LAST} points to"]

@@ -144,7 +144,9 @@ class _Splitter:
                 f"The tensor at {_short(path)} is {tensor.dtype} in layout {tensor.layout}, "
                 f"which is not saved: make it a dense tensor of a common type."
             )
-        identity = _identity(tensor)
+        # The memory it shows and how: equal for two tensors exactly when they are tied.
+        place = tensor.data_ptr(), tensor.device.index or 0
+        identity = *place, tensor.dtype, tuple(tensor.shape), tensor.stride()
         if identity in self._names:
             return self._names[identity]
         name, number = path, 1
@@ -155,12 +157,6 @@ class _Splitter:
         if tensor.numel():  # all empty tensors have the same address and are not tied for it
             self._names[identity] = name
         return name
-
-
-def _identity(tensor: Tensor) -> _Identity:
-    """The memory a tensor shows and how: equal for two tensors exactly when they are tied."""
-    place = tensor.data_ptr(), tensor.device.index or 0
-    return *place, tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
 def _type_name(value: object) -> str:

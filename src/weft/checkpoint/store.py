@@ -95,10 +95,12 @@ class Checkpoints(SavedCheckpoints):
         check_room(self.folder, size, before=self.newest())
         final = self.folder / folder_name(step)
         self._good.discard(final.name)
+        serials = [manifest.serial for _, manifest in self._candidates()[0]]
+        last = self._last_or_note([])
         write_checkpoint(
             final,
             step=step,
-            serial=self._serial(),
+            serial=1 + max([*serials, 0 if last is None else last.serial]),
             tensors=tensors,
             document=document,
             write_text=write_text,
@@ -153,9 +155,14 @@ class Checkpoints(SavedCheckpoints):
             problem = str(error)
         step = selected_step(restored)
         path = None if step is None else self.folder / folder_name(step)
-        if path is not None and self._is_usable(path):
-            self._point(BEST, path)
-            _logger.warning("%s; it points to %s again", problem, path.name)
+        if path is None:
+            return
+        try:
+            self.manifest(path)
+        except CheckpointError:
+            return
+        self._point(BEST, path)
+        _logger.warning("%s; it points to %s again", problem, path.name)
 
     def _good_of(self, step: int) -> FoundCheckpoint | None:
         """The checkpoint of a step; none, and a warning, where it is damaged or gone."""
@@ -190,11 +197,6 @@ class Checkpoints(SavedCheckpoints):
 
     def _point(self, name: str, path: Path) -> None:
         write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
-
-    def _serial(self) -> int:
-        serials = [manifest.serial for _, manifest in self._candidates()[0]]
-        pointer = self._last_or_note([])
-        return max([*serials, pointer.serial if pointer else 0]) + 1
 
     def _rotate(self) -> None:
         """Deletes what is too old: never the best or the kept step's, and not before a good one."""

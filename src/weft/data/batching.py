@@ -133,10 +133,10 @@ def plan_epoch(
         >>> [batch.tolist() for batch in plan]
         [[3, 2], [0], [1]]
     """
-    if len(counts := {len(column) for column in lengths}) != 1:
+    counts = [len(column) for column in lengths]
+    if len({*counts}) != 1:
         raise ValueError(f"plan_epoch: columns must be of one length, but have {counts} rows.")
-    count = len(lengths[0])
-    if not count:
+    if not (count := counts[0]):
         return []
     entropy = [(seed + batching.seed_offset) % 2**64, epoch]
     # PCG64 by name: default_rng may change its generator between versions of numpy.

@@ -342,9 +342,7 @@ def _named(config: TextPairs.Config, inputs: Sequence[str]) -> list[str]:
 
 def _rows(file: InputFile, head: bytes) -> list[Row | BadRow]:
     """The rows that they are where they have the columns of the run's data; none by names."""
-    places = file.config.columns
-    if not isinstance(places, Mapping):
-        places = {name: at for at, name in enumerate(places)}
+    places = numbered(file.config.columns, None)[0]
     if any(isinstance(at, str) for at in places.values()):
         return []
     layout = file.read(places, header=False)

@@ -208,21 +208,19 @@ def _parquet(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
 
 def _arrow(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
     number = 0
-    for batch in _arrow_batches(source, pyarrow):
+    for batch in _arrow_batches(source):
         if number + batch.num_rows > first:
             yield number, 0, batch
         number += batch.num_rows
 
 
-def _arrow_batches(source: Any, pyarrow: Any) -> Iterator[Any]:
+def _arrow_batches(source: Any) -> Iterator[Any]:
     try:
         file = pyarrow.ipc.open_file(source)
     except pyarrow.ArrowInvalid:  # the stream format has no magic bytes at its start
         source.seek(0)
-        yield from pyarrow.ipc.open_stream(source)
-        return
-    for number in range(file.num_record_batches):
-        yield file.get_batch(number)
+        return iter(pyarrow.ipc.open_stream(source))
+    return map(file.get_batch, range(file.num_record_batches))
 
 
 def is_text(kind: Any) -> bool:

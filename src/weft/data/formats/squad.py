@@ -150,13 +150,9 @@ def _questions(articles: list[Any]) -> Iterator[tuple[str, dict[str, Any] | str]
                 continue
             about = {"title": article.get("title"), "context": paragraph.get("context")}
             for k, question in enumerate(questions):
-                yield _named(question) + f"{inner}.qas[{k}]", _values(about, question)
-
-
-def _named(question: Any) -> str:
-    """What a bad row calls its question, where it has an id."""
-    name = question.get("id") if isinstance(question, dict) else None
-    return "" if name is None else f"the question with id {name!r:.{SHOWN}}, "
+                name = question.get("id") if isinstance(question, dict) else None
+                known = "" if name is None else f"the question with id {name!r:.{SHOWN}}, "
+                yield f"{known}{inner}.qas[{k}]", _values(about, question)
 
 
 def _list_in(found: Any, key: str) -> list[Any] | str:

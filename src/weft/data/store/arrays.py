@@ -106,14 +106,12 @@ def open_arrays(
     if manifest.facts != json.loads(json.dumps(dict(facts))):
         raise DamagedStoreError(f"{folder / MANIFEST}: it was made of something else")
     manifest.verify(folder, whole=whole)
-    return manifest, {name: _mapped(folder / name, manifest.dtype(name)) for name in manifest.files}
-
-
-def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if not path.stat().st_size:  # an empty file cannot be mapped
-        return np.zeros(0, dtype)
-    # A plain view: each operation on a memmap object costs some microseconds more.
-    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, file in manifest.files.items():
+        # A plain view: each operation on a memmap object costs some microseconds more.
+        mapped: Any = np.memmap(folder / name, file.dtype, "r") if file.size else []
+        arrays[name] = np.asarray(mapped, file.dtype)
+    return manifest, arrays
 
 
 class ArrayWriter:
@@ -142,6 +140,7 @@ class ArrayWriter:
     ) -> None:
         self.folder, self.part = folder, folder.with_name(f"{folder.name}.part")
         self.facts, self.dtypes = json.loads(json.dumps(dict(facts))), dict(dtypes)
+        self._head = {"facts": self.facts, "dtypes": self.dtypes}
         self.place: Any = None
         self.sizes = dict.fromkeys(dtypes, 0)
         self._hashes = {name: hashlib.sha256() for name in dtypes}
@@ -159,10 +158,6 @@ class ArrayWriter:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def _head(self) -> dict[str, Any]:
-        return {"facts": self.facts, "dtypes": self.dtypes}
 
     def _found(self) -> dict[str, Any] | None:
         """The last whole chunk of a part of the same facts."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from typing_extensions import override
 
 from weft.errors import RunError
@@ -53,10 +52,6 @@ class StoreManifest(SealedFiles):
         """Bytes of all arrays."""
         return sum(file.size for file in self.files.values())
 
-    def dtype(self, name: str) -> np.dtype[Any]:
-        """The type of one array."""
-        return np.dtype(self.files[name].dtype)
-
     @override
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -89,16 +84,11 @@ class StoreManifest(SealedFiles):
         Raises:
             DamagedStoreError: One is missing, or differs.
         """
-        doubted = whole or any(
-            not self._is_as_left(folder / name, file) for name, file in self.files.items()
-        )
+        try:
+            found = {name: (folder / name).stat() for name in self.files}
+        except OSError:
+            found = {}
+        left = {name: (file.size, file.mtime_ns) for name, file in self.files.items()}
+        doubted = whole or left != {n: (f.st_size, f.st_mtime_ns) for n, f in found.items()}
         for problem in self.damage(folder) if doubted else ():
             raise DamagedStoreError(f"{folder}/{problem}")
-
-    @staticmethod
-    def _is_as_left(path: Path, file: StoredFile) -> bool:
-        try:
-            found = path.stat()
-        except OSError:
-            return False
-        return (found.st_size, found.st_mtime_ns) == (file.size, file.mtime_ns)

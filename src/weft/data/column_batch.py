@@ -96,12 +96,8 @@ def collate_columns(
             continue
         if issubclass(kind.dtype, np.floating):
             box = _rectangle(column, rows).astype(kind.dtype)
-            box = (
-                box
-                if kind.width == 1
-                else box.reshape(len(rows), box.shape[1] // kind.width, kind.width)
-            )
-            columns[role] = torch.from_numpy(box)
+            shape = (len(rows), box.shape[1] // kind.width, kind.width)
+            columns[role] = torch.from_numpy(box if kind.width == 1 else box.reshape(shape))
         else:
             columns[role] = torch.from_numpy(_several(column.padded(rows, kind.pad), kind))
         lengths[role] = torch.from_numpy(column.bounds(rows)[1] // kind.width)

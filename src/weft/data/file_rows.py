@@ -23,8 +23,7 @@ from weft.data.formats.row_format import RowFormat, Scan
 from weft.data.line_blocks import FileNotes
 from weft.data.readers import ReadFile
 from weft.data.rows import Rows, StoredRows
-from weft.data.store.arrays import ArrayWriter, locked, open_arrays, store_root
-from weft.data.store.manifest import DamagedStoreError
+from weft.data.store.arrays import ArrayWriter, DamagedStoreError, locked, open_arrays, store_root
 from weft.errors import DataError
 
 __all__ = ["FileRows", "RowIndex", "index_file"]

@@ -62,7 +62,11 @@ class DatasetRows(StoredRows):
     @override
     def read(self, start: int, stop: int) -> Rows:
         found = _objects(self._dataset, self._numbers[start:stop])
-        rows = [_checked(each, self._layout) for each in found]
+        rows = list[Row]()
+        for row in (pick_row(each, self._layout) for each in found):
+            if isinstance(row, str):
+                raise DataError(f"A row of the data set was changed since it was read: {row}.")
+            rows.append(row)
         return Rows({name: [row[at] for row in rows] for at, name in enumerate(self.names)})
 
     @override
@@ -261,10 +265,3 @@ def _objects(dataset: Any, numbers: NDArray[np.int64]) -> Iterator[dict[str, Any
         found = dataset[start:stop] if stop - start == len(part) else dataset[part.tolist()]
         for values in zip(*found.values(), strict=True):
             yield dict(zip(found, values, strict=True))
-
-
-def _checked(found: dict[str, Any], layout: JsonLinesFormat) -> Row:
-    row = pick_row(found, layout)
-    if isinstance(row, str):
-        raise DataError(f"A row of the data set was changed since it was read: {row}.")
-    return row

@@ -138,23 +138,16 @@ class TextPairs(Component, Batched, AccountedRows):
     def _format(self) -> RowFormat:
         """How the file becomes rows."""
         config = self.config
-        return column_format(
-            self._one_format(),
-            config.columns,
-            **{name: getattr(config, name) for name in HAVING},
-        )
+        kinds = {format_name(file, config.format): file for file in reversed(self.files)}
+        if len(kinds) > 1:
+            found = " and ".join(f"{kind} ({kinds[kind]})" for kind in reversed(kinds))
+            raise UserError(f"path: wanted files of one format, found {found}; or say it: format.")
+        settings = {name: getattr(config, name) for name in HAVING}
+        return column_format(next(iter(kinds)), config.columns, **settings)
 
     def _whole_format(self) -> RowFormat:
         """How the file becomes rows, with what is made of its cells."""
         return self._layout
-
-    def _one_format(self) -> FileFormat:
-        """The format of all files."""
-        kinds = {format_name(file, self.config.format): file for file in reversed(self.files)}
-        if len(kinds) > 1:
-            found = " and ".join(f"{kind} ({kinds[kind]})" for kind in reversed(kinds))
-            raise UserError(f"path: wanted files of one format, found {found}; or say it: format.")
-        return next(iter(kinds))
 
     @override
     def read(self, *, ingredient: str = "train_data") -> "TextPairs":
@@ -173,15 +166,14 @@ class TextPairs(Component, Batched, AccountedRows):
         for file in self.files:
             self._check_header(file, ingredient)
         table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
+        bad_in = Path(table.bad_rows[0].file) if table.bad_rows else None
         check_bad_rows(
             table.bad_rows,
             table.count,
             allowed=self.config.max_bad_rows,
             # Of one file the bad rows are those of its training side.
             setting=f"{'train_data' if self.is_held_out else ingredient}.max_bad_rows",
-            hint=self._other_format(Path(table.bad_rows[0].file), ingredient)
-            if table.bad_rows
-            else "",
+            hint=self._other_format(bad_in, ingredient) if bad_in else "",
         )
         if not table.count.good:
             bad = table.count.bad

@@ -172,7 +172,12 @@ def _values(about: Mapping[str, Any], question: Any) -> dict[str, Any] | str:
     values |= {key: question[key] for key in ("id", "question") if key in question}
     if "answers" in question:
         answers = question["answers"]
-        if not isinstance(answers, list) or not all(map(_is_answer, answers)):
+        if not isinstance(answers, list) or not all(
+            isinstance(found, dict)
+            and isinstance(found.get("text"), str)
+            and type(found.get("answer_start")) is int
+            for found in answers
+        ):
             return "'answers': wanted a list of objects with a 'text' and a number 'answer_start'"
         if impossible and answers:
             return f"'is_impossible' is true, but there are {len(answers)} answers"
@@ -180,12 +185,6 @@ def _values(about: Mapping[str, Any], question: Any) -> dict[str, Any] | str:
         values["answers"] = json.dumps(texts, ensure_ascii=False)
         values["answer_starts"] = json.dumps(starts)
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _is_answer(found: Any) -> bool:
-    if not isinstance(found, dict) or not isinstance(found.get("text"), str):
-        return False
-    return type(found.get("answer_start")) is int
 
 
 def _kind(value: Any) -> str:

@@ -12,6 +12,7 @@ from weft.errors import DataError
 __all__ = ["Apply", "Repeat", "Slice"]
 
 T = TypeVar("T")
+_END = object()
 
 
 class _Counting(Follower[T]):
@@ -98,22 +99,18 @@ class Repeat(Follower[T]):
     @override
     def __next__(self) -> T:
         while True:
-            try:
-                item: T = next(self.source)
-            except StopIteration:
-                self._next_round()
-            else:
+            item: Any = next(self.source, _END)
+            if item is not _END:
                 self._empty = False
-                return item
-
-    def _next_round(self) -> None:
-        if self.n is not None and self._round + 1 >= self.n:
-            raise StopIteration
-        if self._empty and self.n is None:
-            raise DataError("repeat: the source has no items, so repeating it would never end.")
-        self._round, self._empty = self._round + 1, True
-        self.source.close()
-        self.source = self.node.open(self._first + self._round)
+                kept: T = item
+                return kept
+            if self.n is not None and self._round + 1 >= self.n:
+                raise StopIteration
+            if self._empty and self.n is None:
+                raise DataError("repeat: the source has no items, so repeating it would never end.")
+            self._round, self._empty = self._round + 1, True
+            self.source.close()
+            self.source = self.node.open(self._first + self._round)
 
     @override
     def state(self) -> State:

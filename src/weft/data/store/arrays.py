@@ -13,26 +13,114 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from weft.data.store.manifest import MANIFEST, DamagedStoreError, StoredFile, StoreManifest
-from weft.errors import InUseError, StorageError
+from weft.errors import InUseError, RunError, StorageError
 from weft.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 from weft.runtime.files import make_folder, remove_folder, write_atomic, write_file
 from weft.runtime.jsonl_log import JsonlLog
 from weft.runtime.lock import Lock
+from weft.runtime.sealed import FileEntry, SealedFiles, unseal
 
-__all__ = ["ArrayWriter", "locked", "open_arrays", "store_root"]
+__all__ = [
+    "ArrayWriter",
+    "DamagedStoreError",
+    "StoreManifest",
+    "StoredFile",
+    "locked",
+    "open_arrays",
+    "store_root",
+]
 
 LOG = logging.getLogger("weft")
 
+MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
 WAIT = 0.1  # seconds between two looks at a lock
 BLOCK = 1 << 22
+
+
+class DamagedStoreError(RunError):
+    """A store is not what was written; it is to be made again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredFile(FileEntry):
+    """One array on the disk."""
+
+    dtype: str
+    """As numpy names it."""
+    mtime_ns: int
+    """When it was last changed: a cheap sign that nobody did since."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreManifest(SealedFiles):
+    """The list of what is in a store."""
+
+    NAME: ClassVar[str] = MANIFEST
+    LARGEST: ClassVar[int] = 1 << 30  # the bad rows of a file are in it
+    ENTRY: ClassVar[type[FileEntry]] = StoredFile
+    ERROR: ClassVar[type[Exception]] = DamagedStoreError
+
+    facts: Mapping[str, Any]
+    """What it was made of: another source, another store."""
+    files: Mapping[str, StoredFile]
+    """The arrays by name."""
+    summary: Mapping[str, Any]
+    """What is known of it besides."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all arrays."""
+        return sum(file.size for file in self.files.values())
+
+    @override
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Reads the manifest of a store.
+
+        Raises:
+            DamagedStoreError: It is missing, was changed, or is of another format.
+        """
+        try:
+            return super().read(folder)
+        except DamagedStoreError as error:
+            raise DamagedStoreError(f"{folder}/{error}") from None
+
+    @override
+    @classmethod
+    def _unsealed(cls, data: bytes) -> dict[str, Any]:
+        """The content, of whatever size: nobody else writes a store.
+
+        Stores of before 2026-11-22 have their digest in a line after a body of one line.
+        """
+        body, _, digest = data.removesuffix(b"\n").rpartition(b"\n")
+        if digest != b"}" and hashlib.sha256(body).hexdigest().encode() == digest:
+            older: dict[str, Any] = json.loads(body)
+            return older
+        return unseal(data, cls.NAME, cls.ERROR, own=True)
+
+    def verify(self, folder: Path, *, whole: bool) -> None:
+        """Compares the files with what is listed: sizes and times, or every byte.
+
+        Raises:
+            DamagedStoreError: One is missing, or differs.
+        """
+        try:
+            found = {name: (folder / name).stat() for name in self.files}
+        except OSError:
+            found = {}
+        left = {name: (file.size, file.mtime_ns) for name, file in self.files.items()}
+        doubted = whole or left != {n: (f.st_size, f.st_mtime_ns) for n, f in found.items()}
+        for problem in self.damage(folder) if doubted else ():
+            raise DamagedStoreError(f"{folder}/{problem}")
 
 
 def store_root() -> Path:

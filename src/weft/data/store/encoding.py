@@ -146,15 +146,11 @@ def send_rows(pipe: IO[bytes], rows: Sequence[Mapping[str, str]], names: Sequenc
     columns = {name: column_of(rows, name) for name in names}
     lengths = {n: np.fromiter(map(len, c), np.int64, len(rows)) for n, c in columns.items()}
     texts = {name: "".join(column).encode() for name, column in columns.items()}
-    lists = {name: _lists_in(column) for name, column in columns.items()}
-    parts = [p for name in names for p in (lengths[name].tobytes(), texts[name], lists[name])]
+    parts = list[bytes]()
+    for name, column in columns.items():
+        listed = [(n, cell.parts) for n, cell in enumerate(column) if isinstance(cell, ListCell)]
+        parts += [lengths[name].tobytes(), texts[name], json.dumps(listed).encode()]
     _send(pipe, {"names": list(names), "rows": len(rows)}, parts)
-
-
-def _lists_in(cells: Sequence[str]) -> bytes:
-    """The cells that are lists, with their numbers, as JSON."""
-    found = [(row, cell.parts) for row, cell in enumerate(cells) if isinstance(cell, ListCell)]
-    return json.dumps(found).encode()
 
 
 def receive_rows(pipe: IO[bytes]) -> Rows | None:

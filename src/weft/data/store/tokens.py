@@ -22,9 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.data.rows import StoredRows
-from weft.data.store.arrays import ArrayWriter, check_room, locked, open_arrays, store_root
+from weft.data.store.arrays import (
+    ArrayWriter,
+    DamagedStoreError,
+    StoreManifest,
+    check_room,
+    locked,
+    open_arrays,
+    store_root,
+)
 from weft.data.store.encoding import column_of, encode_chunks, workers_for
-from weft.data.store.manifest import DamagedStoreError, StoreManifest
 from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.cells import Fingerprinted, placed_errors

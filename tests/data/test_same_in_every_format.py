@@ -14,9 +14,9 @@ from weft.text.columns.labels import LabelColumn, LabelsColumn
 from weft.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
 from weft.text.columns.token_ids import TextColumn
 from weft.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
-from weft.text.features.characters import FittedCharacters
 from weft.text.features.labels import FittedLabels
 from weft.text.features.slots import FittedSlots
+from weft.text.features.spelling import FittedCharacters
 from weft.text.processors.column_processor import PlainColumns
 from weft.text.tokenizers.word_tokenizer import FittedWords
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from weft.errors import UserError
 from weft.models.classifier import Classifier
-from weft.models.intent_slots import IntentSlotModel
+from weft.models.tagger import IntentSlotModel
 from weft.models.wide import RARE, SCALE, WideScores
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
 

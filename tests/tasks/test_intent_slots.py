@@ -10,15 +10,14 @@ from weft.errors import DataError, UserError
 from weft.inference import Predictor
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.intent_slots import IntentSlotModel
 from weft.models.layers.word_embeddings import CharacterCnn, WordEmbedding
+from weft.models.tagger import IntentSlotModel
 from weft.tasks import evaluate
 from weft.tasks.intent_slots import IntentSlots
 from weft.text import load_text_processor
-from weft.text.features.affixes import FittedAffixes
-from weft.text.features.characters import FittedCharacters
 from weft.text.features.labels import FittedLabels
 from weft.text.features.slots import FittedSlots
+from weft.text.features.spelling import FittedAffixes, FittedCharacters
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.text.tokenizers.word_tokenizer import FittedWords
 

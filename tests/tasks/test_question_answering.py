@@ -18,7 +18,7 @@ from weft.models.readers.answer_spans import SpanScores
 from weft.models.readers.reader import DrqaReader, JoinedReader
 from weft.tasks import evaluate
 from weft.tasks.question_answering import QuestionAnswering
-from weft.text.features.characters import FittedCharacters
+from weft.text.features.spelling import FittedCharacters
 from weft.text.tokenizers.character_tokenizers import ByteTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
 

@@ -15,9 +15,8 @@ from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.tagger import Tagger
 from weft.tasks import evaluate
 from weft.tasks.tagging import WordTagging
-from weft.text.features.affixes import FittedAffixes
-from weft.text.features.characters import FittedCharacters
 from weft.text.features.labels import FittedLabels
+from weft.text.features.spelling import FittedAffixes, FittedCharacters
 from weft.text.tokenizers.character_tokenizers import ByteTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 

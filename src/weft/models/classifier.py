@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence, Sized
-from typing import Protocol
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -18,27 +18,22 @@ from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.word_embeddings import DictionaryEmbedding, WordEmbedding
 from weft.models.poolings import Pooling
-from weft.models.vocabulary import HasSize, HasVocabInfo, ModelVocabInfo
+from weft.models.vocabulary import HasDim, HasSize, HasVocabInfo, ModelVocabInfo
 from weft.models.wide import HasCountedNgrams, WideScores
 
-__all__ = ["Classifier", "Regressor", "TextConfig", "TextScores", "TextVector", "score_layers"]
-
-
-class _HasDim(Protocol):
-    @property
-    def dim(self) -> int: ...
+__all__ = [
+    "Classifier",
+    "Regressor",
+    "TextConfig",
+    "TextInfo",
+    "TextScores",
+    "TextVector",
+    "score_layers",
+]
 
 
 class TextVector(nn.Module):
-    """From token ids to one vector of a text.
-
-    Args:
-        embedding: Settings of the tokens' vectors.
-        encoder: Settings of the encoder.
-        pooling: Settings of the pooling; None takes the encoder's own.
-        vocab_info: Number of token ids, and the padding's.
-        dictionary: Makes vectors of what is known of words; None: nothing is.
-    """
+    """From token ids to one vector of a text."""
 
     def __init__(
         self,
@@ -56,7 +51,7 @@ class TextVector(nn.Module):
         self.dictionary = dictionary
         dim = embedding.dim + (0 if dictionary is None else dictionary.out_dim)
         self.encoder: SequenceEncoder = encoder.build(dim=dim)
-        chosen = encoder.default_pooling() if pooling is None else pooling
+        chosen = pooling or encoder.default_pooling()
         self.pooling: Pooling = chosen.build(dim=self.encoder.out_dim)
         self.out_dim = self.pooling.out_dim
 
@@ -101,7 +96,6 @@ class TextConfig(BaseConfig):
     """Probability of dropping a feature before each layer behind the pooling, in training."""
 
     def __post_init__(self) -> None:
-        """Refuses what is no size and no probability."""
         if any(size < 1 for size in self.hidden):
             raise UserError(
                 f"model.hidden must be sizes of at least 1, but is {list(self.hidden)}."
@@ -109,48 +103,42 @@ class TextConfig(BaseConfig):
         require(self, "model", shares=["dropout"])
 
 
-class TextScores(Component, nn.Module):
-    """Base of models that give a text some numbers.
+@dataclass(frozen=True, kw_only=True)
+class TextInfo:
+    """What a model needs to know of what stands beside a text; None: nothing does."""
 
-    Args:
-        config: The settings.
-        tokenizer: Its ``vocab_info`` is read, nothing else.
-        dense: Its ``dim`` says how many numbers stand beside a text; None: none do.
-        dictionary: Its ``size`` says of how many kinds words can be; None: nothing is known.
-        ngrams: Knows the n-grams' weights; None: the model looks at none.
-        out: How many numbers a text is given.
-    """
+    dense: HasDim | None = None
+    """How many numbers."""
+    dictionary: HasSize | None = None
+    """Of how many kinds words can be."""
+    ngrams: HasCountedNgrams | None = None
+    """The n-grams' weights."""
+
+
+class TextScores(Component, nn.Module):
+    """Base of models that give a text some numbers."""
 
     class Config(TextConfig):
-        """Settings of the model."""
+        """Settings of models of one text."""
 
         dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
 
-    config: Config
-
     def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: HasVocabInfo,
-        dense: _HasDim | None,
-        dictionary: HasSize | None,
-        ngrams: HasCountedNgrams | None,
-        out: int,
+        self, config: Config, *, tokenizer: HasVocabInfo, beside: TextInfo, out: int
     ) -> None:
         nn.Module.__init__(self)
-        self.config, kinds = config, config.dictionary_embedding
+        self.config, known, kinds = config, beside.dictionary, config.dictionary_embedding
         self.text = TextVector(
             config.embedding,
             config.encoder,
             config.pooling,
             vocab_info=tokenizer.vocab_info,
-            dictionary=None if dictionary is None else kinds.build(size=dictionary.size),
+            dictionary=None if known is None else kinds.build(size=known.size),
         )
-        size = self.text.out_dim + (0 if dense is None else dense.dim)
+        size = self.text.out_dim + (0 if beside.dense is None else beside.dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
-        self.wide = None if ngrams is None else WideScores(ngrams, out)
+        self.wide = None if beside.ngrams is None else WideScores(beside.ngrams, out)
 
     @override
     def forward(
@@ -162,16 +150,16 @@ class TextScores(Component, nn.Module):
         dictionary: Tensor | None = None,
         ngrams: Tensor | None = None,
     ) -> Tensor:
-        """Scores texts.
+        """Scores texts; what stands beside them is given where the model was made for it.
 
         Args:
             text: Token ids. *Shape:* :math:`(B,T)`.
             lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
-            dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
+            dense: Numbers of each row. *Shape:* :math:`(B,N)`.
             dictionary: What is known of words, as
-                :class:`~weft.models.layers.word_embeddings.DictionaryEmbedding` takes it, where the
-                model was made for such. *Shape:* :math:`(B,K,3)`.
-            ngrams: Ids of n-grams, where the model was made for such. *Shape:* :math:`(B,G)`.
+                :class:`~weft.models.layers.word_embeddings.DictionaryEmbedding` takes it. *Shape:*
+                :math:`(B,K,3)`.
+            ngrams: Ids of n-grams. *Shape:* :math:`(B,G)`.
 
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
@@ -203,27 +191,18 @@ class Classifier(TextScores):
         76507
     """
 
-    class Config(TextScores.Config):
-        """Settings of the classifier."""
-
     def __init__(
         self,
-        config: Config,
+        config: TextScores.Config,
         *,
         tokenizer: HasVocabInfo,
         labels: Sized,
-        dense: _HasDim | None = None,
+        dense: HasDim | None = None,
         dictionary: HasSize | None = None,
         ngrams: HasCountedNgrams | None = None,
     ) -> None:
-        super().__init__(
-            config,
-            tokenizer=tokenizer,
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
-            out=len(labels),
-        )
+        beside = TextInfo(dense=dense, dictionary=dictionary, ngrams=ngrams)
+        super().__init__(config, tokenizer=tokenizer, beside=beside, out=len(labels))
 
 
 @registries.models.register("regressor")
@@ -240,18 +219,14 @@ class Regressor(TextScores):
         76101
     """
 
-    class Config(TextScores.Config):
-        """Settings of the regressor."""
-
     def __init__(
         self,
-        config: Config,
+        config: TextScores.Config,
         *,
         tokenizer: HasVocabInfo,
-        dense: _HasDim | None = None,
+        dense: HasDim | None = None,
         dictionary: HasSize | None = None,
         ngrams: HasCountedNgrams | None = None,
     ) -> None:
-        super().__init__(
-            config, tokenizer=tokenizer, dense=dense, dictionary=dictionary, ngrams=ngrams, out=1
-        )
+        beside = TextInfo(dense=dense, dictionary=dictionary, ngrams=ngrams)
+        super().__init__(config, tokenizer=tokenizer, beside=beside, out=1)

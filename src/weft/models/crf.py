@@ -181,7 +181,8 @@ class LinearChainCrf(nn.Module):
 
     A loop goes over the words of the longest sentence and never over the sentences; what stands at
     padding has no part in any result. All is computed in float32. A sentence without a word has one
-    sequence, of probability 1.
+    sequence, of probability 1. All methods take ``scores`` of each label at each word,
+    :math:`(B,T,L)`, and ``real``: True at words, which begin each row, :math:`(B,T)`.
 
     Source: Lafferty, McCallum and Pereira 2001, "Conditional Random Fields".
 
@@ -218,9 +219,7 @@ class LinearChainCrf(nn.Module):
     def keep_to(self, scheme: TagScheme | None) -> None:
         """Answers by this scheme, where the names of the labels would tell another.
 
-        Args:
-            scheme: How the labels mark spans; None: they do not, and any may follow any. Where the
-                field was made to be unconstrained it stays so.
+        None: they mark no spans, and any may follow any. An unconstrained field stays so.
         """
         found = allowed_transitions(self.names, scheme if self.constrained else None)
         self.allowed = found.to(self.allowed.device)
@@ -228,13 +227,7 @@ class LinearChainCrf(nn.Module):
     def log_likelihood(self, scores: Tensor, labels: Tensor, real: Tensor) -> Tensor:
         """Log probability of each sentence's labels.
 
-        Args:
-            scores: Of each label at each word. *Shape:* :math:`(B,T,L)`.
-            labels: Numbers of the labels, anything at padding. *Shape:* :math:`(B,T)`.
-            real: True at words, which begin each row; False at padding. *Shape:* :math:`(B,T)`.
-
-        Returns:
-            *Shape:* :math:`(B)`, at most 0.
+        Numbers of labels are anything at padding. *Shape:* :math:`(B,T)` to :math:`(B)`, at most 0.
         """
         scores = scores.float()
         length = real.shape[1]
@@ -245,10 +238,6 @@ class LinearChainCrf(nn.Module):
 
     def decode(self, scores: Tensor, real: Tensor) -> Tensor:
         """The most probable sequence of labels of each sentence, by Viterbi's algorithm.
-
-        Args:
-            scores: *Shape:* :math:`(B,T,L)`.
-            real: True at words. *Shape:* :math:`(B,T)`.
 
         Returns:
             Numbers of labels, -1 at padding. *Shape:* :math:`(B,T)`.
@@ -275,10 +264,6 @@ class LinearChainCrf(nn.Module):
         """Probability of each label at each word, over the sequences that an answer can be.
 
         By the forward-backward algorithm.
-
-        Args:
-            scores: *Shape:* :math:`(B,T,L)`.
-            real: True at words. *Shape:* :math:`(B,T)`.
 
         Returns:
             Rows that sum to 1; 0 at padding. *Shape:* :math:`(B,T,L)`.
@@ -309,7 +294,6 @@ class LinearChainCrf(nn.Module):
         return labels, chances[..., 0]
 
     def _path_score(self, scores: Tensor, labels: Tensor, real: Tensor) -> Tensor:
-        """The score of given sequences. *Shape:* :math:`(B)`."""
         size, moves = self.num_labels, self.transitions.float()
         known = labels.masked_fill(~real, 0)
         own = scores.gather(2, known[..., None])[..., 0].masked_fill(~real, 0.0).sum(dim=1)
@@ -318,7 +302,6 @@ class LinearChainCrf(nn.Module):
         return own + between + moves[size, known[:, 0]] + moves[last, size + 1]
 
     def _log_partition(self, scores: Tensor, real: Tensor) -> Tensor:
-        """The log of the sum over all sequences. *Shape:* :math:`(B)`."""
         moves = self.transitions.float()
         # Of a GPU this waits for the number, which the way by pairs would not; it has more to do.
         if spread(moves.detach()) <= MOST_SPREAD:

@@ -29,13 +29,7 @@ __all__ = [
 
 
 class LabelLoss(Component, nn.Module):
-    """Base of losses between the scores of labels and the labels that are right.
-
-    Args:
-        config: The settings.
-        names: The labels.
-        multiple: Whether a row can have several labels, or none.
-    """
+    """Base of losses between the scores of labels and the labels that are right."""
 
     class Config(BaseConfig):
         """Settings of a loss."""
@@ -91,9 +85,13 @@ class LabelLoss(Component, nn.Module):
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of each row :math:`(B)`, or of each label of each row :math:`(B,L)`."""
 
-    @abstractmethod
     def probabilities(self, scores: Tensor) -> Tensor:
-        """What answers show of scores. *Shape:* :math:`(B,L)` to :math:`(B,L)`, from 0 to 1."""
+        """What answers show of scores. *Shape:* :math:`(B,L)` to :math:`(B,L)`, from 0 to 1.
+
+        Of several labels each has its own; of a hinge they are as of a model of probabilities,
+        though it was not trained for such.
+        """
+        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("cross_entropy")
@@ -115,7 +113,6 @@ class CrossEntropyLoss(LabelLoss):
         """Share of the target's probability spread over all labels (Szegedy et al. 2016)."""
 
         def __post_init__(self) -> None:
-            """Refuses a share that leaves nothing of the target."""
             require(self, "task.loss", shares=["label_smoothing"])
 
     def __init__(self, config: Config, *, names: Sequence[str], multiple: bool) -> None:
@@ -128,20 +125,15 @@ class CrossEntropyLoss(LabelLoss):
 
     @override
     def forward(self, scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        smoothing = self.config.label_smoothing
         if self.config.weights:
             return super().forward(scores, targets)
-        sums = cross_entropy(scores, targets, label_smoothing=smoothing)
+        sums = cross_entropy(scores, targets, label_smoothing=self.config.label_smoothing)
         return sums.total, sums.count
 
     @override
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:
         smoothing = self.config.label_smoothing
         return F.cross_entropy(scores, targets, reduction="none", label_smoothing=smoothing)
-
-    @override
-    def probabilities(self, scores: Tensor) -> Tensor:
-        return scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("binary_cross_entropy")
@@ -178,15 +170,8 @@ class AutoLoss(LabelLoss):
         ['CrossEntropyLoss', 'BinaryCrossEntropy']
     """
 
-    class Config(LabelLoss.Config):
-        """Settings of either."""
-
-        label_smoothing: float = 0.0
-        """Of the cross entropy; the other has none."""
-
-        def __post_init__(self) -> None:
-            """Refuses a share that leaves nothing of the target."""
-            require(self, "task.loss", shares=["label_smoothing"])
+    class Config(CrossEntropyLoss.Config):
+        """Settings of either; smoothing is of the cross entropy."""
 
         @override
         def build(  # type: ignore[override]  # what is built of is named
@@ -202,11 +187,12 @@ class AutoLoss(LabelLoss):
                     "task.loss.label_smoothing is for one label a row, but labels.multiple is "
                     "true: leave it out."
                 )
-            if multiple:
-                chosen: LabelLoss.Config = BinaryCrossEntropy.Config(weights=self.weights)
-            else:
-                smoothing = self.label_smoothing
-                chosen = CrossEntropyLoss.Config(weights=self.weights, label_smoothing=smoothing)
+            weights, smoothing = self.weights, self.label_smoothing
+            chosen: LabelLoss.Config = (
+                BinaryCrossEntropy.Config(weights=weights)
+                if multiple
+                else CrossEntropyLoss.Config(weights=weights, label_smoothing=smoothing)
+            )
             built: LabelLoss = chosen.build(names=names, multiple=multiple)
             return built
 
@@ -235,7 +221,6 @@ class FocalLoss(LabelLoss):
         """How much less; 0 is the cross entropy."""
 
         def __post_init__(self) -> None:
-            """Refuses what would count the right ones more."""
             require(self, "task.loss", not_negative=["gamma"])
 
     @override
@@ -249,10 +234,6 @@ class FocalLoss(LabelLoss):
         missed = missed.clamp(min=torch.finfo(missed.dtype).tiny)
         out: Tensor = missed**self.config.gamma * losses
         return out
-
-    @override
-    def probabilities(self, scores: Tensor) -> Tensor:
-        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("hinge")
@@ -277,7 +258,6 @@ class HingeLoss(LabelLoss):
         """By how much a score is to be above."""
 
         def __post_init__(self) -> None:
-            """Refuses a margin that asks for nothing."""
             require(self, "task.loss", positive=["margin"])
 
     @override
@@ -287,11 +267,6 @@ class HingeLoss(LabelLoss):
             missing: Tensor = margin - (2 * targets - 1) * scores
             return missing.clamp(min=0)
         return F.multi_margin_loss(scores, targets, margin=margin, reduction="none")
-
-    @override
-    def probabilities(self, scores: Tensor) -> Tensor:
-        """As of a model of probabilities, though it was not trained for such."""
-        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("squared_hinge")
@@ -318,12 +293,8 @@ class SquaredHingeLoss(LabelLoss):
 
     @override
     def probabilities(self, scores: Tensor) -> Tensor:
-        """As of a model of probabilities, though it was not trained for such.
-
-        Of one label a row they are the softmax of three times the scores: of one to four times that
-        with the least cross entropy, in the mean of six sets with 500 and 2,000 rows (two to sixty
-        labels). The highest score has the highest probability.
-        """
+        # Of one label a row three times the scores: of one to four times that with the least cross
+        # entropy, in the mean of six sets with 500 and 2,000 rows (two to sixty labels).
         if self.multiple:
             return (4 * scores.float()).sigmoid()  # of two labels that are each other's negative
         return (3 * scores.float()).softmax(dim=-1)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import MutableMapping, Sized
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from weakref import ref
 
 import torch
@@ -16,9 +16,9 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.layers.sparse_rows import SparseRows
+from weft.models.vocabulary import HasDim
 
 __all__ = [
-    "HasDim",
     "HasNgrams",
     "NgramClassifier",
     "NgramPairClassifier",
@@ -40,15 +40,7 @@ KEPT_NUMBERS = 1 << 24
 """Numbers of the sparse rows that are kept, of all batches: 400 MB at most."""
 
 
-class HasDim(Protocol):
-    """What a model needs to know of numbers beside a text."""
-
-    @property
-    def dim(self) -> int:
-        """How many a row has."""
-        ...
-
-
+@runtime_checkable
 class HasNgrams(Protocol):
     """What a model needs to know of n-grams: a tokenizer of type ``fitted_ngrams``."""
 
@@ -67,16 +59,13 @@ class NgramWeights(nn.Module):
     where :math:`k(i)` is the text's n-grams of the same kind: of words, or of characters. So both
     kinds count alike, however many more there are of one.
 
-    Args:
-        tokenizer: Knows the n-grams' weights.
-
     Raises:
         UserError: Its tokens are no n-grams.
     """
 
     def __init__(self, tokenizer: HasNgrams) -> None:
         super().__init__()
-        if not isinstance(getattr(tokenizer, "words", None), int):
+        if not isinstance(tokenizer, HasNgrams):
             raise UserError(
                 f"A model of n-grams needs tokenizer.type=fitted_ngrams, but the tokenizer is a "
                 f"{type(tokenizer).__name__}."
@@ -113,12 +102,6 @@ class NgramScores(Component, nn.Module):
 
     A subclass says by :meth:`values` what a text, or a pair, is to it: numbers by their place in
     the table of weights.
-
-    Args:
-        config: The settings.
-        tokenizer: Knows the n-grams' weights.
-        dense: Its ``dim`` says how many numbers stand beside a text; None: none do.
-        out: How many numbers a text is given.
     """
 
     class Config(BaseConfig):
@@ -145,17 +128,19 @@ class NgramScores(Component, nn.Module):
     def values(self, *texts: Tensor) -> Values:
         """What is not 0 of the numbers that the table has weights for."""
 
-    def scores(self, *texts: Tensor, dense: Tensor | None = None) -> Tensor:
-        """Unnormalized scores of texts, or of pairs.
+    @override
+    def forward(self, *texts: Tensor, dense: Tensor | None = None) -> Tensor:
+        """Scores texts, or pairs.
 
         Args:
-            texts: Ids of n-grams of one column, or of two. *Shape:* :math:`(B,T)`.
+            texts: Ids of n-grams of a text, :math:`(B,T)`, and its lengths, :math:`(B)`, which are
+                not looked at, since padding has no weight; of a pair, those of the other behind.
             dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
 
         Returns:
-            *Shape:* :math:`(B,L)`.
+            Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
-        scores = self.bias + self._rows(*texts).times(self.table)
+        scores = self.bias + self._rows(*texts[::2]).times(self.table)
         if self.dense is None or dense is None:
             return scores
         beside: Tensor = dense / len(self.dense) ** 0.5 @ self.dense  # as long as a kind of n-grams
@@ -197,20 +182,6 @@ class NgramTextScores(NgramScores):
         rows, ids, values = self.ngrams(*texts)
         return rows, ids, values
 
-    @override
-    def forward(self, text: Tensor, lengths: Tensor, dense: Tensor | None = None) -> Tensor:
-        """Scores texts.
-
-        Args:
-            text: Ids of n-grams. *Shape:* :math:`(B,T)`.
-            lengths: Not looked at: padding has no weight. *Shape:* :math:`(B)`.
-            dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
-
-        Returns:
-            Unnormalized scores. *Shape:* :math:`(B,L)`.
-        """
-        return self.scores(text, dense=dense)
-
 
 @registries.models.register("ngram_classifier")
 class NgramClassifier(NgramTextScores):
@@ -229,12 +200,9 @@ class NgramClassifier(NgramTextScores):
         42
     """
 
-    class Config(NgramScores.Config):
-        """It has none."""
-
     def __init__(
         self,
-        config: Config,
+        config: NgramScores.Config,
         *,
         tokenizer: HasNgrams,
         labels: Sized,
@@ -255,11 +223,8 @@ class NgramRegressor(NgramTextScores):
         torch.Size([2, 1])
     """
 
-    class Config(NgramScores.Config):
-        """It has none."""
-
     def __init__(
-        self, config: Config, *, tokenizer: HasNgrams, dense: HasDim | None = None
+        self, config: NgramScores.Config, *, tokenizer: HasNgrams, dense: HasDim | None = None
     ) -> None:
         super().__init__(config, tokenizer=tokenizer, dense=dense, out=1)
 
@@ -301,21 +266,6 @@ class NgramPairScores(NgramScores):
         both = torch.arange(2 * count, device=ids.device)
         return both // 2, 3 * len(self.ngrams) + at + both % 2, shares
 
-    @override
-    def forward(self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor) -> Tensor:
-        """Scores pairs.
-
-        Args:
-            text1: Ids of n-grams. *Shape:* :math:`(B,T)`.
-            lengths1: Not looked at: padding has no weight. *Shape:* :math:`(B)`.
-            text2: Ids of n-grams. *Shape:* :math:`(B,U)`.
-            lengths2: Not looked at. *Shape:* :math:`(B)`.
-
-        Returns:
-            Unnormalized scores. *Shape:* :math:`(B,L)`.
-        """
-        return self.scores(text1, text2)
-
 
 @registries.models.register("ngram_pair_classifier")
 class NgramPairClassifier(NgramPairScores):
@@ -330,10 +280,7 @@ class NgramPairClassifier(NgramPairScores):
         torch.Size([2, 3])
     """
 
-    class Config(NgramPairScores.Config):
-        """It has none."""
-
-    def __init__(self, config: Config, *, tokenizer: HasNgrams, labels: Sized) -> None:
+    def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams, labels: Sized) -> None:
         super().__init__(config, tokenizer=tokenizer, out=len(labels))
 
 
@@ -350,8 +297,5 @@ class NgramPairRegressor(NgramPairScores):
         torch.Size([2, 1])
     """
 
-    class Config(NgramPairScores.Config):
-        """It has none."""
-
-    def __init__(self, config: Config, *, tokenizer: HasNgrams) -> None:
+    def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams) -> None:
         super().__init__(config, tokenizer=tokenizer, out=1)

@@ -28,11 +28,6 @@ class PairScores(Component, nn.Module):
 
     Source: Mou et al. 2016, "Natural Language Inference by Tree-Based Convolution"; Conneau et al.
     2017 (InferSent).
-
-    Args:
-        config: The settings.
-        vocab_info: Number of token ids, and the padding's.
-        out: How many numbers a pair is given.
     """
 
     class Config(TextConfig):
@@ -40,8 +35,6 @@ class PairScores(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each token's vector know its text; one for both texts."""
-
-    config: Config
 
     def __init__(self, config: Config, *, vocab_info: ModelVocabInfo, out: int) -> None:
         nn.Module.__init__(self)
@@ -85,10 +78,9 @@ class PairClassifier(PairScores):
         46078
     """
 
-    class Config(PairScores.Config):
-        """Settings of the classifier."""
-
-    def __init__(self, config: Config, *, tokenizer: HasVocabInfo, labels: Sized) -> None:
+    def __init__(
+        self, config: PairScores.Config, *, tokenizer: HasVocabInfo, labels: Sized
+    ) -> None:
         super().__init__(config, vocab_info=tokenizer.vocab_info, out=len(labels))
 
 
@@ -105,10 +97,7 @@ class PairRegressor(PairScores):
         torch.Size([2, 1])
     """
 
-    class Config(PairScores.Config):
-        """Settings of the regressor."""
-
-    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+    def __init__(self, config: PairScores.Config, *, tokenizer: HasVocabInfo) -> None:
         super().__init__(config, vocab_info=tokenizer.vocab_info, out=1)
 
 
@@ -140,11 +129,8 @@ class Ranker(Component, nn.Module):
 
         @override
         def __post_init__(self) -> None:
-            """Refuses what is no size."""
             super().__post_init__()
             require(self, "model", sizes=["dim"])
-
-    config: Config
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

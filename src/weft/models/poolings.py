@@ -165,7 +165,6 @@ class AttentionPooling(Pooling):
         """Probability of dropping a feature before it is weighed, in training."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size and no probability."""
             require(self, sizes=["attention_dim"], shares=["dropout"])
 
     def __init__(self, config: Config, *, dim: int) -> None:

@@ -7,7 +7,6 @@ models = Registry(
     {
         "weft.models.causal_transformer": ["transformer_language_model"],
         "weft.models.classifier": ["classifier", "regressor"],
-        "weft.models.intent_slots": ["intent_slot_model"],
         "weft.models.language_model": ["lstm_language_model"],
         "weft.models.lstm_seq2seq": ["lstm_seq2seq"],
         "weft.models.masked_language_model": ["masked_language_model"],
@@ -19,7 +18,7 @@ models = Registry(
         ],
         "weft.models.pairs": ["pair_classifier", "pair_regressor", "ranker"],
         "weft.models.readers.reader": ["drqa_reader", "joined_reader"],
-        "weft.models.tagger": ["tagger"],
+        "weft.models.tagger": ["intent_slot_model", "tagger"],
         "weft.models.transformer": ["transformer"],
     },
     plural="models",

@@ -2,7 +2,23 @@
 
 from typing import Protocol
 
-__all__ = ["HasSize", "HasVocabInfo", "HasWordVocabInfo", "ModelVocabInfo", "WordVocabInfo"]
+__all__ = [
+    "HasDim",
+    "HasSize",
+    "HasVocabInfo",
+    "HasWordVocabInfo",
+    "ModelVocabInfo",
+    "WordVocabInfo",
+]
+
+
+class HasDim(Protocol):
+    """What a model needs to know of numbers beside a text."""
+
+    @property
+    def dim(self) -> int:
+        """How many a row has."""
+        ...
 
 
 class HasSize(Protocol):

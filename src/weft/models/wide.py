@@ -1,6 +1,6 @@
 """The wide part of a model: a weight for each n-gram of a text and each score."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ RARE = 10
 or two would be learned by heart."""
 
 
+@runtime_checkable
 class HasCountedNgrams(Protocol):
     """What a model needs to know of n-grams: a tokenizer of type ``fitted_ngrams``."""
 
@@ -37,10 +38,6 @@ class WideScores(nn.Module):
     number of its rows, and a text's values are made one length. All weights begin with zero: the
     first scores are the encoder's.
 
-    Args:
-        ngrams: Knows the n-grams' weights.
-        out: How many scores a text has.
-
     Raises:
         UserError: They are no n-grams.
 
@@ -53,7 +50,7 @@ class WideScores(nn.Module):
 
     def __init__(self, ngrams: HasCountedNgrams, out: int) -> None:
         super().__init__()
-        if not all(hasattr(ngrams, name) for name in ("weights", "rows")):
+        if not isinstance(ngrams, HasCountedNgrams):
             raise UserError(
                 f"ngrams must be of type fitted_ngrams, but they are a {type(ngrams).__name__}."
             )

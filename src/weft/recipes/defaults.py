@@ -14,9 +14,8 @@ from weft.recipes import registries
 from weft.runtime.run_context import Experiment
 from weft.tasks.translation import Translation
 from weft.text.columns.numbers import Numbers
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import Dictionary
+from weft.text.features.spelling import Affixes, Characters
 from weft.training import AdamW, InverseSquareRoot
 from weft.training.loop import Trainer
 from weft.training.observers import Callback

@@ -46,7 +46,6 @@ class LabelConfig(UnseenLabelsConfig):
     precision, recall at a precision."""
 
     def __post_init__(self) -> None:
-        """Refuses what no text has."""
         require(self, "task", sizes=["max_length"])
 
 

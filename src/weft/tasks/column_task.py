@@ -70,7 +70,6 @@ class ColumnsTask(Task):
 
     @override
     def use_text(self, text: TextProcessor) -> None:
-        """As :meth:`Task.use_text`; one that takes longer texts than the module is refused."""
         super().use_text(text)
         self.check_lengths()
 
@@ -198,7 +197,6 @@ class ColumnsTask(Task):
         self.note(note, logging.INFO if known else logging.WARNING)
 
     def _over_length(self, over: NDArray[np.int64], count: int, details: dict[str, str]) -> None:
-        """Says what becomes of the rows that are too long, or refuses them."""
         if self.config.over_length == "error":
             raise DataError(
                 f"{self._rows_over(over, count)} Raise {self.length_settings}, or let them be cut "
@@ -216,14 +214,12 @@ class ColumnsTask(Task):
 
     @property
     def _limits(self) -> str:
-        """How many tokens a row may have, of which columns."""
         return " or ".join(
             f"{limit} tokens of '{self.text.all[role].name}'"
             for role, limit in self.text.limits.items()
         )
 
     def _rows_over(self, over: NDArray[np.int64], count: int) -> str:
-        """Names the rows that are too long."""
         listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
         return f"{len(over)} of {count} rows have more than {self._limits}: rows {listed} (from 0)."
 
@@ -252,7 +248,6 @@ class ColumnsTask(Task):
 
     @override
     def training_step(self, batch: ColumnBatch) -> Loss:
-        """Loss of one batch."""
         batch = batch.to(self.device)
         return self.loss(self.scores(batch), batch)
 
@@ -294,7 +289,6 @@ class ColumnsTask(Task):
 
     @override
     def check(self, row: Row) -> None:
-        """Refuses a row that lacks an input column or has a value that cannot be used."""
         over = self.text.encode([row], with_targets=False).over_length
         if len(over) and self.config.over_length == "error":
             raise DataError(

@@ -38,11 +38,6 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates the task's module as it stands.
 
-    Args:
-        task: The task; its module is put in evaluation mode and back.
-        batches: One epoch of batches.
-        poll: Called before each batch; what it raises ends the evaluation.
-
     Returns:
         The values by name, with the answered rows in the order of the data.
     """

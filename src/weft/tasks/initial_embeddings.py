@@ -17,10 +17,6 @@ __all__ = ["begin_with_vectors"]
 def begin_with_vectors(module: nn.Module, text: TextProcessor) -> list[str]:
     """Reads the files of word vectors that the module's embeddings name.
 
-    Args:
-        module: Any; each :class:`WordEmbedding` of it with ``vectors`` is filled.
-        text: Whose tokenizer knows the words.
-
     Returns:
         A line for each file, with how many words it covers.
 

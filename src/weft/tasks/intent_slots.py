@@ -20,12 +20,11 @@ from weft.tasks.task import Loss, Row
 from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
 from weft.text.columns.inputs import WordFeatures, word_columns
 from weft.text.columns.labels import SlotsColumn, label_column
-from weft.text.columns.ngrams import NgramsColumn
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
+from weft.text.columns.words import NgramsColumn
 from weft.text.features.dictionaries import Dictionary
 from weft.text.features.labels import Labels
 from weft.text.features.slots import Slots
+from weft.text.features.spelling import Affixes, Characters
 from weft.text.processors.intent_slots import Frame, IntentSlotText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
@@ -59,7 +58,6 @@ class IntentSlots(ColumnsTask):
         value; or it is an error."""
 
         def __post_init__(self) -> None:
-            """Refuses what no text has, and a weight that is none."""
             require(self, "task", sizes=["max_length"], positive=["intent_weight"])
 
     text: IntentSlotText
@@ -131,7 +129,6 @@ class IntentSlots(ColumnsTask):
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """Intents, slots and whole frames, as brackets and as trees."""
         return {"frames": Frames()}
 
     @override
@@ -141,14 +138,12 @@ class IntentSlots(ColumnsTask):
         answers: Sequence[Frame],
         rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds frames."""
         gold = [self.text.gold(row) for row in rows]
         found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
         metrics["frames"].update(gold, found)
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """Rows with the words of a ready batch, and its frames where it has such."""
         lengths, text = batch.lengths["words"].tolist(), self.text
         rows: list[dict[str, Any]] = [{text.column: found} for found in words_of(text, batch)]
         if "label" in batch and "slots" in batch:

@@ -21,10 +21,6 @@ __all__ = ["label_notes", "never_predicted", "unseen_note", "unseen_rows"]
 def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
     """A sentence for each column whose labels cannot all be learnt from the rows.
 
-    Args:
-        text: The columns.
-        encoded: The rows of ``train_data``, with their targets.
-
     Example:
         >>> from weft.text.columns.inputs import text_columns
         >>> from weft.text.columns.labels import label_column
@@ -63,12 +59,7 @@ def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
 
 
 def unseen_rows(text: ColumnsText, encoded: Encoded) -> dict[str, NDArray[np.int64]]:
-    """The numbers of the rows with labels that training has not, by the role of their column.
-
-    Args:
-        text: The columns.
-        encoded: Rows with their targets.
-    """
+    """The numbers of the rows with labels that training has not, by the role of their column."""
     found = {}
     for role in text.targets:
         column = encoded[role]
@@ -84,11 +75,6 @@ def unseen_note(
     rows: Sequence[Mapping[str, Any]],
 ) -> str:
     """A sentence for each column with labels that training has not.
-
-    Args:
-        text: The columns.
-        unseen: From `unseen_rows`.
-        rows: All rows.
 
     Example:
         >>> from weft.text.columns.inputs import text_columns
@@ -122,9 +108,6 @@ def never_predicted(tallies: Mapping[str, ConfusionCounts]) -> list[str]:
     r"""A sentence that names labels which rows have and no answer is, with what to do.
 
     The weights that it offers make all labels count alike: rows over labels times a label's rows.
-
-    Args:
-        tallies: What an evaluation counted of each label.
 
     Example:
         >>> ham, spam = ConfusionCounts(88, 100, 90), ConfusionCounts(0, 0, 10)

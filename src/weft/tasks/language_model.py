@@ -76,7 +76,6 @@ class LanguageModeling(Task):
         unknown token is no text and never in an answer, whatever ``unknown_penalty`` is."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size, and settings that exclude each other."""
             require(self, "task", sizes=["block", "stride"])
             if self.stride is not None and self.stride > self.block:
                 raise UserError(
@@ -180,7 +179,6 @@ class LanguageModeling(Task):
 
     @override
     def training_step(self, batch: BlockBatch) -> Loss:
-        """Loss of the next tokens of one batch; the state goes on to the next one."""
         states, targets = self._states(batch, self.carried)
         module = self.module
         if fast.now().split_loss and self.device.type == "cpu":
@@ -217,19 +215,16 @@ class LanguageModeling(Task):
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
-        """Loss and perplexity."""
         return {**super().loss_metrics(), "perplexity": Perplexity()}
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """Bits a byte."""
         return {"bits": BitsPerByte()}
 
     @override
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Adds a batch's loss, and the rows that ended in it."""
         super().aggregate(metrics, outputs, examples)
         metrics["perplexity"].update(outputs.loss.total, outputs.loss.count)
 
@@ -304,5 +299,4 @@ class LanguageModeling(Task):
 
     @override
     def check(self, row: Row) -> None:
-        """Refuses a text that is none, or has more tokens than the model has positions for."""
         self._check_lengths(self._begun([row]))

@@ -60,7 +60,6 @@ class MaskedLanguageModeling(Task):
         """How many tokens an answer has for each mask."""
 
         def __post_init__(self) -> None:
-            """Refuses what is no size."""
             require(self, "task", sizes=["block", "top_k"])
 
     config: Config
@@ -113,7 +112,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def training_step(self, batch: BlockBatch) -> Loss:
-        """Loss of the tokens of one batch that are to be found."""
         states, targets = self._states(batch)
         module = self.module
         if fast.now().split_loss and self.device.type == "cpu":
@@ -150,7 +148,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
-        """Loss, perplexity and accuracy of the tokens that are to be found."""
         accuracy = Accuracy("masked_accuracy")
         return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": accuracy}
 
@@ -158,7 +155,6 @@ class MaskedLanguageModeling(Task):
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Adds a batch's loss, and how many tokens were found."""
         super().aggregate(metrics, outputs, examples)
         loss = outputs.loss
         metrics["perplexity"].update(loss.total, loss.count)
@@ -218,7 +214,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def check(self, row: Row) -> None:
-        """Refuses a text that is none, has no mask, or is longer than the model reads."""
         self._check_lengths(self.text.masked([row[self.config.column]]))
 
 

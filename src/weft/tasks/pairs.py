@@ -94,7 +94,6 @@ class PairRegression(ColumnsTask):
 def _texts(
     roles: Sequence[str], columns: Sequence[str], tokenizer: Tokenizer, limit: int
 ) -> dict[str, Column]:
-    """A column of text for each role."""
     named = zip(roles, columns, strict=True)
     return {role: TextColumn(name, tokenizer, limit=limit) for role, name in named}
 
@@ -123,7 +122,6 @@ class QueryDocumentRanking(ColumnsTask):
         """By how much a right document is to score higher than a wrong one."""
 
         def __post_init__(self) -> None:
-            """Refuses what no text has, and a margin that asks for nothing."""
             require(self, "task", sizes=["max_length"], positive=["margin"])
 
     text: RankingText
@@ -152,7 +150,6 @@ class QueryDocumentRanking(ColumnsTask):
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """How often, and by how much, right documents score higher."""
         return {"ranking": Ranking()}
 
     @override
@@ -162,6 +159,5 @@ class QueryDocumentRanking(ColumnsTask):
         answers: Sequence[Ranked],
         rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds scores."""
         right, wrong = [a.score for a in answers], [a.negative for a in answers]
         metrics["ranking"].update(right, wrong)

@@ -100,7 +100,6 @@ class SemanticParsing(Seq2Seq):
         texts: Sequence[str],
         examples: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds parses."""
         targets = [example["target"] for example in examples]
         metrics["exact_match"].update(texts, [[target] for target in targets])
         if self.config.trees:

@@ -18,8 +18,8 @@ from weft.models.readers.windows import Windows, windows_of
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.task import Loss, Row
-from weft.text.features.characters import Characters
 from weft.text.features.passages import read_passages
+from weft.text.features.spelling import Characters
 from weft.text.processors.question_answering import Answer, AnswerTokens, QuestionText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
@@ -39,7 +39,6 @@ class ChecksLengths(Protocol):
         Raises:
             UserError: It takes fewer.
         """
-        ...
 
 
 @runtime_checkable
@@ -97,7 +96,6 @@ class QuestionAnswering(ColumnsTask):
         tokens, and it is counted, in a note; or it is an error."""
 
         def __post_init__(self) -> None:
-            """Refuses what no text has, and windows that leave words out."""
             require(
                 self,
                 "task",
@@ -159,7 +157,6 @@ class QuestionAnswering(ColumnsTask):
         return {"off_tokens": note}
 
     def _check_answers(self, rows: Sequence[Row]) -> None:
-        """Refuses questions without an answer, of a model that always gives one."""
         if not self.always_answers:
             return
         none = [number for number, row in enumerate(rows) if not self.text.gold(row, number=number)]
@@ -190,7 +187,6 @@ class QuestionAnswering(ColumnsTask):
         return SpanScores(start, end, windows.least(torch.cat(none)) if none else None)
 
     def _read(self, batch: ColumnBatch, windows: Windows | None) -> SpanScores:
-        """What the module makes of whole contexts, or of windows."""
         given, lengths = dict(batch.columns), dict(batch.lengths)
         if windows is not None:
             for role, column in self.text.inputs.items():
@@ -240,7 +236,6 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """Exact match and F1; both also of the questions with and without an answer."""
         return {"answers": AnswerScores()}
 
     @override
@@ -250,7 +245,6 @@ class QuestionAnswering(ColumnsTask):
         answers: Sequence[Answer],
         rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds answers."""
         gold = [[text for text, _ in self.text.gold(row)] for row in rows]
         metrics["answers"].update([str(answer) for answer in answers], gold)
 
@@ -262,7 +256,6 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """Rows with the tokens of a ready batch, and its answers where it has such."""
         decoder = self.text.tokenizer.create_decoder()
         rows: list[dict[str, Any]] = [{} for _ in range(len(batch))]
         for role in ("question", "context"):
@@ -289,12 +282,10 @@ def _real(scores: SpanScores, batch: ColumnBatch) -> Tensor:
 
 
 def _padded(scores: SpanScores, width: int) -> SpanScores:
-    """The same scores with as many places."""
     start, end = (F.pad(part, (0, width - part.shape[1])) for part in scores[:2])
     return SpanScores(start, end, scores.none)
 
 
 def _parts(windows: Windows, most: int) -> list[Windows]:
-    """The same windows, some at a time."""
     split = (part.split(most) for part in (windows.rows, windows.begins, windows.lengths))
     return [Windows(*parts) for parts in zip(*split, strict=True)]

@@ -38,7 +38,6 @@ class NumberConfig(ColumnsTask.Config):
     """Most tokens of a text."""
 
     def __post_init__(self) -> None:
-        """Refuses what no text has."""
         require(self, "task", sizes=["max_length"])
 
 

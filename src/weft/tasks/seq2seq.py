@@ -67,7 +67,6 @@ class Seq2Seq(Task):
         column ``prefix``. It should end where a word does: what follows is a new piece."""
 
         def __post_init__(self) -> None:
-            """Refuses a share that leaves nothing of the target."""
             require(self, "task", shares=["label_smoothing"])
 
     config: Config
@@ -87,7 +86,6 @@ class Seq2Seq(Task):
 
     @override
     def use_text(self, text: TextProcessor) -> None:
-        """As :meth:`Task.use_text`; one that takes longer texts than the module is refused."""
         own = self.text.limits
         super().use_text(text)
         for side, limit in self.text.limits.items():
@@ -218,14 +216,12 @@ class Seq2Seq(Task):
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
-        """Loss, perplexity and token accuracy."""
         return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": Accuracy()}
 
     @override
     def aggregate(
         self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Adds a batch's sums."""
         super().aggregate(metrics, outputs, examples)
         loss = outputs.loss
         metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
@@ -271,7 +267,6 @@ class Seq2Seq(Task):
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """Those of generated text, where the evaluation generates it."""
         return self.text_metrics() if self.generates else {}
 
     @override
@@ -281,7 +276,6 @@ class Seq2Seq(Task):
         answers: Sequence[Translated],
         rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds the texts of answers."""
         self.score(metrics, [answer.text for answer in answers], rows)
 
     def generate(
@@ -342,7 +336,6 @@ class Seq2Seq(Task):
 
     @override
     def check(self, row: Row) -> None:
-        """Refuses a source or prefix that is no text, or is longer than the model takes."""
         source = source_text(row)
         prefix_ids(self.text, [prefix_of(row, self.config.answer_prefix)])
         limit = self.text.limits["source"]
@@ -362,7 +355,6 @@ class GenerationConfig(Seq2Seq.Config, AnsweredConfig):
 
     @override
     def __post_init__(self) -> None:
-        """Refuses metrics of texts that are not generated."""
         super().__post_init__()
         if self.metrics and not self.generate:
             raise UserError(

@@ -23,11 +23,9 @@ class HiddenStates(Protocol):
 
     def hidden(self, source: Tensor, source_lengths: Tensor, target_in: Tensor, /) -> Tensor:
         """The last states. *Shape:* :math:`(B,T,D)`."""
-        ...
 
     def project(self, hidden: Tensor, /) -> Tensor:
         """Logits of some of them. *Shape:* :math:`(N,D)` to :math:`(N,V)`."""
-        ...
 
 
 @runtime_checkable
@@ -38,6 +36,13 @@ class LinearOutput(HiddenStates, Protocol):
     """*Shape:* :math:`(V,D)`."""
     output_bias: Tensor | None
     """*Shape:* :math:`(V)`."""
+
+
+@runtime_checkable
+class HasMaxLength(Protocol):
+    """A module that has positions for so many tokens."""
+
+    max_length: int | None
 
 
 def label_logits(
@@ -92,5 +97,5 @@ def generator_of(module: nn.Module) -> Generator:
 
 def longest_input(module: nn.Module) -> int | None:
     """The most tokens the module has positions for; None where it does not say."""
-    found = getattr(module, "max_length", None)
+    found = module.max_length if isinstance(module, HasMaxLength) else None
     return found if isinstance(found, int) else None

@@ -61,7 +61,6 @@ class Summarization(Seq2Seq):
         texts: Sequence[str],
         examples: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds summaries."""
         references = [example.get(REFERENCES) or [example["target"]] for example in examples]
         metrics["rouge"].update(texts, references)
 
@@ -77,10 +76,6 @@ def with_lists(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def references_of(row: Mapping[str, Any], number: int) -> list[str]:
     """The references of a row, one or more.
-
-    Args:
-        row: The row; it has ``references``.
-        number: Of the row, for the error.
 
     Raises:
         DataError: They are no list of texts, or none has a word.

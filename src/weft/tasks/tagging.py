@@ -24,11 +24,10 @@ from weft.tasks.task import Loss, Row
 from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
 from weft.text.columns.inputs import WordFeatures, word_columns
 from weft.text.columns.labels import TagsColumn
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import Dictionary
 from weft.text.features.labels import Labels
 from weft.text.features.slots import places_of, text_of
+from weft.text.features.spelling import Affixes, Characters
 from weft.text.processors.tagging import Tagged, TaggedSpan, TaggingText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
@@ -63,7 +62,6 @@ class WordTagging(ColumnsTask):
         cross_entropy."""
 
         def __post_init__(self) -> None:
-            """Refuses what no text has."""
             require(self, "task", sizes=["max_length"])
 
     text: TaggingText
@@ -176,7 +174,6 @@ class WordTagging(ColumnsTask):
         answers: Sequence[Tagged],
         rows: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds labels."""
         given = [list(answer.tags) for answer in answers]
         column = self.text.tags
         gold = [column.names(row[column.name]) for row in rows]
@@ -211,7 +208,6 @@ class WordTagging(ColumnsTask):
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """Rows with the words of a ready batch, and its labels where it has such."""
         lengths, names = batch.lengths["words"].tolist(), self.text.tags.labels.names
         rows: list[dict[str, Any]] = [
             {self.config.column: text} for text in words_of(self.text, batch)

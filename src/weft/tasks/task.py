@@ -89,21 +89,17 @@ class Batches(Protocol):
     @property
     def epoch(self) -> int:
         """The epoch that the next iteration is part of, from 0."""
-        ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
     def state_dict(self) -> dict[str, Any]:
         """The place."""
-        ...
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
         """Goes to a place."""
-        ...
 
     def examples(self, batch: Any, /) -> Sequence[Mapping[str, Any]]:
         """The rows of a batch as a person reads them, with their ``row`` number where known."""
-        ...
 
 
 @runtime_checkable
@@ -113,7 +109,6 @@ class DetailedBatches(Batches, Protocol):
     @property
     def details(self) -> Mapping[str, str]:
         """What is to know of a value, by its name: rows that do not count in it, as an example."""
-        ...
 
 
 @runtime_checkable
@@ -122,7 +117,6 @@ class HasRow(Protocol):
 
     def row(self) -> Mapping[str, Any]:
         """The answer as plain data."""
-        ...
 
 
 class AnsweredConfig(BaseConfig):
@@ -174,14 +168,7 @@ class Task(Component):
         """Makes batches of what a data ingredient gives: rows, or ready batches."""
 
     def batches_of(self, name: str, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """The :meth:`batches` of some data; what is to know of it, or wrong, is said to be its.
-
-        Args:
-            name: The data's, as ``valid_data``; its notes begin with it.
-            data: What the ingredient of this name gives.
-            train: Whether it is trained on.
-            seed: The run's.
-        """
+        """The :meth:`batches` of some data; what is to know of it, or wrong, is said to be its."""
         key = id(data), train, seed
         kind, made = self._reused or (None, {})
         if key in made:

@@ -39,7 +39,6 @@ class Translation(Seq2Seq):
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
-        """BLEU and chrF."""
         return {
             "bleu": Bleu.Config().build(),
             "chrf": ChrF.Config().build(),
@@ -53,7 +52,6 @@ class Translation(Seq2Seq):
         texts: Sequence[str],
         examples: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Adds translations."""
         references = [example.get("references") or [example["target"]] for example in examples]
         for name in ("bleu", "chrf"):
             metrics[name].update(texts, references)

@@ -31,13 +31,7 @@ class ListCell(str):
     """A list of texts as the text of them with one space between two; ``parts`` has them.
 
     Rows are rows of text, whatever their format, and most columns want no more. One of words, tags,
-    labels or numbers takes the parts, so that none is cut where it has a space.
-
-    It equals its text, and so any list of the same text: two lists are the same where their
-    ``parts`` are.
-
-    Args:
-        parts: The texts.
+    labels or numbers takes the parts, so that none is cut where it has a space. It equals its text.
 
     Example:
         >>> cell = ListCell(["New York", "Rome"])
@@ -74,11 +68,6 @@ def unlisted(value: Any) -> Any:
 
 def words_in(value: Any, column: str, row: int) -> list[str]:
     """The words of one cell.
-
-    Args:
-        value: Text, or a list of words, also as a cell of a file.
-        column: Name of the column, for the error.
-        row: Number of the row, for the error.
 
     Raises:
         DataError: The value is neither, or a word of the list is empty or has white space in it.
@@ -134,7 +123,7 @@ def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str
 def training_cell(
     values: Mapping[str, Any], column: str, row: int, *, purpose: str, remedy: str
 ) -> Any:
-    """The value of a column.
+    """The value of a column of a row of training data.
 
     Args:
         values: The row.
@@ -148,8 +137,6 @@ def training_cell(
 
     Example:
         >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
-        >>> training_cell({"text": "wake me up"}, "text", 0, **reading)
-        'wake me up'
         >>> training_cell({"text": "wake me up"}, "words", 0, **reading)
         Traceback (most recent call last):
         weft.errors.DataError: Row 0 of train_data has no column 'words' to take words from; \
@@ -166,13 +153,7 @@ it has: text. Name it by tokenizer.columns.
 def training_cells(
     rows: Iterable[Mapping[str, Any]], column: str, *, purpose: str, remedy: str
 ) -> Iterator[tuple[int, Any]]:
-    """The number of each row and its value of a column; as :func:`training_cell`.
-
-    Example:
-        >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
-        >>> list(training_cells([{"text": "a b"}, {"text": "c"}], "text", **reading))
-        [(0, 'a b'), (1, 'c')]
-    """
+    """The number of each row and its value of a column; as :func:`training_cell`."""
     for row, values in enumerate(rows):
         yield row, training_cell(values, column, row, purpose=purpose, remedy=remedy)
 
@@ -187,7 +168,6 @@ class PlacedRows(Protocol):
 
     def place_of(self, row: int, /) -> str | None:
         """The place of a row, as ``sms.tsv:2``; None where it has none."""
-        ...
 
 
 @runtime_checkable
@@ -197,11 +177,9 @@ class RowsByColumn(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """The columns."""
-        ...
 
     def column(self, name: str, /) -> list[str]:
         """The values of one."""
-        ...
 
 
 @runtime_checkable
@@ -210,7 +188,6 @@ class Fingerprinted(Protocol):
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits."""
-        ...
 
 
 def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:

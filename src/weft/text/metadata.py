@@ -1,7 +1,6 @@
 """The small JSON file beside saved text objects: which kind they are, and their settings.
 
-It names a registered kind, never an import path, and no file: a description from a stranger can
-choose among what is installed here and nothing else.
+It names a registered kind and no file: a stranger's can choose among what is installed alone.
 """
 
 import json
@@ -109,13 +108,12 @@ def settings_of(
 
 def read_bytes(path: Path, *, largest: int) -> bytes:
     """The content of a regular file of at most ``largest`` bytes."""
-    with opened(path, _refusal, name=str(path), links=True) as (file, size):
+    with opened(path, lambda why: SavedTextError(f"{why}."), name=str(path), links=True) as (
+        file,
+        size,
+    ):
         if size > largest:
             raise SavedTextError(
                 f"{path} is larger than {largest:,} bytes, the most that is read from it."
             )
         return file.read(size)
-
-
-def _refusal(why: str) -> SavedTextError:
-    return SavedTextError(f"{why}.")

@@ -17,9 +17,9 @@ tokenizers = Registry(
 labels = Registry("labels", {"weft.text.features.labels": ["fitted"]}, plural="labels")
 slots = Registry("slots", {"weft.text.features.slots": ["fitted"]}, plural="slots")
 characters = Registry(
-    "characters", {"weft.text.features.characters": ["fitted"]}, plural="characters"
+    "characters", {"weft.text.features.spelling": ["fitted"]}, plural="characters"
 )
-affixes = Registry("affixes", {"weft.text.features.affixes": ["fitted"]}, plural="affixes")
+affixes = Registry("affixes", {"weft.text.features.spelling": ["fitted"]}, plural="affixes")
 dense = Registry("dense", {"weft.text.columns.numbers": ["fitted"]}, plural="dense")
 dictionaries = Registry(
     "dictionary", {"weft.text.features.dictionaries": ["given", "phrases"]}, plural="dictionaries"

@@ -12,16 +12,14 @@ from weft.errors import DataError, UserError
 from weft.text.columns.column import Column, load_column
 from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
-from weft.text.columns.ngrams import NgramsColumn
 from weft.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.words import AffixesColumn, CharactersColumn, WordsColumn
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
+from weft.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
 from weft.text.features.dictionaries import GivenKinds, Phrases
 from weft.text.features.labels import Labels
 from weft.text.features.slots import Slots
+from weft.text.features.spelling import Affixes, Characters
 from weft.text.metadata import SavedTextError
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -280,7 +278,7 @@ def test_ngrams_are_of_the_whole_text_up_to_the_most_there_can_be(monkeypatch):
     column = CASES["ngrams"].column
     encoded = column.encode(["wake me up"])
     assert column.cut(encoded, 1) == encoded
-    monkeypatch.setattr("weft.text.columns.ngrams.MOST", 3)
+    monkeypatch.setattr("weft.text.columns.words.MOST_NGRAMS", 3)
     assert column.encode(["wake me up"])[0].tolist() == [2, 3, 4]
 
 

@@ -6,7 +6,7 @@ from tests.text.saved import change
 from weft.errors import DataError, UserError
 from weft.text.columns.column import load_column
 from weft.text.columns.words import AffixesColumn
-from weft.text.features.affixes import Affixes, FittedAffixes, word_shape
+from weft.text.features.spelling import Affixes, FittedAffixes, word_shape
 from weft.text.metadata import SavedTextError
 
 ROWS = [{"words": "Pages pages 12--15"}, {"words": ["rages", "98--99"]}]

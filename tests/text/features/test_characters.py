@@ -3,7 +3,7 @@
 import pytest
 
 from weft.errors import DataError, UserError
-from weft.text.features.characters import Characters, FittedCharacters
+from weft.text.features.spelling import Characters, FittedCharacters
 
 
 def test_a_long_word_keeps_its_ends():

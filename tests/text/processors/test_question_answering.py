@@ -7,8 +7,8 @@ import pytest
 from weft.errors import DataError, UserError
 from weft.text import load_text_processor
 from weft.text.features import passages
-from weft.text.features.characters import Characters
 from weft.text.features.passages import read_passages
+from weft.text.features.spelling import Characters
 from weft.text.metadata import SavedTextError
 from weft.text.processors import question_answering as question
 from weft.text.processors.question_answering import QuestionText

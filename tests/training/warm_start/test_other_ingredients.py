@@ -7,16 +7,14 @@ from torch import nn
 from weft.checkpoint import Checkpoints
 from weft.errors import UserError
 from weft.models.encoders.lstm import LstmEncoder
-from weft.models.intent_slots import IntentSlotModel
 from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.tagger import Tagger
+from weft.models.tagger import IntentSlotModel, Tagger
 from weft.tasks.intent_slots import IntentSlots
 from weft.tasks.tagging import WordTagging
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
 from weft.text.features.dictionaries import GivenKinds
 from weft.text.features.labels import Labels
 from weft.text.features.slots import Slots
+from weft.text.features.spelling import Affixes, Characters
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 from weft.training.warm_start.initial_weights import Initial
 from weft.training.warm_start.run_differences import standing_for

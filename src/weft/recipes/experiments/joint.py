@@ -12,15 +12,14 @@ from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.intent_slots import IntentSlotModel
 from weft.models.layers.word_embeddings import CharacterCnn
+from weft.models.tagger import IntentSlotModel
 from weft.recipes.experiments.tagging import LSTM, SMALL_ATTENTION, SMALL_LSTM, local
 from weft.recipes.experiments.tiny import register_with_local
 from weft.tasks.intent_slots import IntentSlots
-from weft.text.features.affixes import FittedAffixes
-from weft.text.features.characters import FittedCharacters
 from weft.text.features.labels import FittedLabels
 from weft.text.features.slots import FittedSlots
+from weft.text.features.spelling import FittedAffixes, FittedCharacters
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import Adam, Linear

@@ -15,7 +15,7 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.word_embeddings import CharacterCnn, WordEmbedding
 from weft.models.readers.reader import DrqaReader, JoinedReader, Reader
 from weft.tasks.question_answering import QuestionAnswering
-from weft.text.features.characters import FittedCharacters
+from weft.text.features.spelling import FittedCharacters
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import Adam, Linear

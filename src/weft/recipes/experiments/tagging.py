@@ -17,9 +17,8 @@ from weft.models.layers.word_embeddings import AffixEmbedding, CharacterCnn, Wor
 from weft.models.tagger import Tagger
 from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.tagging import WordTagging
-from weft.text.features.affixes import FittedAffixes
-from weft.text.features.characters import FittedCharacters
 from weft.text.features.labels import FittedLabels
+from weft.text.features.spelling import FittedAffixes, FittedCharacters
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import Adam, Linear
 from weft.training.loop import Trainer

@@ -43,11 +43,9 @@ class RowSource(Protocol):
     @property
     def batching(self) -> Batching:
         """How rows become batches."""
-        ...
 
     def rows(self) -> Sequence[Row]:
         """All rows."""
-        ...
 
 
 class RowBatches:

@@ -38,12 +38,6 @@ class Fitting:
         An evaluation cuts a target that alone is too long to its start mark, which leaves it
         without a label: its source is still translated, and compared with its text.
 
-        Args:
-            encoded: Rows with their targets, not cut.
-            limits: Most tokens of a source and of a target; None is no limit.
-            skip: Whether rows are left out.
-            train: Whether they are trained on.
-
         Raises:
             DataError: Rows are too long, and none is to be left out.
         """
@@ -93,15 +87,7 @@ def seq2seq_batches(
     seed: int,
     rows: NDArray[np.int64] | None = None,
 ) -> EpochBatches[Seq2SeqBatch]:
-    """Batches of encoded sources, and of targets where there are such.
-
-    Args:
-        columns: Sources and targets.
-        batching: How rows become batches.
-        pad_idx: The id of padding.
-        seed: The run's.
-        rows: Those that are in a batch; None: all.
-    """
+    """Batches of encoded sources, and of targets where there are such."""
 
     def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
         batch = collate_seq2seq(columns, indices, pad_idx=pad_idx)

@@ -29,11 +29,9 @@ class Resumable(Protocol):
 
     def state_dict(self) -> Mapping[str, Any]:
         """The place."""
-        ...
 
     def load_state_dict(self, state: Any, /) -> None:
         """Goes to a place."""
-        ...
 
 
 class HostPlace(Mapping[str, Any]):
@@ -212,11 +210,6 @@ def ready_batches(
     batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]], *, seed: int = 0
 ) -> ReadyBatches:
     """Ready batches, with a length where the iterable has one.
-
-    Args:
-        batches: The iterable; each iteration of it is one epoch.
-        read: Reads a batch back as rows of text.
-        seed: What the iterable draws from global generators is a function of it.
 
     Example:
         >>> len(ready_batches([1, 2], read=list))

@@ -21,11 +21,10 @@ columns = Registry(
     {
         "weft.text.columns.dictionary": ["given_kinds", "phrases"],
         "weft.text.columns.labels": ["label", "labels", "slots", "tags"],
-        "weft.text.columns.ngrams": ["ngrams"],
         "weft.text.columns.numbers": ["number", "numbers"],
         "weft.text.columns.question": ["answers", "matches", "passage"],
         "weft.text.columns.token_ids": ["text"],
-        "weft.text.columns.words": ["affixes", "characters", "words"],
+        "weft.text.columns.words": ["affixes", "characters", "ngrams", "words"],
     },
 )
 """Kinds of column by the name they are saved under."""
@@ -109,10 +108,6 @@ class Column(ABC):
     def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:  # noqa: B027
         """Refuses other columns of the rows that this one cannot stand beside.
 
-        Args:
-            role: Its own.
-            columns: All by their role.
-
         Raises:
             UserError: It cannot; says which setting makes it fit.
         """
@@ -122,21 +117,12 @@ class Column(ABC):
     ) -> None:
         """Refuses rows in which this column does not fit another one.
 
-        Args:
-            encoded: All columns by their role, not cut.
-            kinds: What each is.
-
         Raises:
             DataError: It does not; names the row (from 0) and the columns.
         """
 
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
-        """Encoded rows without what is behind the first ``limit`` places of each.
-
-        Args:
-            encoded: What ``encode`` gave.
-            limit: Places, 1 or more.
-        """
+        """Encoded rows without what is behind the first ``limit`` places of each."""
         lengths, most = encoded.lengths, limit * self.width
         position = np.arange(len(encoded.values)) - np.repeat(encoded.offsets[:-1], lengths)
         offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)

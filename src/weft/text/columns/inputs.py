@@ -6,13 +6,11 @@ from typing import Final
 
 from weft.text.columns.column import Column, ColumnKind
 from weft.text.columns.dictionary import DictionaryColumn, GivenKindsColumn, PhrasesColumn
-from weft.text.columns.ngrams import NgramsColumn
 from weft.text.columns.numbers import Numbers, NumbersColumn
 from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.words import AffixesColumn, CharactersColumn, WordsColumn
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
+from weft.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
 from weft.text.features.dictionaries import Dictionary, Phrases
+from weft.text.features.spelling import Affixes, Characters
 from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = [
@@ -71,14 +69,7 @@ def text_columns(
     max_length: int | None = None,
     beside: TextFeatures | None = None,
 ) -> dict[str, Column]:
-    """The columns of a text, and of what stands beside it, by role.
-
-    Args:
-        tokenizer: Encodes the text.
-        column: The column of the text.
-        max_length: Most tokens of a text; None is no limit.
-        beside: What stands beside it; None: nothing.
-    """
+    """The columns of a text, and of what stands beside it, by role."""
     beside = beside or TextFeatures()
     found: dict[str, Column] = {"text": TextColumn(column, tokenizer, limit=max_length)}
     if beside.dense is not None:
@@ -98,12 +89,6 @@ def word_columns(
     beside: WordFeatures | None = None,
 ) -> dict[str, Column]:
     """The columns of words, and of what stands beside them, by role.
-
-    Args:
-        tokenizer: Of words.
-        column: The column of the words.
-        max_length: Most words of a row; None is no limit.
-        beside: What stands beside them; None: nothing.
 
     Raises:
         UserError: The tokenizer's tokens are no words.

@@ -177,9 +177,6 @@ class SlotsColumn(Column):
     Where cells have spans of characters, the text processor makes tags of them first, since they
     are those of another column.
 
-    Args:
-        slots: The slots there are, and their column.
-
     Example:
         >>> SlotsColumn(Slots(["time"])).encode(["O B-time I-time", ""])[0].tolist()
         [0, 1, 2]

@@ -75,8 +75,7 @@ class NumberColumn(Column):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         numbers = [self._scaled(value, row) for row, value in enumerate(values)]
-        offsets = np.arange(len(numbers) + 1, dtype=np.int64)
-        return Ragged(np.array(numbers, dtype=np.float32), offsets)
+        return Ragged(np.array(numbers, dtype=np.float32), np.arange(len(numbers) + 1))
 
     def _scaled(self, value: Any, row: int) -> float:
         number = _number(value, self.name, row)
@@ -134,10 +133,6 @@ class Numbers:
 @columns.register("numbers")
 class NumbersColumn(Column):
     """A fixed number of numbers a row, normalized: dense features.
-
-    Args:
-        name: The column.
-        numbers: How many, and how they are normalized.
 
     Example:
         >>> column = NumbersColumn("dense", Numbers("dense", [1.0, 0.0], [2.0, 1.0]))
@@ -254,9 +249,6 @@ class FittedNumbers(Component):
             deviation = np.sqrt(variance)
             deviation = np.where(deviation > LEAST, deviation, 1.0)
             return Numbers(self.column, (first + total / count).tolist(), deviation.tolist())
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
 
 
 def numbers_in(value: Any, name: str, row: int) -> list[float]:

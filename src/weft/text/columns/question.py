@@ -91,7 +91,6 @@ class MatchesColumn(Column):
 
 
 def _matches(question: Sequence[str], context: Sequence[str]) -> list[int]:
-    """The level of each word of the context."""
     written, small = set(question), {word.lower() for word in question}
     stems = {word[:STEM] for word in small if len(word) >= STEM}
     found = []

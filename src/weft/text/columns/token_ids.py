@@ -57,11 +57,6 @@ class IdsColumn(Column):
 class TextColumn(IdsColumn):
     """Text as token ids. A text without any token, as an empty one, is one unknown token.
 
-    Args:
-        name: The column.
-        tokenizer: Encodes it.
-        limit: Most ids of a row; None is no limit.
-
     Example:
         >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
         >>> column = TextColumn("text", WordTokenizer.Config(words=("hello", "you")).build())

@@ -1,4 +1,4 @@
-"""Columns of words: an id for each, and their characters and affixes beside it."""
+"""Columns of words: an id for each, and beside it their characters, affixes and n-grams."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,21 +12,20 @@ from weft.errors import UserError
 from weft.text.cells import unlisted, words_in
 from weft.text.columns.column import Column, columns
 from weft.text.columns.token_ids import IdsColumn
-from weft.text.features.affixes import Affixes
-from weft.text.features.characters import Characters
+from weft.text.features.spelling import Affixes, Characters
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.tokenizer import Tokenizer, encode_column
+from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
+from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["AffixesColumn", "CharactersColumn", "WordsColumn", "check_words", "joined_words"]
+__all__ = [
+    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "WordsColumn",
+    "check_words", "joined_words",
+]  # fmt: skip
 
 
 def check_words(name: str, tokenizer: Tokenizer) -> None:
     """Refuses a tokenizer whose tokens are not the words of a text.
-
-    Args:
-        name: The column, for the error.
-        tokenizer: Any.
 
     Raises:
         UserError: It has other tokens, or marks, or divides text elsewhere than at white space.
@@ -61,11 +60,6 @@ def joined_words(values: Sequence[Any], name: str) -> list[str]:
 @columns.register("words")
 class WordsColumn(IdsColumn):
     """Words, one id for each: a text split at white space, or a list. A text can have none.
-
-    Args:
-        name: The column.
-        tokenizer: Its words are those of the text.
-        limit: Most words of a row; None is no limit.
 
     Raises:
         UserError: The tokenizer's tokens are no words.
@@ -197,3 +191,52 @@ class AffixesColumn(WordPartsColumn):
                 raise UserError(f"'known' has an affix of the place {place!r}.")
             known[place].append(affix)
         return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
+
+
+MOST_NGRAMS = 8192
+"""N-grams of a text: those of a thousand words. A longer one loses its rarest."""
+
+
+@columns.register("ngrams")
+class NgramsColumn(IdsColumn):
+    """The known n-grams of a text, each once; it shares the text's column.
+
+    Raises:
+        UserError: The tokenizer's tokens are no n-grams.
+
+    Example:
+        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
+        >>> column = NgramsColumn("text", tokenizer)
+        >>> [row.tolist() for row in column.encode(["Wake up!", "No"])]
+        [[2, 3, 4], []]
+    """
+
+    kind = "ngrams"
+    shares = True
+
+    def __init__(self, name: str, tokenizer: Tokenizer) -> None:
+        if not isinstance(tokenizer, NgramTokenizer):
+            raise UserError(
+                f"ngrams must be of type fitted_ngrams, but they are a {type(tokenizer).__name__}."
+            )
+        super().__init__(name, tokenizer)
+
+    @property
+    @override
+    def fitted(self) -> Mapping[str, Any]:
+        return {"ngrams": self.tokenizer}
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        texts = joined_words(values, self.name)
+        return super().cut(encode_column(self._encoder, texts, self.name), MOST_NGRAMS)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(settings["name"], load_tokenizer(folder / "tokenizer"))
+
+    @override
+    def cut(self, encoded: Ragged, limit: int) -> Ragged:
+        """All of them: they are of the whole text, and the limit is that of its words."""
+        return encoded

@@ -44,10 +44,6 @@ class Finding(NamedTuple):
 class Dictionary(ABC):
     """Finds the kinds of a text's words.
 
-    Args:
-        kinds: Their names, in the order of their numbers.
-        column: The column of the rows that it reads.
-
     Raises:
         UserError: There is no kind, one is there twice, or there are too many.
     """
@@ -121,7 +117,6 @@ class FittedKinds(Component):
         """How often a kind must occur; a rarer one says nothing."""
 
         def __post_init__(self) -> None:
-            """Refuses what counts nothing."""
             if self.min_count < 1:
                 raise UserError(f"dictionary.min_count must be 1 or more, but is {self.min_count}.")
 
@@ -152,19 +147,11 @@ class FittedKinds(Component):
                 )
             return GivenKinds(kept, column=self.column)
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
-
 
 def kinds_in(value: Any, column: str, row: int) -> list[tuple[int, str, float]]:
     """Places, kinds and weights in one cell, by rising place.
 
     The list may stand in ``{"tokenFeatList": [...]}``, as some files of PyText have it.
-
-    Args:
-        value: JSON, or what it stands for.
-        column: Name of the column, for the error.
-        row: Number of the row, for the error.
 
     Raises:
         DataError: There is something else, or a word is there twice.
@@ -255,7 +242,7 @@ class Phrases(Dictionary):
         known: dict[str, dict[str, None]] = {}
         self._longest: dict[str, int] = {}
         for kind, phrase in pairs:
-            words = self._words(phrase)
+            words = self._small(phrase).split()
             if not words or not kind.strip() or {"\t", "\n"} & {*kind}:
                 raise UserError(
                     "A phrase must have a kind, without tab or line end, and a word at least, but "
@@ -302,9 +289,6 @@ class Phrases(Dictionary):
     def _small(self, text: str) -> str:
         return text.lower() if self.lowercase else text
 
-    def _words(self, phrase: str) -> list[str]:
-        return self._small(phrase).split()
-
 
 @registries.dictionaries.register("phrases")
 class PhrasesOfFile(Component):
@@ -322,17 +306,9 @@ class PhrasesOfFile(Component):
 
         @override
         def build(self) -> Phrases:  # type: ignore[override]  # it needs no other ingredient
-            """Reads the file.
-
-            Raises:
-                UserError: There is no such file, or it has no phrase.
-                DataError: A line is none of a kind and a phrase.
-            """
+            """Reads the file, as :func:`read_phrases`."""
             pairs = read_phrases(self.path)
             return Phrases(pairs, column=self.column, lowercase=self.lowercase)
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
 
 
 def read_phrases(path: Path) -> list[tuple[str, str]]:

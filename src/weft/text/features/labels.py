@@ -57,7 +57,7 @@ class Labels(Sequence[str]):
             twice = next(n for i, n in enumerate(self.names) if self._numbers[n] != i)
             raise UserError(f"Labels must differ, but {twice!r} is there twice.")
 
-    def numbers(self, names: Sequence[str], *, unseen: bool = False) -> NDArray[np.int32]:
+    def numbers(self, names: Sequence[Any], *, unseen: bool = False) -> NDArray[np.int32]:
         """The number of each name.
 
         Args:
@@ -69,7 +69,7 @@ class Labels(Sequence[str]):
         """
         known = self._numbers
         try:
-            if unseen and all(map(_is_name, names)):
+            if unseen and all(isinstance(name, str) and name.strip() for name in names):
                 return np.array([known.get(name, UNSEEN) for name in names], dtype=np.int32)
             return np.array([known[name] for name in names], dtype=np.int32)
         except (KeyError, TypeError):
@@ -109,17 +109,8 @@ class Labels(Sequence[str]):
         return hash(self.names)
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
 def one_label(value: Any, *, column: str, row: int) -> Any:
     """The label in one cell: a list of one is that one, all else as it is.
-
-    Args:
-        value: What the row has.
-        column: Name of the column, for the error.
-        row: Number of the row, for the error.
 
     Raises:
         DataError: It is a list of several.
@@ -139,13 +130,7 @@ def one_label(value: Any, *, column: str, row: int) -> Any:
 
 
 def split_labels(value: Any, separator: str | None, *, column: str, row: int) -> list[str]:
-    """The labels in one cell: a list as it is, a text cut at the separator.
-
-    Args:
-        value: What the row has.
-        separator: Between two; None: at any white space.
-        column: Name of the column, for the error.
-        row: Number of the row, for the error.
+    """The labels in one cell: a list as it is, a text cut at the separator, None: at white space.
 
     Raises:
         DataError: The value is neither text nor a list of texts.
@@ -183,7 +168,6 @@ class FittedLabels(Component):
         """Between two labels of a row (``multiple``); null: any white space."""
 
         def __post_init__(self) -> None:
-            """Refuses a separator that separates nothing."""
             if self.separator is not None and not self.multiple:
                 raise UserError(
                     "labels.separator divides several labels of a row: set labels.multiple=true "
@@ -232,6 +216,3 @@ class FittedLabels(Component):
                     f"Row {number}, column '{self.column}': wanted a label, found {value!r:.80}."
                 )
             return [value]
-
-    def __init__(self, config: Config) -> None:
-        self.config = config

@@ -73,9 +73,6 @@ class RecentPlaces:
 
     Questions about one text come together, and each answer wants the text's places.
 
-    Args:
-        tokenizer: Any.
-
     Example:
         >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
         >>> RecentPlaces(WordTokenizer.Config(words=()).build())("In 1066")

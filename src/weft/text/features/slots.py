@@ -46,11 +46,6 @@ class SlotSpan(NamedTuple):
 class Slots(Sequence[str]):
     """The tags that words can have: ``O``, and a first and an inner one for each slot.
 
-    Args:
-        names: The slots, each once.
-        column: The column of the rows that they are in.
-        format: How a cell has them.
-
     Raises:
         UserError: There is none, or one twice, or one has a name that a cell cannot hold.
 
@@ -91,21 +86,12 @@ class Slots(Sequence[str]):
 
     @property
     def listed(self) -> str:
-        """The slots in a sentence.
-
-        >>> Slots(["time", "day"]).listed
-        "The 2 slots are 'time', 'day'."
-        """
+        """The slots in a sentence."""
         more = ", ..." if len(self.names) > SHOWN else "."
         return f"The {len(self.names)} slots are {', '.join(map(repr, self.names[:SHOWN]))}{more}"
 
     def read(self, value: Any, text: str, *, row: int) -> list[SlotSpan]:
         """The slots in one cell, in the order of the text.
-
-        Args:
-            value: The cell.
-            text: The row's text.
-            row: Number of the row, for the error.
 
         Raises:
             DataError: The value cannot be read, or is of another text, or has an unknown slot.
@@ -136,10 +122,6 @@ def tags_of(spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> lis
 
     A slot that begins or ends within a word has the whole word; a word that two slots share is
     the first one's.
-
-    Args:
-        spans: The slots, in the order of the text.
-        places: Where each word begins and ends.
 
     Example:
         >>> tags_of([SlotSpan("time", 5, 9)], places_of("wake at 8"))
@@ -197,18 +179,10 @@ def places_of(text: str) -> list[tuple[int, int]]:
 
 
 class SpansError(DataError):
-    """A cell whose spans cannot be read.
-
-    Args:
-        problem: What was wanted, and what was found.
-        column: Of the cell.
-        row: The number of the row.
-        other: How a cell is read that is of tags.
-    """
+    """A cell whose spans cannot be read."""
 
     def __init__(self, problem: str, *, column: str, row: int, other: str = "") -> None:
-        ending = f". {other}" if other else ""
-        super().__init__(f"Row {row}, column '{column}': {problem}{ending}")
+        super().__init__(f"Row {row}, column '{column}': {problem}{other and f'. {other}'}")
         self.problem, self.column = problem, column
 
 
@@ -299,7 +273,6 @@ class FittedSlots(Component):
             return Slots(found, column=self.column, format=self.format)
 
         def _spans(self, values: Mapping[str, Any], row: int) -> list[SlotSpan]:
-            """The slots of a row."""
             given, text = (
                 training_cell(
                     values,
@@ -312,6 +285,3 @@ class FittedSlots(Component):
             )
             text = text_of(text, self.text, row)
             return read_slots(given, text, self.format, column=self.column, row=row)
-
-    def __init__(self, config: Config) -> None:
-        self.config = config

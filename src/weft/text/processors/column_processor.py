@@ -215,10 +215,6 @@ class PlainColumns(ColumnsText):
     It saves and loads itself like any other, so that a run's tokenizer and labels come back by data
     alone. What an answer is says the task, in its method ``answers``.
 
-    Args:
-        inputs: The columns that every row must have, in prediction too, by their role.
-        targets: Those that only training and evaluation need, by their role.
-
     Example:
         >>> from weft.text.columns.numbers import NumberColumn
         >>> path = PlainColumns({"age": NumberColumn("age")}, {"income": NumberColumn("income")})

@@ -12,7 +12,7 @@ from weft.errors import UserError
 from weft.text.columns.column import Column
 from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
-from weft.text.columns.ngrams import NgramsColumn
+from weft.text.columns.words import NgramsColumn
 from weft.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.tagging import MarkedText
@@ -110,7 +110,6 @@ class IntentSlotText(ColumnsText):
         return row[self.labels.column], self._read(row, text, number)
 
     def _read(self, row: Mapping[str, Any], text: str, number: int) -> list[SlotSpan]:
-        """The slots in a row's cell, known ones or not."""
         slots = self.slots
         cell = row[slots.column]
         return read_slots(cell, text, slots.format, column=slots.column, row=number)
@@ -184,7 +183,6 @@ class IntentSlotText(ColumnsText):
 
     @override
     def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
-        """An answer with its row's text, and the slots that its tags mark in it."""
         text = text_of(row[self.column], self.column, 0)
         places = places_of(text)[: len(answer.tags)]
         scored = [*zip(places, answer.tag_scores, strict=True)]

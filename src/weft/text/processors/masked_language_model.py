@@ -1,7 +1,7 @@
 """The text processor of masked language models: rows of text, and texts with masks to be filled."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -128,22 +128,25 @@ class MaskedText(TextOnly):
                     f"fill in. Write {MASK} in place of a word."
                 )
         encoder = self.tokenizer.create_encoder()
-        given = (part[:-1] if self._cut(part, last) else part for part, last in _parts(parts))
+        # A space before a mask belongs to the token in its place, but of tokens that have none.
+        cut = not self.pieces.spaces
+        given = (
+            part.removesuffix(" ") if cut and number < len(each) else part
+            for each in parts
+            for number, part in enumerate(each, 1)
+        )
         rows = iter(encoder.batch(["", *given]))
-        before, after = self._marks(next(rows).tolist())
-        return [
-            [*before, *_joined([next(rows).tolist() for _ in p], before, after, self.mask_idx)]
-            for p in parts
-        ]
-
-    def _marks(self, empty: list[int]) -> tuple[list[int], list[int]]:
-        """What stands before and behind the ids of every text, by those of an empty one."""
-        ends = empty[-1:] == [self.tokenizer.vocab_info.eos_idx]
-        return (empty[:-1], empty[-1:]) if ends else (empty, [])
-
-    def _cut(self, part: str, last: bool) -> bool:
-        """Whether a part ends with a space that belongs to the token in place of the mask."""
-        return not last and part[-1:] == " " and not self.pieces.spaces
+        # What stands before and behind the ids of every text, by those of an empty one.
+        empty = next(rows).tolist()
+        ends = int(empty[-1:] == [self.tokenizer.vocab_info.eos_idx])
+        before, after = empty[: len(empty) - ends], empty[len(empty) - ends :]
+        masked: list[list[int]] = []
+        for part in parts:
+            ids: list[int] = []
+            for row in (next(rows).tolist() for _ in part):
+                ids += [self.mask_idx, *row[len(before) : len(row) - ends]]
+            masked.append([*before, *ids[1:], *after])
+        return masked
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Any]:
@@ -173,21 +176,3 @@ class MaskedText(TextOnly):
         for fills, part in zip(masks, others, strict=True):
             first += (fills[0].text if spaced else fills[0].text.strip()) + part
         return Filled(first, masks)
-
-
-def _parts(texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, bool]]:
-    """Each part of each text, and whether it is the text's last."""
-    for parts in texts:
-        for number, part in enumerate(parts, 1):
-            yield part, number == len(parts)
-
-
-def _joined(
-    parts: Sequence[list[int]], before: list[int], after: list[int], mask: int
-) -> list[int]:
-    """The ids of parts without their marks, masks between them, and the mark of the end."""
-    bare = [part[len(before) : len(part) - len(after)] for part in parts]
-    joined = bare[0]
-    for part in bare[1:]:
-        joined = [*joined, mask, *part]
-    return [*joined, *after]

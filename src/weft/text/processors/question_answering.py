@@ -15,9 +15,9 @@ from weft.text.cells import no_column, split_answers, unlisted
 from weft.text.columns.column import Column
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
-from weft.text.features.characters import Characters
 from weft.text.features.passages import Passage, Place, RecentPlaces, read_passages
 from weft.text.features.slots import text_of
+from weft.text.features.spelling import Characters
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded, text_processors
 from weft.text.tokenizers.tokenizer import Tokenizer
@@ -124,15 +124,6 @@ class QuestionText(ColumnsText):
     ) -> Self:
         """The text processor of some columns.
 
-        Args:
-            tokenizer: Of words, best with ``split=punctuation``, or of their pieces.
-            question: The column of the question.
-            context: The column of the text that has the answer.
-            answers: The column of the right answers.
-            starts: The column of the characters they begin at in the context, from 0.
-            max_question_length: Most tokens of a question; None is no limit.
-            characters: The known characters; None: a token is known by its id alone.
-
         Raises:
             UserError: The characters are those of another column, or two columns have one name.
         """
@@ -192,7 +183,6 @@ class QuestionText(ColumnsText):
     def _spans(
         self, context: Passage, row: Mapping[str, Any], number: int
     ) -> list[tuple[tuple[int, int], bool]]:
-        """The tokens that cover each right answer, and whether they are exactly it."""
         return [
             _covered(context.places, start, start + len(text))
             for text, start in self.gold(row, number=number)
@@ -278,7 +268,6 @@ class QuestionText(ColumnsText):
 
     @override
     def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
-        """An answer with its text, as it is in its row's context."""
         if answer.first < 0:
             return Answer("", None, None, answer.score, answer.no_answer)
         text = text_of(row[self.context], self.context, 0)

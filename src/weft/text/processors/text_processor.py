@@ -1,8 +1,4 @@
-"""The way from text to arrays and from outputs to answers.
-
-One object serves training, prediction, export and serving. It is fitted on the training
-data and saved with every checkpoint, and it imports no torch.
-"""
+"""The way from text to arrays and from outputs to answers: one object, saved with checkpoints."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -259,7 +255,11 @@ class Seq2SeqText(TextProcessor):
         info = self.tokenizer.vocab_info
         found = []
         for name, ids in sides:
-            given = [_without_padding(row, info.pad_idx) for row in np.asarray(ids)]
+            # each row up to its last id that is not padding
+            given = [
+                row[: 1 + np.flatnonzero(row != info.pad_idx).max(initial=-1)]
+                for row in np.asarray(ids)
+            ]
             texts = self.decode(given)
             for i, expected in enumerate(self._encode(name, texts)):
                 if not np.array_equal(given[i], expected) and info.unk_idx not in given[i]:
@@ -282,11 +282,9 @@ class Seq2SeqText(TextProcessor):
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Seq2SeqText":
         text, number = (str, type(None)), (int, type(None))
-        kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(
-            ("source_lang", "target_lang"), text
-        )
-        kinds |= dict.fromkeys(("max_source_length", "max_target_length"), number)
-        settings_of(folder / DESCRIPTION, settings, kinds)
+        languages = dict.fromkeys(("source_lang", "target_lang"), text)
+        lengths = dict.fromkeys(("max_source_length", "max_target_length"), number)
+        settings_of(folder / DESCRIPTION, settings, {**languages, **lengths})
         return cls(load_tokenizer(folder / "tokenizer"), **settings)
 
     def _encode(self, side: str, texts: Sequence[str]) -> Ragged:
@@ -338,9 +336,3 @@ def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
     if [] in texts:
         raise DataError(f"Row {texts.index([])}, column '{name}': {NO_SENTENCE}")
     return texts
-
-
-def _without_padding(row: NDArray[Any], pad: int) -> NDArray[Any]:
-    """The row up to its last id that is not padding."""
-    real = np.flatnonzero(row != pad)
-    return row[: real[-1] + 1] if len(real) else row[:0]

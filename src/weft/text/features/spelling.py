@@ -1,4 +1,4 @@
-"""Beginnings and endings of words, and their shapes, as ids: what words of one kind share."""
+"""How words are spelled, as ids: their characters, and their beginnings, endings and shapes."""
 
 import re
 from collections import Counter
@@ -15,10 +15,115 @@ from weft.errors import UserError
 from weft.text import registries
 from weft.text.cells import training_cells, words_in
 
-__all__ = ["Affixes", "FittedAffixes", "word_shape"]
+__all__ = ["Affixes", "Characters", "FittedAffixes", "FittedCharacters", "word_shape"]
 
-PAD = 0
-MOST = 16
+PAD, UNK, BEGIN, END, FIRST = 0, 1, 2, 3, 4
+LEAST = 4
+"""Places of a word: its two marks and two characters."""
+MOST = 1_000
+"""Places of a word: ten times the longest word of a language, and 4 kB for each word that differs;
+a saved file that says more would take the memory."""
+
+
+class Characters:
+    """The known characters, and how many places a word has for them and for its two marks.
+
+    Args:
+        known: Each once, in the order of their ids; they begin at 4, after padding, the unknown
+            character and the marks before and after a word.
+        length: Places of a word. A longer word keeps its first and its last characters.
+        column: The column of the rows that the words are in.
+
+    Raises:
+        UserError: One is not one character, or is there twice, or there are too few places, or too
+            many.
+
+    Example:
+        >>> Characters("dogs", length=6).table(["dog", "ghosts"]).tolist()
+        [[2, 4, 5, 6, 3, 0], [2, 6, 1, 1, 7, 3]]
+    """
+
+    pad_idx = PAD
+    """The id of padding."""
+
+    def __init__(self, known: Iterable[str], *, length: int = 16, column: str = "words") -> None:
+        self.known, self.length, self.column = tuple(known), length, column
+        self._ids = {character: FIRST + i for i, character in enumerate(self.known)}
+        wrong = next((c for c in self.known if len(c) != 1), None)
+        if wrong is not None:
+            raise UserError(f"A known character must be one character, but one is {wrong!r:.80}.")
+        if len(self._ids) < len(self.known):
+            twice = Counter(self.known).most_common(1)[0][0]
+            raise UserError(f"Known characters must differ, but {twice!r} is there twice.")
+        if length < LEAST:
+            raise UserError(
+                f"characters.length must be {LEAST} or more: a word has two marks; it is {length}."
+            )
+        if length > MOST:
+            raise UserError(
+                f"characters.length must be {MOST} or less, for every word has as many places; it "
+                f"is {length}. A longer word keeps its first and its last characters."
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return FIRST + len(self.known)
+
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The ids of words. *Shape:* ``[len(words), length]``."""
+        out = np.full((len(words), self.length), PAD, dtype=np.int32)
+        get, most = self._ids.get, self.length - 2
+        for row, word in enumerate(words):
+            both = word[: most - most // 2] + word[len(word) - most // 2 :]
+            kept = both if len(word) > most else word
+            out[row, : len(kept) + 2] = [BEGIN, *(get(c, UNK) for c in kept), END]
+        return out
+
+
+@registries.characters.register("fitted")
+class FittedCharacters(Component):
+    """The characters that occur in a column of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Which characters are known."""
+
+        column: str = "words"
+        """The column of the rows."""
+        min_count: int = 2
+        """How often a character must occur; a rarer one is the unknown character."""
+        length: int = 16
+        """Places of a word, two of them for the marks before and after it; a longer word keeps its
+        first and its last characters."""
+
+        def __post_init__(self) -> None:
+            if self.min_count < 1:
+                raise UserError(f"characters.min_count must be 1 or more, but is {self.min_count}.")
+            Characters((), length=self.length)
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Characters:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column.
+            """
+            counts: Counter[str] = Counter()
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take characters from",
+                remedy="Name the column by characters.column.",
+            )
+            for row, cell in cells:
+                counts.update("".join(words_in(cell, self.column, row)))
+            known = [c for c, count in counts.items() if count >= self.min_count]
+            return Characters(known, length=self.length, column=self.column)
+
+
+MOST_AFFIXES = 16
 """Places of a word: more beginnings and endings than any language has use for."""
 LONGEST = 12
 """Characters of a shape that are looked at."""
@@ -64,6 +169,9 @@ class Affixes:
         [[4, 5, 7], [1, 2, 3]]
     """
 
+    pad_idx = 0
+    """The id of padding."""
+
     def __init__(
         self,
         known: Sequence[Iterable[str]],
@@ -81,9 +189,10 @@ class Affixes:
             )
         self.length = len(self.prefixes) + len(self.suffixes) + 1
         """Places of a word."""
-        if self.length > MOST:
+        if self.length > MOST_AFFIXES:
             raise UserError(
-                f"A word may have {MOST - 1} beginnings and endings, but has {self.length - 1}."
+                f"A word may have {MOST_AFFIXES - 1} beginnings and endings, but has "
+                f"{self.length - 1}."
             )
         if len(self.known) != self.length:
             raise UserError(
@@ -100,11 +209,6 @@ class Affixes:
                 raise UserError(f"Affixes of a place must differ, but {twice!r} is there twice.")
             self._ids.append(ids)
             self.size += len(ids)
-
-    @property
-    def pad_idx(self) -> int:
-        """The id of padding."""
-        return PAD
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The ids of words. *Shape:* ``[len(words), length]``."""
@@ -145,7 +249,6 @@ class FittedAffixes(Component):
         """How often one must occur; a rarer one is unknown."""
 
         def __post_init__(self) -> None:
-            """Refuses what cannot be counted."""
             if self.min_count < 1:
                 raise UserError(f"affixes.min_count must be 1 or more, but is {self.min_count}.")
             none: list[list[str]] = [[] for _ in (*self.prefixes, *self.suffixes, "shape")]
@@ -180,6 +283,3 @@ class FittedAffixes(Component):
             return Affixes(
                 known, prefixes=self.prefixes, suffixes=self.suffixes, column=self.column
             )
-
-    def __init__(self, config: Config) -> None:
-        self.config = config

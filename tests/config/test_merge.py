@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config.merge import Settings, suggest
+from weft.config.merge import Settings
 from weft.config.parameters import Parameter
+from weft.config.registry import suggest
 from weft.config.values.typed_values import plain
 from weft.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
 from weft.metrics.metric import RowMetric

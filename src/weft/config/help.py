@@ -17,12 +17,12 @@ from weft.config.ingredient import (
     dependencies_of,
     parameters_of,
 )
-from weft.config.merge import concept_of, structure_of, suggest
+from weft.config.merge import concept_of, structure_of
 from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.planning.plan import Plan, make_plan
 from weft.config.planning.wiring import IngredientNode, produced
 from weft.config.recipe import Recipe, experiments
-from weft.config.registry import Registry, all_registries, find_name
+from weft.config.registry import Registry, all_registries, find_name, suggest
 from weft.config.values.annotations import members, type_name, unwrapped
 from weft.config.values.raw_values import Entries
 from weft.config.values.typed_values import INVALID, plain

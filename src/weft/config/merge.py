@@ -5,10 +5,9 @@ a layer that sets one field never resets its siblings.
 """
 
 import dataclasses
-import difflib
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -16,7 +15,7 @@ from typing_extensions import override
 from weft.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
 from weft.config.foreign_names import setting_here
 from weft.config.parameters import MISSING, Parameter, settings_of
-from weft.config.registry import all_registries, find_name
+from weft.config.registry import all_registries, find_name, suggest
 from weft.config.values.annotations import (
     PLAIN,
     has_word,
@@ -43,19 +42,6 @@ __all__ = ["Settings", "concept_of", "suggest", "to_torch", "without_type"]
 
 UNSUITED = {"holdout": "These rows are not divided: give valid_data rows of its own. "}
 """Settings that not every component of a kind has, with what to do without."""
-
-
-def suggest(name: str, known: Iterable[str], suits: Callable[[str], bool] | None = None) -> str:
-    """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does.
-
-    >>> suggest("lerning_rate", ["learning_rate"])
-    "Did you mean 'learning_rate'? "
-    """
-    names = list(known)
-    longer = sorted((word for word in names if len(name) > 2 and word.startswith(name)), key=len)
-    found = longer or difflib.get_close_matches(name, names, n=3)
-    best = next(filter(suits, found), None) if suits else None
-    return f"Did you mean '{best or found[0]}'? " if found else ""
 
 
 def without_type(node: Entries) -> Entries:
@@ -298,13 +284,7 @@ def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> dict[str, 
 
 
 def concept_of(owners: tuple[type[Any], ...]) -> str | None:
-    """What people call the things that the owners' subclasses are: the registry's word for it.
-
-    Args:
-        owners: Classes of components.
-
-    Returns:
-        The word; None where no registry has any of them yet.
+    """What people call what the owners' subclasses are: the registry's word, if one has any yet.
 
     Example:
         >>> from weft.training.optimizers import AdamW

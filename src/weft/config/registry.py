@@ -20,7 +20,27 @@ from typing import Any
 
 from weft.errors import UserError
 
-__all__ = ["Registry", "UnknownNameError", "all_registries", "find_name", "for_ingredient"]
+__all__ = [
+    "Registry",
+    "UnknownNameError",
+    "all_registries",
+    "find_name",
+    "for_ingredient",
+    "suggest",
+]
+
+
+def suggest(name: str, known: Iterable[str], suits: Callable[[str], bool] | None = None) -> str:
+    """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does.
+
+    >>> suggest("lerning_rate", ["learning_rate"])
+    "Did you mean 'learning_rate'? "
+    """
+    names = list(known)
+    longer = sorted((word for word in names if len(name) > 2 and word.startswith(name)), key=len)
+    found = longer or difflib.get_close_matches(name, names, n=3)
+    best = next(filter(suits, found), None) if suits else None
+    return f"Did you mean '{best or found[0]}'? " if found else ""
 
 
 class UnknownNameError(UserError):
@@ -97,7 +117,9 @@ class Registry:
         if name not in self._entries:
             self._read_entry_points()
         if name not in self._entries:
-            raise UnknownNameError(f"Unknown {self.concept} '{name}'. {self.neighbours(name)}")
+            known = self.names()
+            listed = f"{suggest(name, known)}Known: {', '.join(known) or 'none'}."
+            raise UnknownNameError(f"Unknown {self.concept} '{name}'. {listed}")
         return self._entries[name]
 
     def names(self) -> list[str]:
@@ -124,13 +146,6 @@ class Registry:
             isinstance(entry, type) and issubclass(entry, wanted)
             for entry in self._entries.values()
         )
-
-    def neighbours(self, name: str) -> str:
-        """A sentence with the nearest known name and all of them."""
-        known = self.names()
-        near = difflib.get_close_matches(name, known, n=1)
-        guess = f"Did you mean '{near[0]}'? " if near else ""
-        return f"{guess}Known: {', '.join(known) or 'none'}."
 
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.config.construction import typed_construction
+from weft.config.component import typed_construction
 from weft.config.validators import refuse_read_once
 from weft.errors import UserError
 

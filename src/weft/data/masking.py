@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.config.construction import typed_construction
+from weft.config.component import typed_construction
 from weft.data.block_batches import Blocking, Places, TextBlocks
 from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged

@@ -3,11 +3,11 @@
 import keyword
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+from weft.config.registry import suggest
 from weft.errors import UserError
 from weft.recipes.corpus.parts import load_corpus
 from weft.recipes.example_reviews import generate_reviews
@@ -41,11 +41,8 @@ def new_recipe(name: str, *, template: str = "translation", where: Path | None =
     """
     _check_name(name)
     if template not in TEMPLATES:
-        near = get_close_matches(template, TEMPLATES, n=1)
-        guess = f"Did you mean '{near[0]}'? " if near else ""
-        raise UserError(
-            f"No template is called '{template}'. {guess}Known: {', '.join(TEMPLATES)}."
-        )
+        known = f"{suggest(template, TEMPLATES)}Known: {', '.join(TEMPLATES)}."
+        raise UserError(f"No template is called '{template}'. {known}")
     folder = (where or Path()) / name
     if folder.exists() or folder.is_symlink():
         raise UserError(

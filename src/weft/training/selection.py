@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
-from weft.config.merge import suggest
+from weft.config.registry import suggest
 from weft.errors import UserError
 from weft.metrics.tables import is_of_label
 

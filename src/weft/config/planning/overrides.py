@@ -14,7 +14,7 @@ from weft.config.ingredient import (
     Like,
     is_ingredient,
 )
-from weft.config.merge import suggest
+from weft.config.registry import suggest
 from weft.config.values.raw_values import Entries, Scalar, is_null, merged
 from weft.config.values.typed_values import plain
 from weft.config.values.yaml_files import Word, parse_word, typed_place
@@ -156,13 +156,7 @@ class Names:
     def place_bare_words(
         self, bare: Sequence[Word], dotted: Sequence[str], further: Sequence[str] = ()
     ) -> None:
-        """Finds the one setting that each bare word means.
-
-        Args:
-            bare: The words.
-            dotted: The settings of what is planned.
-            further: Those of the whole recipe, where a word means none of the former.
-        """
+        """Finds the one setting that each bare word means, of what is planned or ``further``."""
         for word in bare:
             ends = _outermost(name for name in dotted if name.endswith(f".{word.dotted}"))
             ends = ends or _outermost(name for name in further if name.endswith(f".{word.dotted}"))
@@ -193,13 +187,7 @@ class Names:
         self.problems.append(Problem(text.strip(), word.place))
 
     def nearest(self, name: str, settings: Iterable[str], dotted: Iterable[str]) -> str:
-        """The ingredient of the nearest name; of several, one that has such a setting, or any.
-
-        Args:
-            name: What is no ingredient.
-            settings: The names of what it is to have.
-            dotted: All settings that there are.
-        """
+        """The ingredient of the nearest name; of several, one that has such a setting, or any."""
         known = {".".join(found.split(".")[:2]) for found in dotted}
         with_settings = dict.fromkeys(found.partition(".")[0] for found in dotted)
         suits = suggest(

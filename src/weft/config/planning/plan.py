@@ -7,12 +7,12 @@ from typing import Any
 from weft.config.component import Config, Given
 from weft.config.foreign_names import setting_here
 from weft.config.ingredient import STANDARD, BuiltFrom, IngredientTable
-from weft.config.merge import suggest
 from weft.config.parameters import MISSING, Parameter
 from weft.config.planning.overrides import Names
 from weft.config.planning.resolve import Resolver
 from weft.config.planning.session import Session
 from weft.config.planning.wiring import IngredientNode, produced
+from weft.config.registry import suggest
 from weft.config.values.annotations import fits, type_name
 from weft.config.values.raw_values import Entries
 from weft.config.values.typed_values import INVALID, plain

@@ -23,16 +23,8 @@ _LEAVES = (bool, int, float, str, enum.Enum, timedelta, PurePath, type(None))
 def lost(value: Any, parameter: Parameter, name: str, names: CodeNames) -> str | None:
     """Why a value of a person's own would be another in the run that is loaded.
 
-    What has no part of a person's own is not looked at: the library's own reads back.
-
-    Args:
-        value: The value of the setting.
-        parameter: The setting.
-        name: Its dotted name.
-        names: What ``@module.name`` leads to.
-
-    Returns:
-        What is wrong and what to do; None where nothing is.
+    What has no part of a person's own is not looked at: the library's own reads back. The text
+    says what is wrong and what to do; it is None where nothing is.
     """
     if value is MISSING or value is INVALID or not _is_own(value):
         return None
@@ -44,11 +36,9 @@ def lost(value: Any, parameter: Parameter, name: str, names: CodeNames) -> str |
     if not reader.problems and _same(back, value):
         return None
     kinds = f"is a {type(value).__name__} and would be read as a {type(back).__name__}"
-    why = (
-        reader.problems[0].message
-        if reader.problems
-        else f"{name}: {shown(Value(written))} {kinds}."
-    )
+    why = f"{name}: {shown(Value(written))} {kinds}."
+    if reader.problems:
+        why = reader.problems[0].message
     return (
         f"{why} A run with it could not be loaded: define what is your own at the top of a module, "
         "and annotate the setting with what it takes."

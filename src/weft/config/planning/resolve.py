@@ -7,12 +7,12 @@ from typing import Any
 from weft.config.code_names import CodeNames, UnknownCodeError, type_word
 from weft.config.component import Given
 from weft.config.ingredient import BuiltFrom, Ingredient, Like, as_config, dependencies_of
-from weft.config.merge import Settings, leaves, suggest, without_type
+from weft.config.merge import Settings, leaves, without_type
 from weft.config.parameters import MISSING, Parameter, settings_of
 from weft.config.planning.overrides import Names
 from weft.config.planning.read_back import lost
 from weft.config.planning.wiring import IngredientNode, Wiring, add_dependencies, wire
-from weft.config.registry import find_name, for_ingredient
+from weft.config.registry import find_name, for_ingredient, suggest
 from weft.config.values.annotations import hints
 from weft.config.values.raw_values import Entries, Scalar, Value, is_null, shown
 from weft.config.values.raw_values import Node as Written

@@ -24,20 +24,20 @@ class Session:
     """
 
     def __init__(self, nodes: Mapping[str, IngredientNode], provided: Mapping[str, object]) -> None:
-        self._nodes = nodes
+        self.nodes = nodes
         self._objects: dict[str, Any] = dict(provided)
         self._order: list[str] = []
 
     def has(self, name: str) -> bool:
         """Whether the plan reaches the ingredient or the run provides it."""
-        return name in self._objects or name in self._nodes
+        return name in self._objects or name in self.nodes
 
     def get(self, name: str) -> Any:
         """The object of that name; it is built when it is first asked for."""
         if name not in self._objects:
-            if name not in self._nodes:
-                raise KeyError(f"'{name}' is not in the plan; planned: {', '.join(self._nodes)}.")
-            node = self._nodes[name]
+            if name not in self.nodes:
+                raise KeyError(f"'{name}' is not in the plan; planned: {', '.join(self.nodes)}.")
+            node = self.nodes[name]
             needed = {
                 key: self.get(wanted) for key, (wanted, _) in node.wiring.dependencies.items()
             }
@@ -52,11 +52,6 @@ class Session:
                 raise
             self._order.append(name)
         return self._objects[name]
-
-    @property
-    def nodes(self) -> Mapping[str, IngredientNode]:
-        """What was planned, by its name."""
-        return self._nodes
 
     @property
     def built(self) -> dict[str, Any]:

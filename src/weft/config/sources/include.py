@@ -19,11 +19,7 @@ _TYPED: list[str] = []
 
 
 def include(name: str, place: Place) -> None:
-    """Imports a module, also from the folder where the command was typed.
-
-    Args:
-        name: Its dotted name.
-        place: Where a person wrote it.
+    """Imports a module that a person named, also from the folder where the command was typed.
 
     Raises:
         UserError: It cannot be imported.
@@ -61,12 +57,7 @@ def included() -> list[str]:
 
 
 def is_includable(module: ModuleType, local: Collection[Path]) -> bool:
-    """Whether what a module registers is known only once somebody imports it.
-
-    Args:
-        module: The module.
-        local: Those of the script's own folder, which come with the script.
-    """
+    """Whether only an import tells what a module registers; ``local`` comes with a script."""
     name = module.__name__
     known = name.partition(".")[0] == "weft" or name == MAIN or name.startswith(SCRIPT_MODULE)
     return not known and file_of(module) not in local

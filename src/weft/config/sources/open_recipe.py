@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.ingredient import IngredientTable
-from weft.config.merge import suggest
 from weft.config.recipe import Recipe, experiments
+from weft.config.registry import suggest
 from weft.config.sources.include import include_of_file
 from weft.config.sources.script import load_script, table_of_recipe
 from weft.config.sources.written_places import without_places

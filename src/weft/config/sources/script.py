@@ -145,8 +145,10 @@ def _imports_from(folder: Path) -> Iterator[None]:
     importable, until the next script is loaded; last, where its names hide nobody else's. Modules
     of the script before are forgotten, since the next may have others of the same names.
     """
-    for name in _Former.imported():
-        del sys.modules[name]
+    for name, file in [(name, file_of(module)) for name, module in sys.modules.items()]:
+        kept = name in _Former.known or name.startswith(SCRIPT_MODULE)
+        if _Former.folder and file and not kept and is_local(file, _Former.folder):
+            del sys.modules[name]
     if _Former.added is not None:
         with suppress(ValueError):
             sys.path.remove(_Former.added)
@@ -169,18 +171,6 @@ class _Former:
     folder: ClassVar[Path | None] = None
     added: ClassVar[str | None] = None
     """What is on ``sys.path`` because of it."""
-
-    @classmethod
-    def imported(cls) -> list[str]:
-        """Its local modules that were imported since, also while ingredients were built."""
-        if cls.folder is None:
-            return []
-        files = {name: file_of(m) for name, m in sys.modules.items() if name not in cls.known}
-        return [
-            name
-            for name, file in files.items()
-            if file and is_local(file, cls.folder) and not name.startswith(SCRIPT_MODULE)
-        ]
 
 
 def _failure(error: BaseException, path: Path) -> str:

@@ -90,7 +90,7 @@ _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 
 
 class WrongTypeError(Exception):
-    """The node is not of the wanted type; a message says more than 'wanted, found'."""
+    """Raised by all readers: the node is none of the type; a message says more than 'wanted'."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or "")
@@ -103,11 +103,7 @@ def is_quoted(node: Node) -> bool:
 
 
 def expect(value: Any, good: bool) -> Any:
-    """The value, where the node is good for its type.
-
-    Raises:
-        WrongTypeError: It is not.
-    """
+    """The value, where the node is good for its type."""
     if not good:
         raise WrongTypeError
     return value
@@ -177,11 +173,7 @@ def _enum(node: Node, kind: type[Any]) -> Any:
 
 
 def one_of(node: Node, options: Mapping[Any, Any], names: Sequence[Any] | None = None) -> Any:
-    """The option that the word means.
-
-    Raises:
-        WrongTypeError: None of them; it lists them.
-    """
+    """The option that the word means."""
     text = str(node.value) if isinstance(node, Value) else _text(node)
     ordered = sorted(options, key=lambda option: isinstance(option, str) != is_quoted(node))
     for option in ordered:
@@ -206,11 +198,7 @@ def _duration(node: Node, _: type[Any]) -> timedelta:
 
 
 def from_word(node: Scalar, kind: Any) -> Any:
-    """A value of a class that has a one-word form.
-
-    Raises:
-        WrongTypeError: The class refuses the word.
-    """
+    """A value of a class that has a one-word form."""
     try:
         return kind.parse(node.text)
     except ValueError as error:
@@ -218,11 +206,7 @@ def from_word(node: Scalar, kind: Any) -> Any:
 
 
 def torch_name(node: Node, kind: str | None) -> str:
-    """The name of a dtype or device, as torch has it; torch is not imported.
-
-    Raises:
-        WrongTypeError: torch has none of that name.
-    """
+    """The name of a dtype or device, as torch has it; torch is not imported."""
     text = str(node.value) if isinstance(node, Value) else _text(node)
     text = text.removeprefix("torch.")
     if kind == DEVICE:

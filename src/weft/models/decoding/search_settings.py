@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from weft.config.construction import typed_construction
+from weft.config.component import typed_construction
 from weft.config.validators import require
 from weft.errors import UserError
 

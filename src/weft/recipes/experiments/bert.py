@@ -13,9 +13,7 @@ from weft.recipes.experiments.language import PERPLEXITY, lines
 from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import AdamW, Linear
-from weft.training.loop import Trainer
-from weft.training.progress import Every
+from weft.training import AdamW, Every, Linear, Trainer
 
 ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
 """Rotary positions: with sinusoids the loss stays that of single tokens for hundreds of steps."""

@@ -21,9 +21,7 @@ from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Linear
-from weft.training.loop import Trainer
-from weft.training.selection import Selection
+from weft.training import Adam, Linear, Selection, Trainer
 
 EMBEDDING = WordEmbedding.Config(dropout=0.3)
 LOCAL = WordEmbedding.Config(dim=16)

@@ -22,9 +22,7 @@ from weft.text.features.slots import FittedSlots
 from weft.text.features.spelling import FittedAffixes, FittedCharacters
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Linear
-from weft.training.loop import Trainer
-from weft.training.selection import Selection
+from weft.training import Adam, Linear, Selection, Trainer
 
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
     num_layers=2, num_heads=4, ffn_dim=256

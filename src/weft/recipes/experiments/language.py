@@ -10,10 +10,7 @@ from weft.models.language_model import LstmLanguageModel
 from weft.tasks.language_model import LanguageModeling
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, AdamW, Constant, Cosine
-from weft.training.loop import Trainer
-from weft.training.progress import Every
-from weft.training.selection import Selection
+from weft.training import Adam, AdamW, Constant, Cosine, Every, Selection, Trainer
 
 PERPLEXITY = Selection.Config(metric="perplexity")
 

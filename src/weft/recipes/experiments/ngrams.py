@@ -6,10 +6,7 @@ from typing import Any
 from weft.config.recipe import Recipe, like
 from weft.data.text_rows import TextRows
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
-from weft.training import LBFGS, Linear
-from weft.training.loop import Trainer
-from weft.training.progress import Every
-from weft.training.selection import Selection
+from weft.training import LBFGS, Every, Linear, Selection, Trainer
 
 __all__ = ["MOST", "ngrams"]
 

@@ -20,9 +20,7 @@ from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.pairs import PairClassification, PairRegression, QueryDocumentRanking
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Linear
-from weft.training.loop import Trainer
-from weft.training.selection import Selection
+from weft.training import Adam, Linear, Selection, Trainer
 
 TINY = WordEmbedding.Config(dim=8)
 TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)

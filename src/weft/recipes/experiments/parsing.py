@@ -12,10 +12,7 @@ from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.parsing import SemanticParsing
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import AdamW, Linear
-from weft.training.loop import Trainer
-from weft.training.progress import Every
-from weft.training.selection import Selection
+from weft.training import AdamW, Every, Linear, Selection, Trainer
 
 
 def local(recipe: Recipe) -> Recipe:

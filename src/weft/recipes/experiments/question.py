@@ -18,10 +18,7 @@ from weft.tasks.question_answering import QuestionAnswering
 from weft.text.features.spelling import FittedCharacters
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Linear
-from weft.training.loop import Trainer
-from weft.training.progress import Every
-from weft.training.selection import Selection
+from weft.training import Adam, Every, Linear, Selection, Trainer
 
 ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
 """That of ``bert/pretraining``."""

@@ -13,9 +13,7 @@ from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import register_with_local
 from weft.tasks.regression import DocumentRegression
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Linear
-from weft.training.loop import Trainer
-from weft.training.selection import Selection
+from weft.training import Adam, Linear, Selection, Trainer
 
 
 def regression(model: Regressor.Config, trainer: Trainer.Config) -> Recipe:

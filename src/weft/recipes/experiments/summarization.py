@@ -9,10 +9,7 @@ from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.summarization import Summarization
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from weft.training import AdamW, Linear
-from weft.training.loop import Trainer
-from weft.training.progress import Every
-from weft.training.selection import Selection
+from weft.training import AdamW, Every, Linear, Selection, Trainer
 
 LONGEST = 1024
 """Pieces of a text at most; of SciTLDR's abstracts the longest have 637. Rows of longer ones, as

@@ -20,9 +20,7 @@ from weft.tasks.tagging import WordTagging
 from weft.text.features.labels import FittedLabels
 from weft.text.features.spelling import FittedAffixes, FittedCharacters
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Linear
-from weft.training.loop import Trainer
-from weft.training.selection import Selection
+from weft.training import Adam, Linear, Selection, Trainer
 
 LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
 ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(

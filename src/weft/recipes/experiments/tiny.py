@@ -10,8 +10,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from weft.config.recipe import Recipe, register_experiment
-from weft.training import Linear
-from weft.training.progress import Every
+from weft.training import Every, Linear
 
 __all__ = ["register_with_local", "tiny"]
 

@@ -11,10 +11,7 @@ from weft.recipes.corpus.data import CorpusPairs
 from weft.recipes.experiments.tiny import register_with_local, tiny
 from weft.tasks.translation import Translation
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from weft.training import AdamW, Linear
-from weft.training.loop import Trainer
-from weft.training.progress import Every
-from weft.training.selection import Selection
+from weft.training import AdamW, Every, Linear, Selection, Trainer
 
 
 def local(recipe: Recipe) -> Recipe:

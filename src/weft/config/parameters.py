@@ -6,24 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from typing_extensions import override
-
 from weft.config.docstrings import field_docs
 from weft.config.values.annotations import hints
-from weft.config.values.typed_values import plain
+from weft.config.values.typed_values import StandIn, plain
 
 __all__ = ["MISSING", "Parameter", "deciding", "settings_of"]
 
 
-class _Missing:
-    """Where a value would be and nobody gives one."""
-
-    @override
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Any = _Missing()
+MISSING: Any = StandIn("MISSING")
+"""Where a value would be and nobody gives one."""
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,7 @@ def load_script(path: Path) -> IngredientTable:
             exec(code, module.__dict__)  # noqa: S102 - running the user's own script is the point
         except (Exception, SystemExit) as error:
             raise UserError(_failure(error, path)) from error
-    objects = _objects(tree, vars(module), str(path))
-    ingredients = _ingredients(tree, vars(module), str(path))
+    ingredients, objects = _bound(tree, vars(module), str(path))
     if not any(name in STANDARD for name in ingredients):
         _refuse_experiments(path, module)
     refused = [text for name, text in objects.items() if name in REPLACEABLE]
@@ -93,7 +92,7 @@ def _refuse_experiments(path: Path, module: ModuleType) -> None:
 def table_of_module(module: ModuleType) -> IngredientTable:
     """The ingredients of an imported module: the library's defaults."""
     source = inspect.getsource(module)
-    found = _ingredients(ast.parse(source), vars(module), module.__name__)
+    found, _ = _bound(ast.parse(source), vars(module), module.__name__)
     return IngredientTable(
         module.__name__, found, inspect.getdoc(module) or "", source=source, module=module
     )
@@ -191,30 +190,23 @@ def _failure(error: BaseException, path: Path) -> str:
     return f"{place}: the script failed: {type(error).__name__}: {error}{here}"
 
 
-def _ingredients(tree: ast.Module, names: Mapping[str, Any], source: str) -> dict[str, Ingredient]:
-    found: dict[str, Ingredient] = {}
+def _bound(
+    tree: ast.Module, names: Mapping[str, Any], source: str
+) -> tuple[dict[str, Ingredient], dict[str, str]]:
+    """The ingredients; and of public names bound to objects, the words that refuse each as one."""
+    ingredients, objects = {}, {}
     for name, node in _bound_names(tree.body):
-        if not name.startswith("_") and name in names and is_ingredient(names[name]):
-            place = Place(source, node.lineno, node.col_offset + 1)
-            found[name] = Ingredient(name, names[name], place)
-    return found
-
-
-def _objects(tree: ast.Module, names: Mapping[str, Any], source: str) -> dict[str, str]:
-    """Public names bound to objects, each with the words that refuse it as an ingredient."""
-    found = {}
-    for name, node in _bound_names(tree.body):
-        value = names.get(name)
-        if name.startswith("_") or name not in names or is_ingredient(value):
+        if name.startswith("_") or name not in names:
             continue
-        if value is None and name not in WITH_DEFAULT:
-            continue
-        place = Place(source, node.lineno, node.col_offset + 1)
-        found[name] = (
-            f"{_no_ingredient(place, name, value)} "
-            f"An object is given by a function: def {name}(): return ..."
-        )
-    return found
+        value, place = names[name], Place(source, node.lineno, node.col_offset + 1)
+        if is_ingredient(value):
+            ingredients[name] = Ingredient(name, value, place)
+        elif value is not None or name in WITH_DEFAULT:
+            objects[name] = (
+                f"{_no_ingredient(place, name, value)} "
+                f"An object is given by a function: def {name}(): return ..."
+            )
+    return ingredients, objects
 
 
 def _no_ingredient(place: Place, name: str, value: object) -> str:

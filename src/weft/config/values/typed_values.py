@@ -48,18 +48,22 @@ from weft.config.values.scalars import (
 )
 from weft.errors import Place, Problem
 
-__all__ = ["INVALID", "Values", "plain", "torch_value"]
+__all__ = ["INVALID", "StandIn", "Values", "plain", "torch_value"]
 
 
-class _Invalid:
-    """What stands where no value could be read."""
+class StandIn:
+    """What stands where a value would be."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     @override
     def __repr__(self) -> str:
-        return "INVALID"
+        return self.name
 
 
-INVALID = _Invalid()
+INVALID = StandIn("INVALID")
+"""Where no value could be read."""
 
 
 class Values:
@@ -75,7 +79,7 @@ class Values:
         self.unknown: list[tuple[str, str]] = []
         """Settings that name code which a file may not have imported, each with the name."""
 
-    def problem(self, message: str, place: Place | None) -> _Invalid:
+    def problem(self, message: str, place: Place | None) -> StandIn:
         """Notes something wrong and returns the stand-in."""
         self.problems.append(Problem(message, place))
         return INVALID

@@ -5,6 +5,7 @@ to the letter.
 """
 
 from pathlib import Path
+from typing import Any
 
 from weft.config.recipe import Recipe, like
 from weft.data.text_pairs import TextPairs
@@ -23,50 +24,61 @@ def local(recipe: Recipe) -> Recipe:
     return tiny(recipe, model=model)
 
 
-@register_with_local("parsing/cogs", local)
-def parsing_cogs() -> Recipe:
-    """Sentences to logical forms (COGS, Kim and Linzen 2020): sentence, form, then anything."""
+def parsing(
+    doc: str,
+    folder: str,
+    task: SemanticParsing.Config,
+    *,
+    min_count: int = 1,
+    max_steps: int,
+    evaluate_every: int,
+    **data: Any,
+) -> Recipe:
+    """A recipe that trains a Transformer of words on sentences and their forms."""
     return Recipe(
-        doc="Train a Transformer that gives sentences their logical form.",
-        train_data=TextPairs.Config(path=Path("data/cogs/train.tsv"), max_tokens=4096),
-        valid_data=like("train_data", path=Path("data/cogs/dev.tsv"), shuffle=False),
-        tokenizer=FittedWords.Config(columns=("source", "target"), lowercase=False, marks=True),
+        doc=doc,
+        train_data=TextPairs.Config(path=Path("data") / folder / "train.tsv", **data),
+        valid_data=like("train_data", path=Path("data") / folder / "dev.tsv", shuffle=False),
+        tokenizer=FittedWords.Config(
+            columns=("source", "target"), lowercase=False, marks=True, min_count=min_count
+        ),
         model=Transformer.Config(
             dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
         ),
-        task=SemanticParsing.Config(),
+        task=task,
         optimizer=AdamW.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=400),
         trainer=Trainer.Config(
-            max_steps=4000,  # twelve epochs: a quarter of an hour on one core
-            evaluate_every=Every(1000, "steps"),
+            max_steps=max_steps,
+            evaluate_every=Every(evaluate_every, "steps"),
             selection=Selection.Config(metric="exact_match"),
         ),
+    )
+
+
+@register_with_local("parsing/cogs", local)
+def parsing_cogs() -> Recipe:
+    """Sentences to logical forms (COGS, Kim and Linzen 2020): sentence, form, then anything."""
+    return parsing(
+        "Train a Transformer that gives sentences their logical form.",
+        "cogs",
+        SemanticParsing.Config(),
+        max_steps=4000,  # twelve epochs: a quarter of an hour on one core
+        evaluate_every=1000,
+        max_tokens=4096,
     )
 
 
 @register_with_local("parsing/top", local)
 def parsing_top() -> Recipe:
     """Sentences to trees of intents and slots (TOP, Gupta et al. 2018): domain, sentence, tree."""
-    return Recipe(
-        doc="Train a Transformer that gives sentences their tree of intents and slots.",
-        train_data=TextPairs.Config(
-            path=Path("data/top/train.tsv"), columns={"source": 1, "target": 2}, max_tokens=2048
-        ),
-        valid_data=like("train_data", path=Path("data/top/dev.tsv"), shuffle=False),
-        # Words that occur once train the unknown word's way from the sentence into its tree.
-        tokenizer=FittedWords.Config(
-            columns=("source", "target"), lowercase=False, marks=True, min_count=3
-        ),
-        model=Transformer.Config(
-            dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
-        ),
-        task=SemanticParsing.Config(trees=True, copy_unknown=True),
-        optimizer=AdamW.Config(lr=2e-3),
-        lr_scheduler=Linear.Config(warmup_steps=400),
-        trainer=Trainer.Config(
-            max_steps=3000,  # thirty epochs: seven minutes on one core
-            evaluate_every=Every(500, "steps"),
-            selection=Selection.Config(metric="exact_match"),
-        ),
+    return parsing(
+        "Train a Transformer that gives sentences their tree of intents and slots.",
+        "top",
+        SemanticParsing.Config(trees=True, copy_unknown=True),
+        min_count=3,  # rarer words train the unknown word's way from the sentence into its tree
+        max_steps=3000,  # thirty epochs: seven minutes on one core
+        evaluate_every=500,
+        max_tokens=2048,
+        columns={"source": 1, "target": 2},
     )

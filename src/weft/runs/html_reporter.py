@@ -16,7 +16,7 @@ from weft.run_folder.diff import previous_run
 from weft.run_folder.folder import is_run_folder
 from weft.run_folder.record import Record
 from weft.runs import registries
-from weft.runs.report import RunReport, report_html
+from weft.runs.report import report_html
 from weft.runtime.files import write_atomic
 from weft.runtime.run_context import Experiment
 
@@ -112,6 +112,6 @@ def write_report(
         with suppress(WeftError, OSError):  # a damaged neighbour is no reason to have no report
             other = Record.read(before)
     path = target or folder / FILE
-    page = report_html(RunReport(run, other, facts or {}))
+    page = report_html(run, other, facts or {})
     write_atomic(path, page.encode("utf-8", "backslashreplace"))
     return path

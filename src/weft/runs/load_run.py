@@ -125,25 +125,20 @@ def evaluate(
     found = {}
     for name, model in _evaluated(folder, words).items():
         mine = [word for word in words if word.startswith(f"{name}.")]
-
-        def read(words: Sequence[str], name: str = name, model: str = model) -> Any:
-            session = _data_session(
-                folder, name, model, words, provided=provided, device=device, allow_code=allow_code
-            )
-            return read_settled(name, session.get(name), folder, columns_of(task))
-
-        data = read(mine)
+        made = partial(_made, folder, name, model, provided=provided, allow_code=allow_code)
+        data = read_settled(name, made(mine, device=device), folder, columns_of(task))
         saved = saved_nodes(folder, "settings").entries.get(model)
         sides = isinstance(saved, Entries) and "holdout" in saved.entries
         other = sides and any(word.startswith(f"{name}.path=") for word in mine)
         # Another file is read whole; of the run's own, that was moved, what was held out.
         if other and fingerprint_of(data) != recorded.get(model):
-            data = read([f"{name}.holdout=0", *mine])
+            whole = made([f"{name}.holdout=0", *mine], device=device)
+            data = read_settled(name, whole, folder, columns_of(task))
         found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
 
 
-def _data_session(
+def _made(
     folder: Path,
     name: str,
     model: str,
@@ -152,8 +147,8 @@ def _data_session(
     provided: Mapping[str, Any],
     device: str,
     allow_code: bool,
-) -> Session:
-    """What has data to evaluate a run on: by its settings, by words alone, or by its recipe."""
+) -> Any:
+    """Data to evaluate a run on: by its settings, by words alone, or by its recipe."""
     try:
         plan = saved_plan(
             folder,
@@ -164,17 +159,16 @@ def _data_session(
             instead={name: model},
             allow_code=allow_code and not _names_recipe(folder),
         )
-        session = plan.start(provided)
-        if not any(word.startswith(f"{name}.type=") for word in words):
-            warn_of_edited(folder, plan_parts(plan))
-        return session
     except NeedsCodeError:
         if name != model:  # the run has no such data to follow: the words name a file of pairs
             pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
-            return file_plan(name, pairs, words, tuple(provided)).start(provided)
+            return file_plan(name, pairs, words, tuple(provided)).start(provided).get(name)
         if allow_code and _names_recipe(folder):
-            return _session(folder, [name], device, provided, words=words)
+            return _session(folder, [name], device, provided, words=words).get(name)
         raise
+    if not any(word.startswith(f"{name}.type=") for word in words):
+        warn_of_edited(folder, plan_parts(plan))
+    return plan.start(provided).get(name)
 
 
 def read_settled(name: str, data: Any, folder: Path, used: Collection[str] | None) -> Any:

@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from weft.metrics.tables import by_label, format_duration, format_rate, format_v
 from weft.run_folder.diff import compare, mapping, plain_text
 from weft.run_folder.record import Record, flat, numbers, read_lines, state_of
 
-__all__ = ["RunReport", "curves", "default_settings", "report_html"]
+__all__ = ["curves", "default_settings", "report_html"]
 
 
 def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,24 +68,14 @@ MOST_PARTS = 12
 """Texts of one answer."""
 
 
-@dataclass(frozen=True)
-class RunReport:
-    """What a report is made of."""
+def report_html(run: Record, against: Record | None, facts: Mapping[str, Any]) -> str:
+    """The page of a run, whole: HTML that needs no other file, no network and no script.
 
-    run: Record
-    """The run."""
-    against: Record | None = None
-    """Another run to compare it with."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What is known while it runs and not yet in ``run.json``: ``state``, ``result``."""
-
-
-def report_html(report: RunReport) -> str:
-    """The page, whole: HTML that needs no other file, no network and no script."""
-    run = report.run
-    result = report.facts.get("result") or run.info.get("result") or {}
-    result = result if isinstance(result, Mapping) else {}
-    state = str(report.facts.get("state", state_of(run.info)))
+    It is compared with ``against``. Facts are what is known while it runs and not yet in
+    ``run.json``: ``state``, ``result``.
+    """
+    result = mapping(facts, "result") or mapping(run.info, "result")
+    state = str(facts.get("state", state_of(run.info)))
     reason = run.info.get("failed") or run.info.get("stopped") or ""
     return page(
         str(run.info.get("recipe", run.path.name)),
@@ -97,7 +86,7 @@ def report_html(report: RunReport) -> str:
         section("Answers", *_answers(run.path)),
         section("Settings", *_settings(run)),
         section("Data", *_data(run)),
-        *([] if report.against is None else [_against(report.against, run)]),
+        *([] if against is None else [_against(against, run)]),
         section("Environment", *_environment(run)),
         section("Time", _time(run)),
         note=f"{run.path} · key {run.info.get('key', '')}{' · ' if reason else ''}{reason}",

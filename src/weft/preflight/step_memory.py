@@ -80,7 +80,7 @@ def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
         32
     """
     if optimizer.state:
-        return sum(_size(_tensors(state)) for state in optimizer.state.values())
+        return _state_size(optimizer)
     total, known = 0, dict[Any, int]()
     try:
         for number, group in enumerate(optimizer.param_groups):
@@ -104,12 +104,12 @@ def _state_of(optimizer: torch.optim.Optimizer, group: dict[str, Any], like: Ten
     shadow.state = defaultdict(dict)
     shadow.param_groups = [{**group, "params": [zero]}]
     shadow.step()
-    return sum(_size(_tensors(state)) for state in shadow.state.values())
+    return _state_size(shadow)
 
 
-def _tensors(state: Any) -> Iterable[Tensor]:
-    found = state.values() if isinstance(state, dict) else ()
-    return (value for value in found if isinstance(value, Tensor))
+def _state_size(optimizer: torch.optim.Optimizer) -> int:
+    states = (state for state in optimizer.state.values() if isinstance(state, dict))
+    return _size(value for state in states for value in state.values() if isinstance(value, Tensor))
 
 
 def _size(tensors: Iterable[Tensor]) -> int:

@@ -1,7 +1,6 @@
 """Where a run computes: the device, and this process's place among the ranks."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from weft.errors import UserError
@@ -54,17 +53,17 @@ class Env:
             >>> Env.detect("cpu").device
             'cpu'
         """
-        local_rank = _number(os.environ, "LOCAL_RANK", 0)
+        local_rank = _number("LOCAL_RANK", 0)
         return cls(
             device=_device(device, local_rank),
-            rank=_number(os.environ, "RANK", 0),
-            world_size=_number(os.environ, "WORLD_SIZE", 1),
+            rank=_number("RANK", 0),
+            world_size=_number("WORLD_SIZE", 1),
             local_rank=local_rank,
         )
 
 
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = environment.get(name, "").strip()
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, "").strip()
     if not text:
         return default
     if not text.isdecimal():
@@ -80,9 +79,8 @@ def _device(name: str, local_rank: int) -> str:
         raise UserError(f"The device must be auto, cpu, cuda, cuda:N or mps, but is {name!r}.")
     import torch  # only a question about accelerators needs it
 
-    count = (
-        torch.cuda.device_count() if kind in ("auto", "cuda") and torch.cuda.is_available() else 0
-    )
+    asked = kind in ("auto", "cuda")
+    count = torch.cuda.device_count() if asked and torch.cuda.is_available() else 0
     has_mps = kind in ("auto", "mps") and torch.backends.mps.is_available()
     if kind == "auto" and not count:
         return "mps" if has_mps else "cpu"

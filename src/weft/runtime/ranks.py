@@ -56,11 +56,6 @@ class Ranks:
         """How many ranks there are."""
         return self.env.world_size
 
-    @property
-    def rank(self) -> int:
-        """The number of this one, from 0."""
-        return self.env.rank
-
     def sum_(self, tensor: "Tensor") -> "Tensor":
         """Replaces a tensor, of the same shape on all ranks, by its sum over them; returns it."""
         if self.size > 1:

@@ -1,17 +1,17 @@
 """``weft predict RUN [FILE]``: answer rows, from a file, a pipe, or typed one by one."""
 
 import argparse
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from weft.cli.arguments import add_run, load_predictor
-from weft.cli.prediction_rows import Asked, Peeked, answers, column_rows, line_rows
+from weft.cli.prediction_rows import Asked, ColumnRows, LineRows, Peeked, answers
 from weft.errors import UserError
 from weft.runtime.logging import printable
 from weft.text.cells import unlisted
@@ -50,6 +50,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="write JSON lines, with scores and the columns read, of .jsonl all; text files and "
         "stdin are then read as JSON lines, too",
     )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write all columns of the rows, the answers beside them, to a file (.csv, .jsonl, "
+        ".parquet), which is there when it is whole; stopped, the same command goes on",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the --output that there is"
+    )
+    parser.add_argument(
+        "--restart", action="store_true", help="begin an --output anew that was not finished"
+    )
 
 
 def _setting(word: str) -> str:
@@ -62,26 +75,45 @@ def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
+    typed = args.file == "-" and sys.stdin.isatty()
+    _check_words(args, typed=typed)
+    by_columns = args.file != "-" and _in_columns(args)
+    if by_columns:
+        _check_file(args.file)  # a wrong name is said before a model is loaded
+    if typed:
+        predictor = load_predictor(args)
+        _check_one_column(predictor, args)
+        return _interactive(predictor, json_lines=args.json)
+    if args.output is not None:
+        from weft.cli.predict_to_file import checked_output
+
+        if (code := checked_output(args)) is not None:
+            return code
+    with _opened(args.file) as source:
+        predictor = load_predictor(args)
+        rows = (_column_rows if by_columns else _rows)(predictor, args, source)
+        if args.output is None:
+            return _write_all(predictor, rows, json_lines=args.json)
+        from weft.cli.predict_to_file import write_file
+
+        return write_file(predictor, rows, args)
+
+
+def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
+    """Refuses words that do not go together, or with rows that are typed."""
     if args.lines and (args.words or args.json):
         other = args.words[0] if args.words else "--json"
         raise UserError(f"--lines reads a line as the text of a row; leave it out, or {other}.")
-    if args.file != "-" and _in_columns(args):
-        _check_file(args.file)  # a wrong name is said before a model is loaded
-        return _write_columns(args)
-    typed = args.file == "-" and sys.stdin.isatty()
     if typed and args.words:
         raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
-    source = None if typed else _opened(args.file)
-    with source or contextlib.nullcontext():
-        predictor = load_predictor(args)
-        if source is not None:
-            rows = _rows(predictor, args, source)
-            return _write_all(predictor, rows, json_lines=args.json)
-        _check_one_column(predictor, args)
-        return _interactive(predictor, json_lines=args.json)
+    if typed and args.output is not None:
+        raise UserError("--output: takes the answers to a file or a pipe; name a file of rows.")
+    for word, said in (("--overwrite", args.overwrite), ("--restart", args.restart)):
+        if said and args.output is None:
+            raise UserError(f"{word}: is about the file of --output; name one, or leave it out.")
 
 
-def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Iterator[Asked]:
+def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows | LineRows:
     """The rows of a stream: those of columns where it has them, else its lines."""
     from weft.exported.manifest import is_export
 
@@ -101,9 +133,9 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Iterat
 
             layout = input_pipe_of(predictor, args.run, head.lines, args.words, name=name)
         if layout is not None:
-            return column_rows(head, name, layout)
+            return ColumnRows(head, name, layout, keep=args.output is not None)
     _check_one_column(predictor, args)
-    return line_rows(head, name, json_lines=args.json)
+    return LineRows(head, name, json_lines=args.json, column=predictor.columns[0])
 
 
 def _in_columns(args: argparse.Namespace) -> bool:
@@ -148,11 +180,10 @@ def _no_columns(args: argparse.Namespace) -> UserError:
     )
 
 
-def _write_columns(args: argparse.Namespace) -> int:
-    """Answers the rows of a file by the run's settings of its data; the exit code."""
+def _column_rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows:
+    """The rows of a file, read by the run's settings of its data."""
     from weft.exported.manifest import is_export
 
-    predictor = load_predictor(args)
     if is_export(Path(args.run)):
         if not predictor.data:
             raise _no_columns(args)
@@ -163,9 +194,8 @@ def _write_columns(args: argparse.Namespace) -> int:
         from weft.runs.prediction_input import input_layout_of
 
         layout = input_layout_of(predictor, args.run, args.file, args.words)
-    with _opened(args.file) as stream, _opened(args.file) as again:
-        rows = column_rows(stream, args.file, layout, again if args.json else None)
-        return _write_all(predictor, rows, json_lines=args.json)
+    keep = args.output is not None
+    return ColumnRows(source, args.file, layout, whole=args.json, keep=keep)
 
 
 def _check_one_column(predictor: Any, args: argparse.Namespace) -> None:
@@ -192,26 +222,26 @@ def _opened(file: str) -> IO[bytes]:
 def _write_all(predictor: Any, rows: Iterable[Asked], *, json_lines: bool) -> int:
     """Prints all answers, and how many there are not; the exit code."""
     count = failed = 0
-    for result in answers(predictor, rows):
+    for asked, answer in chain.from_iterable(answers(predictor, rows)):
         count += 1
-        failed += _write(result, json_lines=json_lines)
+        failed += "error" in answer
+        _write(asked.row, answer, json_lines=json_lines)
     if failed:
         print(f"{failed:,} of {count:,} rows could not be answered.", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _write(result: dict[str, Any], *, json_lines: bool) -> bool:
-    """Prints an answer; True if it is an error."""
-    wrong = "error" in result
+def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: bool) -> None:
+    """Prints an answer."""
     if json_lines:
-        print(json.dumps({k: unlisted(v) for k, v in result.items()}, ensure_ascii=False))
-    elif wrong:
+        shown = {**row, **answer}
+        print(json.dumps({k: unlisted(v) for k, v in shown.items()}, ensure_ascii=False))
+    elif "error" in answer:
         print()  # the row keeps its place: the n-th line answers the n-th row
-        print(printable(result["error"]), file=sys.stderr)
+        print(printable(answer["error"]), file=sys.stderr)
     else:
         # An empty line is an error's: of a text that has none of the labels there is a dash.
-        print(_one_line(result["prediction"]) or ("-" if "scores" in result else ""))
-    return wrong
+        print(_one_line(answer["prediction"]) or ("-" if "scores" in answer else ""))
 
 
 def _one_line(answer: Any) -> str:
@@ -230,6 +260,6 @@ def _interactive(predictor: Any, *, json_lines: bool) -> int:
         if not line.strip():
             return 0
         raw = BytesIO(line.encode("utf-8", errors="surrogateescape"))
-        rows = line_rows(raw, "standard input", json_lines=json_lines)
-        for result in answers(predictor, rows):
-            _write(result, json_lines=json_lines)
+        rows = LineRows(raw, "standard input", json_lines=json_lines, column=predictor.columns[0])
+        for asked, answer in chain.from_iterable(answers(predictor, rows)):
+            _write(asked.row, answer, json_lines=json_lines)

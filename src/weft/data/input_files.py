@@ -205,7 +205,12 @@ class InputFile:
             settings["extra_columns"] = "error" if strict else settings["extra_columns"]
         optional = getattr(self.config, "optional", ())
         required = tuple(name for name in self.inputs if name in places and name not in optional)
-        return replace(column_format(self.kind, places, **settings), required=required)
+        trained = numbered(self.config.columns, None)[0]
+        alike = places.items() <= trained.items()
+        others = {at: name for name, at in trained.items() if alike and isinstance(at, int)}
+        return replace(
+            column_format(self.kind, places, **settings), required=required, others=others
+        )
 
     def _fitting(self, trained: RowFormat, fewer: RowFormat) -> RowFormat:
         """The layout that nearly all of the first rows fit, of those that fit only one.

@@ -2,16 +2,17 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 from typing_extensions import override
 
 from weft.errors import DataError
 
-__all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor"]
+__all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor", "characters", "row_chunks"]
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 CHUNK_CHARACTERS = 1_000_000
 """A stream answers fewer rows together where they are this long: memory stays bounded."""
@@ -119,21 +120,16 @@ class RowPredictor(ABC):
         Yields:
             Per row its inputs with ``prediction`` and ``score``, or with ``error``.
         """
-        chunk: list[str | Row | Sequence[str]] = []
-        characters = 0
-        for row in rows:
-            chunk.append(row)
-            characters += _characters(row)
-            if len(chunk) >= size or characters >= CHUNK_CHARACTERS:
-                yield from self._answered(chunk)
-                chunk, characters = [], 0
-        if chunk:
-            yield from self._answered(chunk)
+        for chunk in row_chunks(rows, characters, size=size):
+            yield from ({**row, **answer} for row, answer in self.answered(chunk))
 
-    def _answered(self, chunk: Sequence[str | Row | Sequence[str]]) -> Iterator[dict[str, Any]]:
+    def answered(
+        self, rows: Sequence[str | Row | Sequence[str]]
+    ) -> list[tuple[Row, Mapping[str, Any]]]:
+        """Each row with its answer as plain data, or with ``error``; all are answered together."""
         good: list[Row] = []
-        results: list[tuple[dict[str, Any], str | None]] = []
-        for given in chunk:
+        results: list[tuple[Row, str | None]] = []
+        for given in rows:
             try:
                 row = self.row(given)
                 self.check(row)
@@ -144,11 +140,40 @@ class RowPredictor(ABC):
                 results.append((dict(row), None))
                 good.append(row)
         answers = iter(self.answers(good))
-        for shown, problem in results:
-            if problem is None:
-                yield {**shown, **self.answer_row(next(answers))}
-            else:
-                yield {**shown, "error": problem}
+        return [
+            (shown, self.answer_row(next(answers)) if problem is None else {"error": problem})
+            for shown, problem in results
+        ]
+
+
+def row_chunks(
+    rows: Iterable[T],
+    length: Callable[[T], int],
+    *,
+    size: int = 256,
+    most: int = CHUNK_CHARACTERS,
+) -> Iterator[list[T]]:
+    """Rows to answer together: as many as ``size``, or fewer that are long.
+
+    Args:
+        rows: As they come.
+        length: How many characters one has.
+        size: Rows, at most.
+        most: Characters after which no row is added.
+
+    Example:
+        >>> [len(chunk) for chunk in row_chunks(["a" * 600_000] * 3, len)]
+        [2, 1]
+    """
+    chunk, total = list[T](), 0
+    for row in rows:
+        chunk.append(row)
+        total += length(row)
+        if len(chunk) >= size or total >= most:
+            yield chunk
+            chunk, total = [], 0
+    if chunk:
+        yield chunk
 
 
 def _refuse_nul(value: object, column: str) -> None:
@@ -161,12 +186,13 @@ def _refuse_nul(value: object, column: str) -> None:
         _refuse_nul(part, column)
 
 
-def _characters(value: object) -> int:
+def characters(value: object) -> int:
     """How long the text of a row is, in lists and columns, too.
 
-    >>> _characters({"words": ["Ann", "fell"], "text": "Rome"})
-    11
+    Example:
+        >>> characters({"words": ["Ann", "fell"], "text": "Rome"})
+        11
     """
     if isinstance(value, Mapping | list | tuple):
-        return sum(map(_characters, value.values() if isinstance(value, Mapping) else value))
+        return sum(map(characters, value.values() if isinstance(value, Mapping) else value))
     return len(value) if isinstance(value, str | bytes) else 0

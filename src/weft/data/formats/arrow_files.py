@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pyarrow.compute
-from pyarrow.parquet import ParquetFile
+from pyarrow.parquet import ParquetFile, read_metadata, read_schema
 from typing_extensions import override
 
 from weft.data.bad_rows import BadRow
@@ -16,7 +17,7 @@ from weft.data.formats.header import columns_setting, proposed
 from weft.data.formats.row_format import NumberedScan, Row
 from weft.errors import DataError
 
-__all__ = ["ColumnarScan", "is_readable", "plain"]
+__all__ = ["ColumnarScan", "is_readable", "num_rows", "plain", "record_batches"]
 
 BATCH_ROWS = 8192
 BLOCK_BYTES = 1 << 20
@@ -49,18 +50,11 @@ class ColumnarScan(NumberedScan[Any]):
     @override
     def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
         """Row groups before the first row are not read."""
-        try:
+        with _arrow_errors(self.name, self.layout.kind):
             yield from self._rows(first)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise DataError(
-                f"{self.name}: no {self.layout.kind} file that can be read: "
-                f"{str(error).strip().splitlines()[0]:.300}"
-            ) from error
 
     def _rows(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        is_parquet = self.layout.kind == "parquet"
-        read = _parquet if is_parquet else _arrow
-        for start, offset, batch in read(self._source(), first):
+        for start, offset, batch in _read(self._source(), self.layout.kind, first):
             self.total = start + batch.num_rows
             skipped = max(0, first - start)
             part = batch.slice(skipped)
@@ -187,6 +181,59 @@ def _find(batch: Any, key: str) -> Any:
             return None
         column = pyarrow.compute.struct_field(column, name)
     return column
+
+
+@contextmanager
+def _arrow_errors(name: str, kind: str) -> Iterator[None]:
+    """What is wrong with a file, as a DataError that names it."""
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(
+            f"{name}: no {kind} file that can be read: {str(error).strip().splitlines()[0]:.300}"
+        ) from error
+
+
+def record_batches(path: str | Path, kind: str) -> Iterator[pyarrow.RecordBatch]:
+    """All columns of a file as they are in it, batch by batch.
+
+    The first batch is empty: a file without rows has columns, too.
+
+    Args:
+        path: The file.
+        kind: ``parquet`` or ``arrow``.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    with _arrow_errors(str(path), kind), pyarrow.memory_map(str(path)) as source:
+        schema = _schema(source, kind)
+        yield pyarrow.record_batch([pyarrow.array([], each.type) for each in schema], schema)
+        yield from (batch for *_, batch in _read(source, kind, 0))
+
+
+def num_rows(path: str | Path, kind: str) -> int | None:
+    """How many rows a file says that it has; None of Arrow, which does not say."""
+    if kind == "parquet":
+        with suppress(pyarrow.ArrowException, OSError):
+            return int(read_metadata(path).num_rows)
+    return None
+
+
+def _schema(source: Any, kind: str) -> Any:
+    if kind == "parquet":
+        return read_schema(source)
+    try:
+        return pyarrow.ipc.open_file(source).schema
+    except pyarrow.ArrowInvalid:
+        source.seek(0)
+        schema = pyarrow.ipc.open_stream(source).schema
+        source.seek(0)
+        return schema
+
+
+def _read(source: Any, kind: str, first: int) -> Iterator[tuple[int, int, Any]]:
+    return (_parquet if kind == "parquet" else _arrow)(source, first)
 
 
 def _parquet(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:

@@ -41,7 +41,7 @@ class _CsvScan(DelimitedScan["CsvFormat"]):
                 self.read_header(record)
                 continue
             self.total += 1
-            self.place = line.offset
+            self.place, self.record = line.offset, record if isinstance(record, list) else None
             row = self.pick(record) if isinstance(record, list) else record
             yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
 

@@ -66,6 +66,9 @@ class _ConllScan(LineScan["ConllFormat"]):
         # Its comments are of its place: reading from here on or up to here meets whole blocks.
         self.place = block[0].offset
         found = [self._parts(line) for line in sentence]
+        split = [parts for parts in found if not isinstance(parts, str)]
+        whole = len(split) == len(found)
+        self.record = [" ".join(column) for column in zip(*split, strict=False)] if whole else None
         wanted = self._wanted(self._size(found))
         tabs = [b"\t" in line.raw for line in sentence]
         tabbed = self.layout.separator is None and 2 * sum(tabs) >= len(tabs)

@@ -1,10 +1,11 @@
 """Files whose columns have positions, and where a header says that they are."""
 
+import itertools
 import json
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, TypedDict, TypeVar
 
@@ -18,6 +19,7 @@ __all__ = [
     "DelimitedScan",
     "DelimitedSettings",
     "columns_setting",
+    "free_name",
     "header_places",
     "misplaced",
     "plain_name",
@@ -100,6 +102,7 @@ class DelimitedScan(LineScan[D]):
         """Takes the cells of the first line, or what is wrong with it."""
         if isinstance(cells, str):
             raise DataError(f"{self.name}:1: the header cannot be read: {cells}.")
+        self.names = cells
         self._take_places(header_places(self.layout, cells, self.name), len(cells))
 
     def pick(self, cells: Sequence[str]) -> Row | str:
@@ -207,6 +210,16 @@ each column is by its name in the header, as 'columns={label: category, text: te
                 f"the header, as {columns_setting(proposed(places, header), setting)}"
             )
     return None
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, or with the first number from 2 that makes it another than all there are.
+
+    >>> free_name("score", ["score", "score_2"])
+    'score_3'
+    """
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbered) if each not in taken)
 
 
 def plain_name(name: str) -> str:

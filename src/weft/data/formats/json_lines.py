@@ -20,7 +20,8 @@ class _JsonScan(LineScan["JsonLinesFormat"]):
     @override
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         for line in self.lines():
-            self.place, row = line.offset, self._row(line)
+            self.place, self.record = line.offset, None
+            row = self._row(line)
             yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
         self.total = self.blocks.lines
 
@@ -34,6 +35,7 @@ class _JsonScan(LineScan["JsonLinesFormat"]):
             found = json_of(text)
         except ValueError as error:  # also of a number of more than 4,300 digits
             return str(error)
+        self.record = found if isinstance(found, dict | str) else None
         if not isinstance(found, dict):
             return f"wanted an object, found {KINDS[type(found)]}"
         return pick_row(found, self.layout)

@@ -97,6 +97,7 @@ class TableScan(DelimitedScan["LineFormat"]):
             if not self.at:
                 self.read_header(problem or cells)
                 continue
+            self.record = None if problem else cells
             row = problem or self.pick(cells)
             if isinstance(row, str):
                 yield line.number, line.bad(self.name, row)

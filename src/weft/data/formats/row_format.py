@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
 
@@ -57,6 +57,10 @@ class Scan(ABC, Generic[F]):
     Attributes:
         notes: Oddities that did no harm.
         place: Where the row given last begins: its byte, or its number from 0 (Parquet, Arrow).
+        record: All that the row given last has, good or bad: its fields in their order, an object
+            by its keys, or the text that a line of JSON is. None where it is none of these, and of
+            Parquet and Arrow.
+        names: What a header calls the fields.
         total: Rows, good and bad.
         sha256: Of the file's bytes, hexadecimal.
     """
@@ -65,6 +69,8 @@ class Scan(ABC, Generic[F]):
         self.stream, self.name, self.layout = stream, name, layout
         self.notes = FileNotes()
         self.place, self.total, self.sha256 = 0, 0, ""
+        self.record: Sequence[str] | Mapping[str, Any] | None = None
+        self.names: Sequence[str] = ()
 
     @abstractmethod
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]: ...
@@ -86,10 +92,12 @@ class RowFormat(ABC):
     Attributes:
         columns: Name to its place in the file: a position (from 0) or a name there.
         required: Columns that must be there and not be blank; the others are ``""`` where absent.
+        others: What positions that are not read are called, where no header names them.
     """
 
     columns: Mapping[str, int | str]
     required: tuple[str, ...]
+    others: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
     SCAN: ClassVar[type[Scan[Any]]]
     """What passes over a file."""

@@ -34,6 +34,7 @@ class _SquadScan(NumberedScan["SquadFormat"]):
             self.place, self.total = number, number + 1
             if number < first:
                 continue
+            self.record = None if isinstance(found, str) else found
             row = found if isinstance(found, str) else self._row(found)
             if isinstance(found, dict) and isinstance(name := found.get("id"), str):
                 if name in ids:

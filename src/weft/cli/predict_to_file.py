@@ -1,0 +1,104 @@
+"""``weft predict RUN FILE --output FILE``: rows and answers in a file; stopped, it goes on."""
+
+import argparse
+import hashlib
+import sys
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from weft.cli.prediction_rows import Asked, ColumnRows, LineRows, answers
+from weft.cli.row_progress import RowProgress
+from weft.errors import UserError
+from weft.exported.manifest import MANIFEST, is_export
+from weft.runs.partial_predictions import PartialPredictions, finished_rows
+from weft.runs.prediction_file import PredictionFile, check_output
+from weft.runtime.files import sha256
+from weft.runtime.logging import printable
+
+__all__ = ["checked_output", "write_file"]
+
+
+def checked_output(args: argparse.Namespace) -> int | None:
+    """Refuses an output that cannot be written; the exit code where it has just been written."""
+    output: Path = args.output
+    finished = None if args.restart else finished_rows(output)
+    if finished is None:
+        check_output(output, args.file, overwrite=args.overwrite)
+        return None
+    return _said(output, *finished)
+
+
+def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Namespace) -> int:
+    """Answers the rows that are not answered yet, and writes all; the exit code."""
+    reading = [*sorted(args.words), *["--lines"] * args.lines, *["--json"] * args.json]
+    with PartialPredictions(
+        args.output,
+        model=_model(Path(args.run), predictor),
+        reading=" ".join(reading),
+        restart=args.restart,
+    ) as part:
+        try:
+            _answer(predictor, rows, part)
+            batches = None if rows.batches is None else partial(rows.batches, args.file)
+            file = PredictionFile(part.blocks, batches, rows.names)
+            part.finish(file.write)
+        except (Exception, KeyboardInterrupt) as error:
+            if part.rows:
+                error.add_note(f"{part.path} has {part.rows:,} answers; the same command goes on.")
+            if part.rows and isinstance(error, KeyboardInterrupt):
+                print(f"\n{error.__notes__[-1]}", end="", file=sys.stderr)
+            raise
+    for name, called in file.renamed.items():
+        said = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
+        print(printable(said), file=sys.stderr)
+    return _said(args.output, part.rows, part.failed)
+
+
+def _answer(predictor: Any, rows: ColumnRows | LineRows, part: PartialPredictions) -> None:
+    """Answers all rows but those that are answered, which must be the first."""
+    left, digest, first = iter(rows), hashlib.sha256(), part.rows
+    with RowProgress(rows.size) as progress:
+        for asked in islice(left, first):
+            digest.update(_content(asked))
+        if first and digest.hexdigest() != part.digest:
+            raise UserError(
+                f"{part.path} has answers to {first:,} rows that are not the first of {rows.name}. "
+                "Go on with the file that they were read of, or begin anew: --restart."
+            )
+        for block in answers(predictor, left):
+            for asked, _ in block:
+                digest.update(_content(asked))
+            pairs = [(asked.kept, answer) for asked, answer in block]
+            part.append(pairs, digest=digest.hexdigest())
+            progress.show(part.rows, block[-1][0].done)
+        progress.say(f"writing {part.output.name}")
+
+
+def _content(asked: Asked) -> bytes:
+    """What decides the answer to a row, and what stands beside it."""
+    return repr((asked.row, asked.problem, asked.kept)).encode("utf-8", "backslashreplace")
+
+
+def _model(run: Path, predictor: Any) -> tuple[str, str]:
+    """The digest of all that answers, and its name."""
+    if is_export(run):
+        return sha256(run / MANIFEST), str(run)
+    from weft.checkpoint.layout import CHECKPOINTS
+    from weft.checkpoint.layout import MANIFEST as CHECKPOINT
+
+    checkpoint = run / CHECKPOINTS / predictor.checkpoint
+    both = [sha256(run / "config.yaml"), sha256(checkpoint / CHECKPOINT)]
+    return "".join(both), str(checkpoint)
+
+
+def _said(output: Path, rows: int, failed: int) -> int:
+    """Says what a file has; the exit code."""
+    print(f"{output}: {rows:,} row{'s' * (rows != 1)}")
+    if failed:
+        print(
+            f"{failed:,} of {rows:,} rows could not be answered: the column 'error' says why.",
+            file=sys.stderr,
+        )
+    return 1 if failed else 0

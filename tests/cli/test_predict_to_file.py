@@ -1,245 +1,253 @@
-"""``weft predict --output``: every format in and out, all columns kept, gone on with after any end."""
+"""``weft predict --output`` goes on after any end, and writes what an undisturbed one does."""
 
-import csv
 import io
-import json
+import itertools
 import os
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.trained_run import library_run
-from weft.cli import predict
+from tests.cli.killed_prediction import Together, command, write_place
+from tests.cli.test_predict_formats import read
+from weft.cli import predict, row_progress
 from weft.cli.main import main
-from weft.exported.row_predictor import RowPredictor
-
-GO, CAT = "Go.", "The cat sleeps."
-
-
-def read(path):
-    """The rows of an output, as Python has them."""
-    match path.suffix:
-        case ".csv":
-            with path.open(newline="", encoding="utf-8") as file:
-                return list(csv.DictReader(file))
-        case ".parquet":
-            return pq.read_table(path).to_pylist()
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+from weft.runs.partial_predictions import PartialPredictions
 
 
 @pytest.fixture
-def answered(tmp_path, capsys, monkeypatch):
-    """What the command writes of a file of that name and content, of a pipe where it has none."""
-
-    def use(name, content, *words, to="out.jsonl", run=None):
-        content = content if isinstance(content, bytes) else content.encode()
-        monkeypatch.chdir(tmp_path)
-        if name == "-":
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        else:
-            Path(name).write_bytes(content)
-        command = ["predict", str(run or library_run()), name, "--output", to, "--device", "cpu"]
-        code = main([*command, "--overwrite", *words])
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted({name, to} - {"-"})
-        said = capsys.readouterr()
-        return code, read(Path(to)), said.out, said.err
-
-    return use
+def place(tmp_path, monkeypatch):
+    """A folder with a file of 2,000 rows, one in nine bad, and a predictor in a run's place."""
+    monkeypatch.chdir(tmp_path)
+    write_place(tmp_path)
+    monkeypatch.setattr(predict, "load_predictor", lambda _: Together())
+    return tmp_path
 
 
-ROWS = [{"id": "1", "source": GO, "note": "a, b"}, {"id": "2", "source": CAT, "note": "é\n\"x\""}]
-SQUAD = {"title": "T", "context": CAT, "qas": [{"id": "7", "question": GO}]}
-
-
-def table(rows, separator=","):
-    text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0], delimiter=separator, lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def arrow(rows, *, feather=False):
-    sink, made = io.BytesIO(), pa.Table.from_pylist(rows)
-    if feather:
-        with pa.ipc.new_file(sink, made.schema) as writer:
-            writer.write_table(made)
-    else:
-        pq.write_table(made, sink, row_group_size=1)
-    return sink.getvalue()
-
-
-NAMED = ("columns={source: source}",)
-READ = {
-    "a.csv": (table(ROWS), NAMED, ROWS),
-    "semicolons.csv": (table(ROWS, ";"), (*NAMED, "delimiter=;"), ROWS),
-    "a.tsv": (
-        f"id\tsource\n1\t{GO}\n2\t{CAT}\tmore\n",
-        NAMED,
-        [{"id": "1", "source": GO}, {"id": "2", "source": CAT, "column_2": "more"}],
-    ),
-    "pairs.tsv": (
-        f"{GO}\tVa !\n{CAT}\tLe chat.\n",
-        (),
-        [{"source": GO, "target": "Va !"}, {"source": CAT, "target": "Le chat."}],
-    ),
-    "places.tsv": (
-        f"1\t{GO}\n2\t{CAT}\n",
-        ("columns={source: 1}",),
-        [{"column_0": "1", "source": GO}, {"column_0": "2", "source": CAT}],
-    ),
-    "twice.csv": (
-        f"a,,a,source\n1,2,3,{GO}\n",
-        NAMED,
-        [{"a": "1", "column_1": "2", "a_2": "3", "source": GO}],
-    ),
-    "a.jsonl": (
-        "".join(
-            json.dumps(row) + "\n"
-            for row in ({"source": GO, "n": 1.5, "tags": ["a"]}, {"source": CAT, "b": None})
-        ),
-        (),
-        [{"source": GO, "n": 1.5, "tags": ["a"]}, {"source": CAT, "b": None}],
-    ),
-    "a.conll": (
-        "Go\tX\tO\n.\tY\tO\n\nThe\tX\tO\ncat\tX\tO\nsleeps\tX\tO\n.\tY\tO\n",
-        ("columns={source: 0, tags: -1}",),
-        [
-            {"source": "Go .", "column_1": "X Y", "tags": "O O"},
-            {"source": "The cat sleeps .", "column_1": "X X X Y", "tags": "O O O O"},
-        ],
-    ),
-    "a.json": (
-        json.dumps({"data": [{"title": "T", "paragraphs": [SQUAD]}]}),
-        ("columns={source: question}",),
-        [{"title": "T", "context": CAT, "impossible": "false", "id": "7", "question": GO}],
-    ),
-    "a.parquet": (arrow(ROWS), (), ROWS),
-    "a.feather": (arrow(ROWS, feather=True), (), ROWS),
-    "lines.txt": (f"{GO}\n{CAT}\n", (), [{"source": GO}, {"source": CAT}]),
-    "-": (f"{GO}\n{CAT}\n", (), [{"source": GO}, {"source": CAT}]),
-}
-
-
-@pytest.mark.parametrize("name", READ)
-def test_all_columns_of_every_format_are_kept_and_answers_stand_beside_them(answered, name):
-    content, words, rows = READ[name]
-    code, found, out, err = answered(name, content, *words)
-    assert (code, err, out) == (0, "", f"out.jsonl: {len(rows)} row{'s' * (len(rows) > 1)}\n")
-    added = ["prediction", "score", "error"]
-    assert [list(row)[-3:] for row in found] == [added] * len(rows)
-    assert [{k: v for k, v in row.items() if k not in added} for row in found] == rows
-    assert all(row["prediction"] and row["score"] < 0 and row["error"] is None for row in found)
-
-
-def test_a_pipe_may_have_columns_or_json(answered):
-    code, found, *_ = answered("-", table(ROWS), "header=true", "format=csv", *NAMED, to="o.csv")
-    assert (code, [row["note"] for row in found]) == (0, [row["note"] for row in ROWS])
-    content = "".join(json.dumps(row) + "\n" for row in [*ROWS, GO])
-    code, found, *_ = answered("-", content, "--json", to="o.csv")
-    assert [(row["id"], row["source"]) for row in found] == [("1", GO), ("2", CAT), ("", GO)]
-
-
-@pytest.mark.parametrize("to", ["out.csv", "out.jsonl", "out.ndjson", "out.parquet"])
-def test_a_row_that_is_bad_is_an_error_row_in_its_place(answered, to):
-    long = "The cat sleeps. " * 50
-    content = f"id,source\n1,{GO}\n2,\n3,{long}\n4,b".encode() + b"\xff\n" + f"5,{CAT}\n".encode()
-    code, found, out, err = answered("a.csv", content, *NAMED, to=to)
-    assert (code, out) == (1, f"{to}: 5 rows\n")
-    assert err == "3 of 5 rows could not be answered: the column 'error' says why.\n"
-    assert [row["error"] or None for row in found] == [
-        None,
-        "a.csv:3 (byte 16): column 'source' is empty",
-        "a.csv:4 (byte 19): 'source' is longer than the 64 tokens the model takes.",
-        "a.csv:5 (byte 822): bad UTF-8: 0xff at byte 3 of the line (invalid start byte)",
-        None,
-    ]
-    assert [row["id"] or None for row in found] == ["1", "2", "3", None, "5"]
-    assert [bool(row["prediction"]) for row in found] == [True, False, False, False, True]
-    assert found[2]["source"] == long
-
-
-def test_values_have_a_form_that_each_format_can_hold(answered):
-    rows = [
-        {"source": GO, "n": 1, "mixed": "a", "big": 2**53 + 1, "list": [1, None], "none": None},
-        {"source": CAT, "n": 1.5, "mixed": {"b": [True]}, "big": 0.5, "list": [], "odd": "\ud800"},
-        {"source": GO, "n": True, "huge": 2**70, "empty": {}, "flag": False},
-    ]
-    content = "".join(json.dumps(row) + "\n" for row in rows)
-    _, found, *_ = answered("a.jsonl", content, to="out.parquet")
-    schema = pq.read_schema("out.parquet")
-    kinds = {name: str(schema.field(name).type) for name in schema.names}
-    assert kinds == {
-        **{"source": "string", "n": "string", "mixed": "string", "big": "string"},
-        **{"list": "list<element: int64>", "none": "string", "odd": "string", "huge": "string"},
-        **{"empty": "string", "flag": "bool", "prediction": "string", "score": "double"},
-        "error": "string",
-    }
-    assert [row["n"] for row in found] == ["1", "1.5", "true"]
-    assert [row["mixed"] for row in found] == ["a", '{"b": [true]}', None]
-    assert [row["list"] for row in found] == [[1, None], [], None]
-    assert [row["big"] for row in found] == [str(2**53 + 1), "0.5", None]
-    assert found[1]["odd"] == "\\ud800"
-    assert found[2]["huge"] == str(2**70)
-    _, found, *_ = answered("a.jsonl", content, to="out.csv")
-    assert [row["list"] for row in found] == ["[1, null]", "[]", ""]
-    assert [row["flag"] for row in found] == ["", "", "false"]
-    assert [row["mixed"] for row in found] == ["a", '{"b": [true]}', ""]
-    _, found, *_ = answered("a.jsonl", content, to="out.jsonl")
-    assert [{k: row[k] for k in one} for row, one in zip(found, rows, strict=True)] == rows
-
-
-def test_columns_of_parquet_keep_their_types(answered):
-    made = pa.table(
-        {
-            "source": pa.array([GO, CAT]).dictionary_encode(),
-            "when": pa.array([0, 1_000_000_001], pa.timestamp("ns")),
-            "small": pa.array([1, None], pa.int8()),
-            "part": pa.array([0.1, 0.5], pa.float32()),
-            "raw": pa.array([b"a\xff", b""], pa.binary()),
-        },
-        metadata={"mine": "kept"},
-    )
-    sink = io.BytesIO()
-    pq.write_table(made, sink)
-    _, found, *_ = answered("a.parquet", sink.getvalue(), to="out.parquet")
-    schema = pq.read_schema("out.parquet")
-    assert [schema.field(name).type for name in made.schema.names] == made.schema.types
-    assert schema.metadata[b"mine"] == b"kept"
-    assert [row["small"] for row in found] == [1, None]
-    _, found, *_ = answered("a.parquet", sink.getvalue(), to="out.csv")
-    assert [(row["when"], row["part"], row["raw"], row["small"]) for row in found] == [
-        ("1970-01-01 00:00:00.000000000", "0.1", "a\\xff", "1"),
-        ("1970-01-01 00:00:01.000000001", "0.5", "", ""),
-    ]
-    when = pa.table({"source": [GO], "at": [{"day": datetime(2026, 1, 2)}]})
-    pq.write_table(when, sink := io.BytesIO())
-    _, found, *_ = answered("b.parquet", sink.getvalue(), to="out.jsonl")
-    assert found[0]["at"] == {"day": "2026-01-02 00:00:00"}
+def stopped(monkeypatch, row, *words, to="out.csv"):
+    """What the command says that is stopped before the rows with that one are answered."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Together, "stop_at", row)
+        assert command(*words, to=to) == 130
 
 
 @pytest.mark.parametrize("to", ["out.csv", "out.jsonl", "out.parquet"])
-def test_a_column_that_the_rows_have_too_keeps_its_values(answered, to):
-    rows = [{"source": GO, "score": "mine", "error": "", "prediction": "x", "prediction_2": "y"}]
-    _, found, _, err = answered("a.csv", table(rows), *NAMED, to=to)
-    kept = {name: found[0][name] for name in rows[0]}
-    assert kept == rows[0]
-    assert list(found[0])[-3:] == ["prediction_3", "score_2", "error_2"]
-    assert float(found[0]["score_2"]) < 0
-    assert err.splitlines()[1] == (
-        "The rows have a column 'score' of their own: the answers' is 'score_2'."
+def test_a_command_that_was_stopped_goes_on_and_writes_the_same_bytes(
+    place, monkeypatch, capsys, to
+):
+    assert command(to=to) == 1
+    expected = Path(to).read_bytes()
+    Path(to).unlink()
+    for row, answers in ((300, 256), (1200, 1024), (1201, 1024), (1999, 1792)):
+        capsys.readouterr()
+        stopped(monkeypatch, row, to=to)
+        assert capsys.readouterr().err == (
+            f"\n{to}.part has {answers:,} answers; the same command goes on after them.\n\n"
+        )
+        assert not Path(to).exists()
+    asked = []
+    monkeypatch.setattr(
+        Together,
+        "check",
+        lambda self, row, old=Together.check: (asked.append(row["text"]), old(self, row)),
+    )
+    assert command(to=to) == 1
+    said = capsys.readouterr()
+    assert said.out == f"{to}: 2,000 rows\n"
+    assert said.err == "222 of 2,000 rows could not be answered: the column 'error' says why.\n"
+    assert Path(to).read_bytes() == expected
+    assert len(asked) == 2000 - 1792
+    assert not Path(f"{to}.part").exists()
+
+
+def test_what_is_stopped_before_its_first_answers_leaves_nothing(place, monkeypatch):
+    stopped(monkeypatch, 1)
+    assert {path.name for path in place.iterdir()} == {"rows.txt", "run"}
+
+
+def test_an_output_that_is_there_is_not_replaced_unasked(place, monkeypatch, capsys):
+    Path("out.csv").write_text("mine")
+    assert command() == 2
+    assert capsys.readouterr().err == (
+        "error: --output out.csv: it is there already. Give another name, or let it be replaced: "
+        "--overwrite.\n"
+    )
+    stopped(monkeypatch, 1200, "--overwrite")
+    assert Path("out.csv").read_text() == "mine"
+    assert command("--overwrite") == 1
+    assert len(Path("out.csv").read_text().splitlines()) == 2001
+
+
+def test_another_model_setting_or_file_is_refused_and_restart_begins_anew(
+    place, monkeypatch, capsys
+):
+    stopped(monkeypatch, 300)
+    capsys.readouterr()
+    again = "Go on as it was begun, or begin anew: --restart.\n"
+
+    assert main(["predict", "run", "rows.txt", "--output", "out.csv"]) == 2
+    assert capsys.readouterr().err == (
+        "error: out.csv.part has rows that were read with --lines, and this command reads them "
+        f"with no settings. {again}"
+    )
+    Path("run", "export.json").write_text("{ }")
+    assert command() == 2
+    assert capsys.readouterr().err == (
+        f"error: out.csv.part has answers of run, which was another model than run is now. {again}"
+    )
+    Path("run", "export.json").write_text("{}")
+    text = Path("rows.txt").read_text()
+    for other in (text.replace("row 7\n", "row 8\n"), text[:1000]):
+        Path("rows.txt").write_text(other)
+        assert command() == 2
+        assert capsys.readouterr().err == (
+            "error: out.csv.part has answers to 256 rows that are not the first of rows.txt. Go on "
+            "with the file that they were read of, or begin anew: --restart.\n"
+        )
+    assert command("--restart") == 1
+    assert read(Path("out.csv"))[0]["prediction"] == "row 0: one of 130 from row 0"
+
+
+def test_rows_that_were_added_are_answered_too(place, monkeypatch):
+    stopped(monkeypatch, 1200)
+    with Path("rows.txt").open("a") as file:
+        file.write("one more\n")
+    assert command() == 1
+    assert len(read(Path("out.csv"))) == 2001
+
+
+def test_a_file_of_another_making_is_left_alone(place, capsys):
+    part = Path("out.csv.part")
+    for content in (b"mine\n", b"{}", b'{"format": "other"}\n'):
+        part.write_bytes(content)
+        for words in ((), ("--restart",)):
+            assert command(*words) == 2
+            assert capsys.readouterr().err == (
+                "error: out.csv.part is no unfinished file of weft predict, which would write its "
+                "answers there until they are whole. Move it away, or give another --output.\n"
+            )
+            assert part.read_bytes() == content
+    part.unlink()
+    part.symlink_to("rows.txt")
+    assert command() == 1
+    assert "it is a symbolic link" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "torn", [b"", b'{"digest": "12', b'{"digest"\n', b"\0" * 5000, b'\0\n{"rows": 1}\n']
+)
+def test_what_a_power_cut_leaves_is_cut_off(place, monkeypatch, torn):
+    stopped(monkeypatch, 1200)
+    with Path("out.csv.part").open("ab") as file:
+        file.write(torn)
+    assert command() == 1
+    found = Path("out.csv").read_bytes()
+    Path("out.csv").unlink()
+    assert command() == 1
+    assert Path("out.csv").read_bytes() == found
+
+
+def test_one_process_at_a_time_writes_it(place, capsys):
+    made_of = {"model": ("", ""), "reading": ""}
+    with PartialPredictions(Path("out.csv"), **made_of):
+        assert command() == 1
+    assert capsys.readouterr().err == (
+        "error: out.csv.part is being written by another process. Wait for it to end or stop it, "
+        "or give another --output.\n"
     )
 
 
-def test_a_file_without_rows_has_columns(answered):
-    for to in ("out.csv", "out.parquet"):
-        assert answered("a.csv", "id,source\n", *NAMED, to=to)[:2] == (0, [])
-    assert pq.read_schema("out.parquet").names == ["id", "source", "prediction", "error"]
-    assert Path("out.csv").read_text() == "id,source,prediction,error\n" or True
-    for feather in (False, True):
-        content = arrow(pa.table({"source": pa.array([], pa.string())}).to_pylist(), feather=feather)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--output", "out.txt"],
+            "--output out.txt: its suffix says how answers are written. Wanted .csv, .jsonl, "
+            ".ndjson or .parquet, found .txt.",
+        ),
+        (
+            ["--output", "none/out.csv"],
+            "--output none/out.csv: there is no folder none. Make it first.",
+        ),
+        (["--output", "a.csv"], "--output a.csv: it is a folder. Name a file in it."),
+        (
+            ["--output", "rows.csv", "--overwrite"],
+            "--output rows.csv: it is the file that is read. Give it another name.",
+        ),
+        (["--restart"], "--restart: is about the file of --output; name one, or leave it out."),
+        (["--overwrite"], "--overwrite: is about the file of --output; name one, or leave it out."),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_a_model_is_loaded(
+    place, monkeypatch, capsys, words, said
+):
+    monkeypatch.setattr(predict, "load_predictor", None)
+    (place / "a.csv").mkdir()
+    (place / "rows.csv").write_text("text\n")
+    assert main(["predict", "run", "rows.csv", *words]) == 2
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+def test_rows_that_are_typed_have_no_output(place, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert main(["predict", "run", "--output", "out.csv"]) == 2
+    assert capsys.readouterr().err == (
+        "error: --output: takes the answers to a file or a pipe; name a file of rows.\n"
+    )
+
+
+def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
+    monkeypatch.setattr(row_progress, "SECONDS_BETWEEN", 0)
+    command()
+    assert "rows/s" not in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    command("--overwrite")
+    said = capsys.readouterr().err
+    assert "512 rows · " in said
+    assert "rows/s · eta 0s" in said
+    assert "writing out.csv" in said
+
+
+def test_every_failure_of_the_disk_leaves_what_goes_on(place, failing_disk, capsys):
+    assert command() == 1
+    expected = Path("out.csv").read_bytes()
+    for k in itertools.count(1):
+        Path("out.csv").unlink()
+        with failing_disk(k) as disk:
+            code = command()
+        if disk.failed is None:
+            break
+        assert code == 1
+        assert "cannot be written: No space left on device" in capsys.readouterr().err
+        assert not Path("out.csv").exists() or Path("out.csv").read_bytes() == expected
+        assert command("--overwrite") == 1
+        assert Path("out.csv").read_bytes() == expected
+        assert {path.name for path in place.iterdir()} == {"rows.txt", "run", "out.csv"}
+    assert k > 15
+
+
+def kill(folder, suffix, kills):
+    """Kills the command at every call that changes the disk, and at random moments."""
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cli.killed_prediction", suffix, str(kills)],
+        **{"cwd": folder, "env": environment, "capture_output": True, "text": True},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    calls, killed = map(int, done.stdout.split())
+    assert calls > 15
+    assert killed >= kills
+
+
+def test_killed_at_any_call_it_goes_on_and_writes_the_same_bytes(tmp_path):
+    kill(tmp_path, ".csv", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_killed_at_random_moments_it_goes_on_and_writes_the_same_bytes(tmp_path, suffix):
+    kill(tmp_path, suffix, 20)

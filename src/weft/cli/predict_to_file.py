@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -44,11 +45,10 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
             batches = None if rows.batches is None else partial(rows.batches, args.file)
             file = PredictionFile(part.blocks, batches, rows.names)
             part.finish(file.write)
-        except (Exception, KeyboardInterrupt) as error:
-            if part.rows:
-                error.add_note(f"{part.path} has {part.rows:,} answers; the same command goes on.")
-            if part.rows and isinstance(error, KeyboardInterrupt):
-                print(f"\n{error.__notes__[-1]}", end="", file=sys.stderr)
+        except BaseException as error:
+            if part.rows and not isinstance(error, UserError):
+                said = f"{part.path} has {part.rows:,} answers; the same command goes on after them."
+                print(f"\n{printable(said)}", file=sys.stderr)
             raise
     for name, called in file.renamed.items():
         said = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
@@ -58,27 +58,29 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
 
 def _answer(predictor: Any, rows: ColumnRows | LineRows, part: PartialPredictions) -> None:
     """Answers all rows but those that are answered, which must be the first."""
-    left, digest, first = iter(rows), hashlib.sha256(), part.rows
+    digest, first = hashlib.sha256(), part.rows
+    left = _digested(rows, digest)
     with RowProgress(rows.size) as progress:
-        for asked in islice(left, first):
-            digest.update(_content(asked))
+        for _ in islice(left, first):
+            pass
         if first and digest.hexdigest() != part.digest:
             raise UserError(
                 f"{part.path} has answers to {first:,} rows that are not the first of {rows.name}. "
                 "Go on with the file that they were read of, or begin anew: --restart."
             )
         for block in answers(predictor, left):
-            for asked, _ in block:
-                digest.update(_content(asked))
             pairs = [(asked.kept, answer) for asked, answer in block]
             part.append(pairs, digest=digest.hexdigest())
             progress.show(part.rows, block[-1][0].done)
         progress.say(f"writing {part.output.name}")
 
 
-def _content(asked: Asked) -> bytes:
-    """What decides the answer to a row, and what stands beside it."""
-    return repr((asked.row, asked.problem, asked.kept)).encode("utf-8", "backslashreplace")
+def _digested(rows: Iterable[Asked], digest: "hashlib._Hash") -> Iterator[Asked]:
+    """The rows; the digest takes what decides the answer to each, and what stands beside it."""
+    for asked in rows:
+        content = repr((asked.row, asked.problem, asked.kept))
+        digest.update(content.encode("utf-8", "backslashreplace"))
+        yield asked
 
 
 def _model(run: Path, predictor: Any) -> tuple[str, str]:

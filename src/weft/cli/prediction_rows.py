@@ -175,7 +175,8 @@ class ColumnRows:
     @property
     def names(self) -> Sequence[str]:
         """The columns of a header, once it has been read."""
-        return kept_names(self.layout, self.scan.names, len(self.scan.names))
+        header = self.scan.names
+        return kept_names(self.layout, header, len(header)) if header else ()
 
     def size(self) -> int | None:
         """All bytes, or rows of Parquet and Arrow; None where that is not known."""

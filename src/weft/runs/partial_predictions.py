@@ -20,10 +20,10 @@ FORMAT = "weft predictions 1"
 """What the first line of such a file begins with."""
 MAGIC = f'{{"format": "{FORMAT}"'.encode()
 WHAT = {
-    "model": "answers of another model, {}",
-    "reading": "rows that were read in another way, {}",
+    "model": "answers of {}, which was another model than {} is now",
+    "reading": "rows that were read {}, and this command reads them {}",
 }
-"""What errors call that which the answers depend on."""
+"""What errors say of that which the answers depend on, as it was and as it is."""
 
 
 class PartialPredictions:
@@ -62,7 +62,7 @@ class PartialPredictions:
     ) -> None:
         self.output, self.path = output, part_of(output)
         self._made_of = {"model": model[0], "reading": reading}
-        self._called = {"model": model[1], "reading": reading or "with no settings"}
+        self._called = {"model": model[1], "reading": f"with {reading}" if reading else "with no settings"}
         self._restart, self._lock = restart, -1
         self.rows = self.failed = 0
         """Rows answered, and those of them that could not be."""
@@ -170,8 +170,8 @@ class PartialPredictions:
             if found.get(name) != self._made_of[name]:
                 was, now = found["called"][name], self._called[name]
                 raise UserError(
-                    f"{self.path} has {what.format(was)}; this command says {now}. The command "
-                    "that began it goes on with it; with --restart this one begins anew."
+                    f"{self.path} has {what.format(was, now)}. Go on as it was begun, or begin "
+                    "anew: --restart."
                 )
 
 
@@ -186,7 +186,7 @@ def finished_rows(output: Path) -> tuple[int, int] | None:
     What is left beside it is removed. None where there is nothing of the kind.
     """
     part = part_of(output)
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, IndexError):
         with part.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 1000))
             found = json.loads(file.read().splitlines()[-1])

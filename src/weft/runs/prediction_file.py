@@ -13,7 +13,7 @@ from typing import Any
 from weft.data.formats.header import free_name
 from weft.errors import DataError, UserError
 from weft.exported.row_predictor import characters, row_chunks
-from weft.runtime.files import HashingFile
+from weft.runtime.disk import HashingFile
 
 __all__ = ["PredictionFile", "check_output"]
 
@@ -72,7 +72,8 @@ class PredictionFile:
         names: Sequence[str] = (),
     ) -> None:
         self._blocks, self._batches = blocks, batches
-        self._kept: dict[str, Any] = dict.fromkeys(names)
+        self._names = dict.fromkeys(names)
+        self._kept: dict[str, Any] = dict(self._names)
         self._answers: dict[str, Any] = {FIRST: None}
         self.renamed: dict[str, str] = {}
         """Columns of answers that the rows have, too, and what they are called in the file."""
@@ -125,7 +126,7 @@ class PredictionFile:
         for kept, answers in self._groups():
             rows = kept if isinstance(kept, list) else _rows_of(kept)
             for row, answer in zip(rows, answers, strict=True):
-                yield {**row, **{called: answer.get(name) for name, called in final.items()}}
+                yield {**self._names, **row, **{called: answer.get(name) for name, called in final.items()}}
 
     def _json_lines(self, file: HashingFile, final: Mapping[str, str]) -> None:
         for row in self._rows(final):
@@ -192,6 +193,8 @@ def _note(columns: dict[str, Any], rows: Rows, *, typed: bool) -> None:
 def _type_of(values: Sequence[Any]) -> Any:
     import pyarrow
 
+    if len(kinds := {type(value) for value in values} - {type(None)}) > 1 and bool in kinds:
+        return str  # no number, as pyarrow has it
     try:
         found = pyarrow.array(values).type
     except (pyarrow.ArrowException, ValueError, OverflowError):  # of several types; too large

@@ -6,6 +6,7 @@ kills the command at every call that changes the disk, then at 20 random moments
 command must go on and write the bytes of the undisturbed one. It prints how many calls and kills.
 """
 
+import importlib
 import itertools
 import os
 import random
@@ -123,6 +124,7 @@ def killed_at_moments(output, expected, kills, seconds):
 
 
 if __name__ == "__main__":
+    importlib.import_module("pyarrow.parquet")  # no child of a short life takes its time for it
     suffix, kills = sys.argv[1:]
     output = Path(f"out{suffix}")
     write_place(Path())

@@ -47,7 +47,9 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
             part.finish(file.write)
         except BaseException as error:
             if part.rows and not isinstance(error, UserError):
-                said = f"{part.path} has {part.rows:,} answers; the same command goes on after them."
+                said = (
+                    f"{part.path} has {part.rows:,} answers; the same command goes on after them."
+                )
                 print(f"\n{printable(said)}", file=sys.stderr)
             raise
     for name, called in file.renamed.items():

@@ -62,7 +62,10 @@ class PartialPredictions:
     ) -> None:
         self.output, self.path = output, part_of(output)
         self._made_of = {"model": model[0], "reading": reading}
-        self._called = {"model": model[1], "reading": f"with {reading}" if reading else "with no settings"}
+        self._called = {
+            "model": model[1],
+            "reading": f"with {reading}" if reading else "with no settings",
+        }
         self._restart, self._lock = restart, -1
         self.rows = self.failed = 0
         """Rows answered, and those of them that could not be."""

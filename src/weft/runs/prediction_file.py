@@ -126,7 +126,11 @@ class PredictionFile:
         for kept, answers in self._groups():
             rows = kept if isinstance(kept, list) else _rows_of(kept)
             for row, answer in zip(rows, answers, strict=True):
-                yield {**self._names, **row, **{called: answer.get(name) for name, called in final.items()}}
+                yield {
+                    **self._names,
+                    **row,
+                    **{called: answer.get(name) for name, called in final.items()},
+                }
 
     def _json_lines(self, file: HashingFile, final: Mapping[str, str]) -> None:
         for row in self._rows(final):

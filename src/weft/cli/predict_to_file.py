@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,7 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
     ) as part:
         try:
             _answer(predictor, rows, part)
-            batches = None if rows.batches is None else partial(rows.batches, args.file)
-            file = PredictionFile(part.blocks, batches, rows.names)
+            file = PredictionFile(part.blocks, rows.batches, rows.names)
             part.finish(file.write)
         except BaseException as error:
             if part.rows and not isinstance(error, UserError):

@@ -98,6 +98,14 @@ class Reader(Component, nn.Module):
         A question, or a window of a context, has so many tokens at most.
         """
 
+    def _refuse_longer(self, length: int, what: str, lower: str, *, of: str) -> None:
+        most = getattr(self, of).max_length
+        if most is not None and length > most:
+            raise UserError(
+                f"{what} may have {length} tokens, but the module's encoder takes at most {most}. "
+                f"Lower {lower}, or raise model.{of}.max_length."
+            )
+
     @abstractmethod
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
         """Scores the words of contexts, whose features ``matches`` are, :math:`(B,T,3)`.
@@ -148,14 +156,6 @@ class Reader(Component, nn.Module):
         return Texts(self.dropout(x), lengths.clamp(min=1))
 
 
-def _refuse_longer(length: int, most: int | None, *, what: str, instead: str, where: str) -> None:
-    if most is not None and length > most:
-        raise UserError(
-            f"{what} may have {length} tokens, but the module's encoder takes at most {most}. "
-            f"Lower {instead}, or raise {where}.max_length."
-        )
-
-
 @registries.models.register("joined_reader")
 class JoinedReader(Reader):
     """Finds answers by one encoder over the question and, behind it, the context.
@@ -204,13 +204,9 @@ class JoinedReader(Reader):
 
     @override
     def check_lengths(self, question: int, context: int) -> None:
-        _refuse_longer(
-            question + context,
-            self.encoder.max_length,
-            what="A question with a window of its context",
-            instead="task.max_length or task.max_question_length",
-            where="model.encoder",
-        )
+        what = "A question with a window of its context"
+        lower = "task.max_length or task.max_question_length"
+        self._refuse_longer(question + context, what, lower, of="encoder")
 
     @override
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
@@ -299,20 +295,9 @@ class DrqaReader(Reader):
 
     @override
     def check_lengths(self, question: int, context: int) -> None:
-        _refuse_longer(
-            question,
-            self.question_encoder.max_length,
-            what="A question",
-            instead="task.max_question_length",
-            where="model.question_encoder",
-        )
-        _refuse_longer(
-            context,
-            self.encoder.max_length,
-            what="A window of a context",
-            instead="task.max_length",
-            where="model.encoder",
-        )
+        lower = "task.max_question_length"
+        self._refuse_longer(question, "A question", lower, of="question_encoder")
+        self._refuse_longer(context, "A window of a context", "task.max_length", of="encoder")
 
     @override
     def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:

@@ -148,8 +148,7 @@ def _cached_model(config: MultilingualTokenizer.Config) -> Path:
     digest = hashlib.sha256(json.dumps(trained_with).encode())
     try:
         with config.train_on.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            hashlib.file_digest(file, lambda: digest)
     except OSError as error:
         raise _unreadable(config.train_on, error) from None
     name = f"{config.train_on.stem}-{config.model_type}-{size}-{digest.hexdigest()[:12]}.model"

@@ -15,9 +15,9 @@ from weft.models.decoder_state import DecoderMemory, DecoderState
 from weft.models.decoders.transformer import CausalDecoder
 from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
-from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import NormOrder
 from weft.models.layers.positions import PositionName, named_positions
+from weft.models.layers.word_embeddings import Embedding, token_table
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["CausalTransformer"]

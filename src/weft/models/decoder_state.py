@@ -63,11 +63,6 @@ class DecoderState:
             self._cache = torch.cat([self._cache, torch.zeros_like(self._cache)], dim=4)
         return self._cache[layer]
 
-    @property
-    def device(self) -> torch.device:
-        """Where the keys and values are."""
-        return self._cache.device
-
     def repeat(self, times: int) -> None:
         """Makes each row a group of ``times`` equal rows; the rows of a group share its memory."""
         self._cache = self._cache.repeat_interleave(times, dim=2)

@@ -63,10 +63,9 @@ def now() -> Fast:
 
 def linear_library() -> Literal["torch", "onednn"]:
     """The library of matrix products in use on a CPU."""
-    chosen = now().linear
-    if chosen == "auto":
-        return "onednn" if has_fast_onednn() else "torch"
-    return chosen
+    if (chosen := now().linear) != "auto":
+        return chosen
+    return "onednn" if has_fast_onednn() else "torch"
 
 
 @functools.cache

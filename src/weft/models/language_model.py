@@ -13,9 +13,9 @@ from weft.config.validators import require
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.embedding import token_table
 from weft.models.layers.linear import LinearLayer, linear
 from weft.models.layers.lstm import lstm_layers, run_layers
+from weft.models.layers.word_embeddings import token_table
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["LanguageModel", "LstmLanguageModel", "LstmState"]

@@ -147,11 +147,9 @@ def projected_cross_entropy(
 ) -> CrossEntropy:
     r"""Cross entropy of :math:`h W^\top + b`, as :func:`cross_entropy` has it.
 
-    All its scores are never held: those of 1,000 labels over 5,000 tokens are 20 MB, and their
-    gradient as much: several times all else that a small model keeps. Taken a few hundred labels at
-    a time they stay in the cache. The gradient is made together with the value, part by part (as
-    Liger Kernel does, Hsu et al. 2024), and only multiplied by what comes from above in the
-    backward pass.
+    All its scores are never held (of 1,000 labels over 5,000 tokens 20 MB): taken a few hundred
+    labels at a time they stay in the cache. The gradient is made together with the value, part by
+    part (as Liger Kernel does, Hsu et al. 2024), and only multiplied in the backward pass.
 
     Args:
         hidden: States of the labels. *Shape:* :math:`(N,D)`.

@@ -16,9 +16,9 @@ from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, length_mask
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.embedding import token_table
 from weft.models.layers.linear import LinearLayer, linear
 from weft.models.layers.lstm import lstm_layers, run_layers
+from weft.models.layers.word_embeddings import token_table
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["LstmDecoder", "LstmDecoderState", "LstmMemory", "LstmSeq2Seq"]

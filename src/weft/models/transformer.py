@@ -16,10 +16,10 @@ from weft.models.decoder_state import DecoderMemory, DecoderState, length_mask
 from weft.models.decoders.transformer import TransformerDecoder
 from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.blocks import inherit
-from weft.models.layers.embedding import Embedding, token_table
 from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
 from weft.models.layers.positions import named_positions
+from weft.models.layers.word_embeddings import Embedding, token_table
 from weft.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 __all__ = ["Transformer"]

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from weft.errors import UserError
 from weft.exported.ctranslate2 import names_of
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
-from weft.models.layers.embedding import Embedding
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
 from weft.models.layers.layer import Layer, LayerStack
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable
+from weft.models.layers.word_embeddings import Embedding
 from weft.models.transformer import Transformer
 from weft.text.tokenizers.tokenizer import VocabInfo
 

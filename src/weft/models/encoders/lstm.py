@@ -11,6 +11,7 @@ from weft.config.validators import require
 from weft.models import registries
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.dropout import Dropout
+from weft.models.layers.lstm import lstm_layers
 from weft.models.poolings import AttentionPooling, Pooling
 
 __all__ = ["LstmEncoder"]
@@ -54,18 +55,8 @@ class LstmEncoder(SequenceEncoder):
         nn.Module.__init__(self)
         self.config = config
         self.out_dim = config.hidden_dim * (2 if config.bidirectional else 1)
-        # A layer each: torch's own dropout between layers draws masks no recipe can speed up.
-        self.layers = nn.ModuleList(
-            [
-                nn.LSTM(
-                    dim if number == 0 else self.out_dim,
-                    config.hidden_dim,
-                    batch_first=True,
-                    bidirectional=config.bidirectional,
-                )
-                for number in range(config.num_layers)
-            ]
-        )
+        size, layers, both = config.hidden_dim, config.num_layers, config.bidirectional
+        self.layers = lstm_layers(dim, size, layers, bidirectional=both)
         self.dropout = Dropout(config.dropout)
 
     @override
@@ -76,9 +67,8 @@ class LstmEncoder(SequenceEncoder):
     def read(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """As :meth:`forward`, without padding as torch has it, with where each text ended.
 
-        Returns:
-            What :meth:`forward` gives, and the layers' states after the last token, directions side
-            by side. *Shape:* :math:`(B,T,H)` and :math:`(2,L,B,H)`.
+        That are the layers' states after the last token, directions side by side. *Shape:*
+        :math:`(B,T,H)` and :math:`(2,L,B,H)`.
         """
         total = x.shape[1]
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)

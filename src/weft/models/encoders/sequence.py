@@ -16,9 +16,6 @@ class SequenceEncoder(VectorModule):
     """Base of encoders: from each token's vector to one that knows its text.
 
     What stands at padding has no effect on any real position.
-
-    Attributes:
-        max_length: Most tokens of a text; None: any number.
     """
 
     class Config(BaseConfig):
@@ -29,6 +26,7 @@ class SequenceEncoder(VectorModule):
             return MeanPooling.Config()
 
     max_length: int | None = None
+    """Most tokens of a text; None: any number."""
     num_dims = 3
 
     @abstractmethod

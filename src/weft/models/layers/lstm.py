@@ -10,27 +10,24 @@ from weft.models.layers.dropout import Dropout
 __all__ = ["lstm_layers", "run_layers"]
 
 
-def lstm_layers(dim: int, hidden_dim: int, num_layers: int) -> nn.ModuleList:
-    """Layers that read vectors of ``dim`` features from left to right.
+def lstm_layers(
+    dim: int, hidden_dim: int, num_layers: int, *, bidirectional: bool = False
+) -> nn.ModuleList:
+    """Layers that read vectors of ``dim`` features from left to right, or from both ends.
 
-    They are a module each: torch's own dropout between layers draws masks that no recipe can speed
-    up.
+    A module each: torch's own dropout between layers draws masks that no recipe can speed up.
     """
-    sizes = [dim] + [hidden_dim] * (num_layers - 1)
-    return nn.ModuleList([nn.LSTM(size, hidden_dim, batch_first=True) for size in sizes])
+    sizes = [dim] + [hidden_dim * (1 + bidirectional)] * (num_layers - 1)
+    same: dict[str, bool] = {"batch_first": True, "bidirectional": bidirectional}
+    return nn.ModuleList([nn.LSTM(size, hidden_dim, **same) for size in sizes])
 
 
 def run_layers(
     layers: Iterable[nn.Module], x: Tensor, carried: Tensor | None, dropout: Dropout
 ) -> tuple[Tensor, Tensor]:
-    """Runs layers over some tokens.
+    """Runs :math:`L` layers, each with dropout behind it, over tokens, :math:`(B,T,D)`.
 
-    Args:
-        layers: Those of :func:`lstm_layers`; there are :math:`L`.
-        x: *Shape:* :math:`(B,T,D)`.
-        carried: The state after the tokens before; None: there are none. *Shape:*
-            :math:`(2,L,B,H)`.
-        dropout: What is done to each layer's output.
+    What is carried is the state after the tokens before, :math:`(2,L,B,H)`; None: there are none.
 
     Returns:
         The last layer's output, :math:`(B,T,H)`, and the state after the last token.

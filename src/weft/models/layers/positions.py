@@ -218,11 +218,12 @@ def named_positions(name: str, *, offset: int = 0) -> PositionEncoding.Config:
         name: A :data:`PositionName`, or ``sinusoidal_tensor2tensor``.
         offset: Row of the first position, where there is a table.
     """
-    if name == "learned":
-        return LearnedPositions.Config(offset=offset)
-    if name == "rotary":
-        return RotaryPositions.Config()
-    variant: Literal["vaswani", "tensor2tensor"] = "vaswani"
-    if name == "sinusoidal_tensor2tensor":
-        variant = "tensor2tensor"
-    return SinusoidalPositions.Config(offset=offset, variant=variant)
+    named: dict[str, PositionEncoding.Config] = {
+        "learned": LearnedPositions.Config(offset=offset),
+        "rotary": RotaryPositions.Config(),
+        "sinusoidal": SinusoidalPositions.Config(offset=offset),
+        "sinusoidal_tensor2tensor": SinusoidalPositions.Config(
+            offset=offset, variant="tensor2tensor"
+        ),
+    }
+    return named[name]

@@ -1,4 +1,4 @@
-"""Vectors of words: from a table, their characters, their affixes, what a dictionary knows."""
+"""Vectors of tokens with positions, and of words: of their characters, affixes, dictionary."""
 
 from pathlib import Path
 from typing import Literal, Protocol, final
@@ -13,7 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
 from weft.models.layers.dropout import Dropout
-from weft.models.layers.embedding import token_table
+from weft.models.layers.positions import PositionEncoding
 from weft.models.vocabulary import ModelVocabInfo
 
 __all__ = [
@@ -21,9 +21,56 @@ __all__ = [
     "AffixInfo",
     "CharacterCnn",
     "DictionaryEmbedding",
+    "Embedding",
     "WordEmbedding",
     "hide_words",
+    "token_table",
 ]
+
+
+def token_table(vocabulary_size: int, dim: int, *, pad_idx: int) -> nn.Embedding:
+    """A table of token vectors with standard deviation ``dim ** -0.5``; the padding's is zero.
+
+    That scale gives logits of unit variance when the table is tied to the output, and unit inputs
+    after scaling by ``dim ** 0.5``.
+    """
+    weight = nn.init.normal_(torch.empty(vocabulary_size, dim), std=dim**-0.5)
+    weight[pad_idx] = 0.0
+    table: nn.Embedding = nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=pad_idx)
+    return table
+
+
+@final
+class Embedding(nn.Module):
+    """Token vectors, scaled, plus positions, with dropout.
+
+    The table of ``tokens`` may be shared with another front and the output; its vectors are
+    multiplied with ``scale``.
+    """
+
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        positions: PositionEncoding,
+        *,
+        scale: float = 1.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.scale = scale
+        self.dropout = Dropout(dropout)
+
+    @override
+    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
+        """Embeds ids from position ``start`` on. *Shape:* :math:`(B,T)` to :math:`(B,T,D)`."""
+        rows = self.positions.rows(start, start + ids.shape[1])
+        x = self.tokens(ids)
+        if self.scale != 1.0:
+            x = x * self.scale
+        out: Tensor = self.dropout(x if rows is None else x + rows)
+        return out
 
 
 @final
@@ -239,16 +286,10 @@ class DictionaryEmbedding(Component, nn.Module):
 
     @override
     def forward(self, found: Tensor, length: int) -> Tensor:
-        """Makes a vector for each word.
+        """Makes a vector for each word. *Shape:* :math:`(B,N,3)` to :math:`(B,T,D)`.
 
-        Args:
-            found: The place of a word, a kind's number, and its weight, for each finding; zeros
-                are padding. *Shape:* :math:`(B,N,3)`.
-            length: Words of the batch's rows, :math:`T`; what is found behind them is not looked
-                at.
-
-        Returns:
-            *Shape:* :math:`(B,T,D)`.
+        A finding is the place of a word, a kind's number, and its weight; zeros are padding. Those
+        behind ``length`` words, :math:`T`, are not looked at.
         """
         places, numbers, weights = found.unbind(dim=-1)
         places, numbers = places.long(), numbers.long()

@@ -76,14 +76,8 @@ def right_spans(start: Tensor, end: Tensor, answers: Tensor) -> Tensor:
     .. math::
         \log \sum_{(i, j) \in A} p_i q_j
 
-    Args:
-        start: Log probabilities of beginnings. *Shape:* :math:`(B,L)`.
-        end: Likewise of ends. *Shape:* :math:`(B,L)`.
-        answers: First and last word of each right answer, each once; -1 at padding. *Shape:*
-            :math:`(B,A,2)`.
-
-    Returns:
-        Zero for rows without an answer. *Shape:* :math:`(B)`.
+    Answers are the first and the last word of each right one, each once; -1 at padding. *Shape:*
+    :math:`(B,L)`, twice, and :math:`(B,A,2)` to :math:`(B)`, zero for rows without an answer.
 
     Example:
         >>> half = torch.tensor([[0.5, 0.5]]).log()

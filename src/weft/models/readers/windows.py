@@ -62,10 +62,8 @@ class Windows:
 def windows_of(lengths: Tensor, *, size: int, stride: int) -> Windows:
     """The windows of rows; each row has one at least, and each of its places is in one.
 
-    Args:
-        lengths: Places of each row. *Shape:* :math:`(B)`.
-        size: Most places of a window.
-        stride: Places from the beginning of a window to that of the next, at most ``size``.
+    A window has ``size`` places at most, and begins ``stride`` behind the one before, at most
+    ``size``. *Shape* of the rows' lengths: :math:`(B)`.
 
     Example:
         >>> windows = windows_of(torch.tensor([7, 0]), size=4, stride=2)

@@ -178,8 +178,6 @@ class _NgramEncoder(Encoder):
 
 
 class _NgramDecoder(Decoder):
-    """The known n-grams of texts, side by side: what is left of them."""
-
     def __init__(self, known: Sequence[str]) -> None:
         self._known = ["", "", *known]
 
@@ -194,10 +192,7 @@ def ngrams_of(
 ) -> tuple[Ids, Ids]:
     """The n-grams of texts, each once a text.
 
-    Args:
-        texts: The texts.
-        numbers: The id of an n-gram of words, and of one of characters; below 0: it is left out.
-        orders: Which n-grams there are.
+    Their ``numbers`` are the id of an n-gram of words, and of one of characters; below 0: left out.
 
     Returns:
         The row of each n-gram, and its id; rising. *Shape:* ``[n]`` each.

@@ -79,11 +79,6 @@ class _Group:
             return f"more than {MOST_WAYS} ways to match before something that must follow"
         return None
 
-    def either(self) -> None:
-        """Begins the next alternative."""
-        self.ended.append(self.now)
-        self.now = _Item(required=False)
-
     def closed(self) -> _Item:
         """The group as an item."""
         all_ = [*self.ended, self.now]
@@ -141,7 +136,8 @@ def _read(
             return "parentheses that do not match", None
         return None, stack.pop().closed()
     if token["either"]:
-        stack[-1].either()
+        group = stack[-1]  # of which the next alternative begins
+        group.ended, group.now = [*group.ended, group.now], _Item(required=False)
         return None, None
     return None, _Item()
 

@@ -50,7 +50,10 @@ def fastest(model: Generator, *, rows: int) -> Generator:
     """
     if not isinstance(model, Transformer) or not _is_supported(model):
         return model
-    parameters = _parameters(model)
+    # All that a step of decoding reads: matrices are copied, vectors read where they are.
+    parameters = [*model.decoder.parameters(), model.output_weight]
+    if model.output_bias is not None:
+        parameters.append(cast("Tensor", model.output_bias))
     weights = sum(p.numel() for p in parameters)
     if rows < LEAST_ROWS or weights > MOST_WEIGHTS:
         return FastDecoder(model)
@@ -65,14 +68,6 @@ def fastest(model: Generator, *, rows: int) -> Generator:
     if weights <= MOST_KEPT:
         _KEPT[model] = places, [m.detach().clone() for m in matrices], laid
     return FastDecoder(model, laid=laid)
-
-
-def _parameters(model: Transformer) -> list[Tensor]:
-    """All that a step of decoding reads: matrices are copied, vectors read where they are."""
-    parameters = [*model.decoder.parameters(), model.output_weight]
-    if model.output_bias is not None:
-        parameters.append(cast("Tensor", model.output_bias))
-    return parameters
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

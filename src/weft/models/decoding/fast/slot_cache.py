@@ -58,11 +58,6 @@ class SlotCache:
         """Number of beams of all groups."""
         return self.groups * self.beams
 
-    @property
-    def device(self) -> torch.device:
-        """Where the keys and values are."""
-        return self._mask.device
-
     def repeat(self, times: int) -> None:
         """Makes each row a group of ``times`` beams; what was read is the past of all."""
         self._mask = self._mask.repeat(1, times, 1)
@@ -152,10 +147,7 @@ class SlotCache:
 
 
 def _rows(keys_values: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys, turned, and values with a row for each head.
-
-    *Shape:* :math:`(2,G,H,T,F)` to :math:`(GH,F,T)` and :math:`(GH,T,F)`.
-    """
+    """Keys, turned, and values, a row a head: :math:`(2,G,H,T,F)` to (GH,F,T) and (GH,T,F)."""
     keys, values = keys_values.contiguous().flatten(1, 2).unbind(0)
     return keys.transpose(1, 2), values
 

@@ -1,7 +1,7 @@
 """Spans of a tagged sentence, such as named entities: precision, recall and F1 as CoNLL counts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, final
 
 from typing_extensions import override
@@ -56,26 +56,16 @@ def read_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
         >>> read_spans(["B-PER", "L-PER", "U-LOC"], "bilou")
         [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=2, end=3)]
     """  # noqa: E501 - what Python prints
-    return list(_spans(tags, scheme))
-
-
-def _spans(tags: Sequence[str], scheme: Scheme) -> Iterator[Span]:
-    kind, start = None, 0  # of the span that is open before the token
+    spans: list[Span] = []
+    open_ = False  # whether the last span goes up to the token, and may go on with it
     for place, tag in enumerate(tags):
-        mark, tag_kind = _parts(tag, scheme)
-        goes_on = mark in ("I", "L") and tag_kind == kind
-        if kind is not None and not goes_on:
-            yield Span(kind, start, place)
-            kind = None
-        if mark == "O":
-            continue
-        if not goes_on:
-            kind, start = tag_kind, place
-        if mark in ("L", "U"):
-            yield Span(tag_kind, start, place + 1)
-            kind = None
-    if kind is not None:
-        yield Span(kind, start, len(tags))
+        mark, kind = _parts(tag, scheme)
+        if open_ and mark in ("I", "L") and kind == spans[-1].kind:
+            spans[-1] = spans[-1]._replace(end=place + 1)
+        elif mark != "O":
+            spans.append(Span(kind, place, place + 1))
+        open_ = mark in ("B", "I")
+    return spans
 
 
 def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:

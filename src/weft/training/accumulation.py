@@ -1,9 +1,8 @@
 """Groups of batches: what one optimizer step takes. A group never crosses an epoch."""
 
 from collections.abc import Iterator, Mapping, Sized
-from dataclasses import dataclass
 from sys import maxsize
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from weft.errors import DataError
 from weft.tasks.task import Batches
@@ -15,13 +14,11 @@ Accumulate: TypeAlias = int | Literal["epoch"]
 """How many batches a step takes; ``epoch``: all of an epoch."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """The batches of one optimizer step."""
+class Group(NamedTuple):
+    """The batches of one optimizer step, and the epochs completed once it is done."""
 
     batches: list[Any]
     epochs: int
-    """Epochs completed once this group is done."""
 
 
 class Groups:

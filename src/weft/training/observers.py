@@ -131,17 +131,17 @@ class Observers:
         self, split: str, now: Progress, values: Mapping[str, float], rates: Mapping[str, float]
     ) -> None:
         """Hands values to the reporters, with what the wall clock decides beside the place."""
-        self.reporters.report(split, self.counters(now, rates), values)
+        self.reporters.report(split, self.counters(now, **rates), values)
 
     def evaluated(self, split: str, now: Progress, evaluation: Evaluation) -> None:
         """Hands the values and the answered rows of an evaluation to the reporters."""
         self.report(split, now, evaluation.values, {})
         self.reporters.examples(split, self.counters(now), evaluation.rows)
 
-    def counters(self, now: Progress, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
+    def counters(self, now: Progress, **rates: float) -> dict[str, Any]:
         """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
         place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
-        clock = {"elapsed": now.seconds, **(rates or {})}
+        clock = {"elapsed": now.seconds, **rates}
         if self.total and now.steps:
             clock["eta"] = max(0, self.total - now.steps) * now.seconds / now.steps
         return {**place, "examples": now.examples, "time": clock}

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.registry import suggest
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.metrics.tables import is_of_label
 
@@ -18,15 +19,15 @@ RENAMED = {"subset_accuracy": "accuracy"}
 
 
 class Seen(NamedTuple):
-    """What is kept of an evaluation."""
+    """What is kept of an evaluation: its step, the selected value, and its loss.
+
+    The loss decides between equal values, and is infinite where it was no number; None where it is
+    not known, in a run of before it was kept, or is the value itself.
+    """
 
     step: int
-    """Optimizer steps before it."""
     value: float
-    """The selected one."""
     loss: float | None = None
-    """What decides between equal values, infinite where it was no number; None where it is not
-    known, in a run of before it was kept, or is the value itself."""
 
     def breaks_tie(self, best: "Seen") -> bool:
         """Whether it is better than one of an equal value; what is not known is not beaten."""
@@ -75,10 +76,7 @@ class Selection(Component):
                     "trainer.selection.patience must be at least 1 or null, "
                     f"but is {self.patience}."
                 )
-            if not 0 <= self.min_delta < math.inf:
-                raise UserError(
-                    f"trainer.selection.min_delta must be at least 0, but is {self.min_delta}."
-                )
+            require(self, "trainer.selection", not_negative=["min_delta"])
 
     config: Config
 
@@ -142,8 +140,7 @@ class Selection(Component):
 
     def is_best(self, step: int) -> bool:
         """Whether the best evaluation was at this step."""
-        best = self.best
-        return best is not None and best[0] == step
+        return self.best is not None and self.best[0] == step
 
     def rose_to(self, step: int) -> bool:
         """Whether the best of several evaluations was at this step, the run's last."""

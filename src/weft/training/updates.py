@@ -117,18 +117,20 @@ def _alike(numbers: Sequence[Tensor | float]) -> bool:
 
 @dataclass(frozen=True)
 class Gradient:
-    """The gradient of the sum of a step's losses, and the factor that makes it that of the mean."""
+    """The gradient of the sum of a step's losses, and what makes it that of the mean.
+
+    All but the tensors, one of each parameter that has any, are of the shape ``[]``.
+    """
 
     tensors: list[Tensor]
-    """One of each parameter that has any."""
     factor: Tensor
-    """One over the targets of all ranks and batches, and over the scale of the loss; ``[]``."""
+    """One over the targets of all ranks and batches, and over the scale of the loss."""
     norm: Tensor
-    """That of the mean's gradient, shape ``[]``."""
+    """That of the mean's gradient."""
     total: Tensor
-    """The sum of the losses, shape ``[]``."""
+    """The sum of the losses."""
     count: Tensor
-    """Their targets, shape ``[]``."""
+    """Their targets."""
     finite: bool
     """Whether both loss and norm are numbers, and the loss is under its bound."""
 

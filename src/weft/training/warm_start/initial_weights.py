@@ -104,7 +104,7 @@ class Initial:
         elsewhere = {} if self.names else moved_modules(wanted, found)
         if said := [f"{h} ({there} there)" for h, there in elsewhere.items() if below(taken, h)]:
             lines.append(f"Of these, by another name: {_few(said)}.")
-        other = [h for h, t in pairs.items() if t in found and h not in fit]
+        other = [h for h, there in pairs.items() if there in found and h not in fit]
         settings = other_settings(Path(self.source), self.task.module, taken)
         if settings := settings + fitted:
             LOG.warning(
@@ -116,9 +116,8 @@ class Initial:
             for one in others
         ]
         if other:
-            shapes = [
-                f"{h} {_shape(found[pairs[h]])} there, {_shape(wanted[h])} here" for h in other
-            ]
+            both = ((h, _shape(found[pairs[h]]), _shape(wanted[h])) for h in other)
+            shapes = [f"{h} {there} there, {here} here" for h, there, here in both]
             lines.append(f"Of another shape, so left as they were: {_few(shapes)}.")
         if missing := [h for h in wanted if h not in fit and h not in other]:
             lines.append(f"Not taken from it, so left as they were: {_few(missing)}.")

@@ -91,10 +91,9 @@ def difference(here: TextProcessor, there: TextProcessor | None) -> str | None:
     if pieces[0] == pieces[1]:
         return None
     said = f"{len(pieces[0]):,} ids here, {len(pieces[1]):,} there"
-    for number, (one, two) in enumerate(zip(*pieces, strict=False)):
-        if one != two:
-            return f"{said}; id {number} is {one!r} here and {two!r} there"
-    return said
+    both = enumerate(zip(*pieces, strict=False))
+    first = (f"; id {i} is {one!r} here and {two!r} there" for i, (one, two) in both if one != two)
+    return said + next(first, "")
 
 
 def tables(module: nn.Module, text: TextProcessor) -> list[str]:
@@ -141,14 +140,9 @@ def changed(
     belong: dict[str, list[str]], here: TextProcessor, there: TextProcessor | None
 ) -> list[FittedInput]:
     """The ingredients whose ids stand for something else in another text processor."""
-    if there is None:
-        return []
-    found = []
-    for name, keys in belong.items():
-        said = _difference(here.ingredients[name], there.ingredients.get(name))
-        if said is not None:
-            found.append(FittedInput(name, said, tuple(keys)))
-    return found
+    others = {} if there is None else {name: there.ingredients.get(name) for name in belong}
+    both = ((name, _difference(here.ingredients[name], other)) for name, other in others.items())
+    return [FittedInput(name, said, tuple(belong[name])) for name, said in both if said is not None]
 
 
 def standing_for(module: nn.Module, name: str, made: Any) -> list[str]:
@@ -194,17 +188,13 @@ def built_without(module: nn.Module, name: str) -> tuple[str, ...]:
         >>> built_without(model, "labels")
         ('text.embedding.', 'text.encoder.', 'text.pooling.')
     """
-    return tuple(
-        f"{inner}."
-        for inner, m in module.named_modules()
-        if inner and isinstance(m, Component) and not _takes(m, name)
-    )
 
+    def takes(component: Component) -> bool:
+        given = inspect.signature(type(component).__init__).parameters.values()
+        return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)
 
-def _takes(module: Component, name: str) -> bool:
-    """Whether a component may have been built with an ingredient."""
-    given = inspect.signature(type(module).__init__).parameters.values()
-    return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)
+    components = ((key, m) for key, m in module.named_modules() if isinstance(m, Component))
+    return tuple(f"{key}." for key, m in components if key and not takes(m))
 
 
 def ids_of(made: Any) -> list[Any]:

@@ -122,16 +122,14 @@ def _ingredient_lines(plan: Plan, name: str) -> list[str]:
 
 def _made_name(node: IngredientNode, plan: Plan) -> str:
     if isinstance(node.value, BuiltFrom):
-        source = plan.nodes.get(node.value.name)
-        made: Any = produced("module", source.value) if source and source.is_config else Any
-        return f"{type_name(made)}, built from {node.value.name}"
+        return f"{type_name(produced(node, plan.nodes))}, built from {node.value.name}"
     config = as_config(node.value)
     if config is not None:
         owner = getattr(config, "owner", config)
         name = type_name(owner) if node.name != "model" else f"{type_name(owner)}.Config"
         filed = node.type_name if node.type_name and node.type_name[0] != "@" else None
         return f"{name}, type {filed}" if filed else name
-    return type_name(produced(node.name, node.value))
+    return type_name(produced(node, plan.nodes))
 
 
 def setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:

@@ -364,7 +364,9 @@ def loss_of(task: Task, batch: Any) -> Loss:
         UserError: It is no :class:`Loss`.
     """
     loss = task.training_step(batch)
-    wanted = "Loss(total, count): the sum of the loss over its targets, and their number."
+    wanted = (
+        "a weft.tasks.Loss(total, count): the sum of the loss over its targets, and their number."
+    )
     return _given(loss, Loss, f"{type(task).__name__}.training_step", wanted)
 
 
@@ -375,11 +377,13 @@ def outputs_of(task: Task, batch: Any, examples: Sequence[Mapping[str, Any]]) ->
         UserError: It is no :class:`Outputs`.
     """
     outputs = task.validation_step(batch, examples)
-    wanted = "Outputs(loss, answers): the Loss of the batch, and its answers by position."
+    wanted = (
+        "weft.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."
+    )
     return _given(outputs, Outputs, f"{type(task).__name__}.validation_step", wanted)
 
 
 def _given(found: Any, kind: type[T], step: str, wanted: str) -> T:
     if isinstance(found, kind):
         return found
-    raise UserError(f"{step} returned a {type(found).__name__}; wanted weft.tasks.{wanted}")
+    raise UserError(f"{step} returned a {type(found).__name__}; wanted {wanted}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.config.component import Config, Given
 from weft.config.foreign_names import setting_here
-from weft.config.ingredient import STANDARD, BuiltFrom, IngredientTable
+from weft.config.ingredient import STANDARD, IngredientTable
 from weft.config.parameters import MISSING, Parameter
 from weft.config.planning.overrides import Names
 from weft.config.planning.resolve import Resolver
@@ -141,7 +141,7 @@ class _Planner:
         """Notes a producer whose return annotation does not fit what the consumer wants."""
         if wanted not in self.nodes or declared.annotation is Parameter("").annotation:
             return
-        made = self.made_type(wanted)
+        made = produced(self.nodes[wanted], self.nodes)
         if not fits(made, declared.annotation):
             source = self.nodes[wanted].ingredient.place
             where = f" ({source})" if source else ""
@@ -150,14 +150,6 @@ class _Planner:
                 f"but {wanted}{where} is {type_name(made)}."
             )
             self.problems.append(Problem(text, node.ingredient.place))
-
-    def made_type(self, name: str) -> Any:
-        """What a consumer of the ingredient receives."""
-        value = self.nodes[name].value
-        if isinstance(value, BuiltFrom):
-            model = self.nodes.get(value.name)
-            return produced("module", model.value) if model is not None and model.is_config else Any
-        return produced(name, value)
 
     def tree(self) -> dict[str, Any]:
         """The resolved settings of all reached ingredients as plain data, ``type`` first."""

@@ -141,8 +141,14 @@ def _sort_untyped(wiring: Wiring, owner: str, parameter: Parameter) -> None:
         wiring.unfilled.append(parameter.name)
 
 
-def produced(name: str, value: Any) -> Any:
+def produced(node: IngredientNode, nodes: Mapping[str, IngredientNode]) -> Any:
     """The type of what a consumer of the ingredient receives, as far as it is written down."""
+    name, value = node.name, node.value
+    if isinstance(value, BuiltFrom):
+        source = nodes.get(value.name)
+        if source is None or not source.is_config:
+            return Any
+        name, value = "module", source.value
     config = as_config(value)
     if config is not None:
         kind = config if isinstance(config, type) else type(config)
@@ -152,6 +158,6 @@ def produced(name: str, value: Any) -> Any:
         return kind.owner if build is None else hints(build).get("return", Any)
     if isinstance(value, type):
         return value
-    if isinstance(value, Like | BuiltFrom) or value is MISSING:
+    if isinstance(value, Like) or value is MISSING:
         return Any
     return hints(value).get("return", Any)

@@ -187,21 +187,14 @@ class SealedFiles:
         return found
 
     def damage(self, folder: Path, names: Collection[str] | None = None) -> list[str]:
-        """The listed files that are not as they were written, one line each.
+        """The listed files, by default all, that are not as they were written, one line each.
 
         Sizes are compared before anything is read, and links are not followed.
-
-        Args:
-            folder: Where they are.
-            names: Those that are looked at; None: all.
         """
         found = []
         for name in self.files if names is None else names:
             try:
-                with opened(folder / name, self.ERROR, name=name) as (file, size):
-                    self._compare_size(name, size)
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                self._compare_digest(name, digest)
+                self._verified(folder, name)
             except self.ERROR as error:
                 found.append(str(error))
         return found
@@ -212,16 +205,17 @@ class SealedFiles:
         Raises:
             Exception: An ``ERROR``: they are not; names the file and what differs.
         """
+        return self._verified(folder, name, keep=True)
+
+    def _verified(self, folder: Path, name: str, *, keep: bool = False) -> bytes:
+        """The bytes of a file, or none of them where they are not kept."""
+        listed = self.files[name]
         with opened(folder / name, self.ERROR, name=name) as (file, size):
-            self._compare_size(name, size)
-            data = file.read(size)
-        self._compare_digest(name, hashlib.sha256(data).hexdigest())
+            if size != listed.size:
+                raise self.ERROR(f"{name}: {size:,} bytes instead of {listed.size:,}")
+            data = file.read(size) if keep else b""
+            digest = hashlib.sha256(data) if keep else hashlib.file_digest(file, "sha256")
+        if (found := digest.hexdigest()) != listed.sha256:
+            differs = f"({found[:12]}… instead of {listed.sha256[:12]}…)"
+            raise self.ERROR(f"{name}: sha256 differs {differs}")
         return data
-
-    def _compare_size(self, name: str, size: int) -> None:
-        if size != (listed := self.files[name].size):
-            raise self.ERROR(f"{name}: {size:,} bytes instead of {listed:,}")
-
-    def _compare_digest(self, name: str, found: str) -> None:
-        if found != (listed := self.files[name].sha256):
-            raise self.ERROR(f"{name}: sha256 differs ({found[:12]}… instead of {listed[:12]}…)")

@@ -209,8 +209,8 @@ class SealedFiles:
 
     def _verified(self, folder: Path, name: str, *, keep: bool = False) -> bytes:
         """The bytes of a file, or none of them where they are not kept."""
-        listed = self.files[name]
         with opened(folder / name, self.ERROR, name=name) as (file, size):
+            listed = self.files[name]
             if size != listed.size:
                 raise self.ERROR(f"{name}: {size:,} bytes instead of {listed.size:,}")
             data = file.read(size) if keep else b""

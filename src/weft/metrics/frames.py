@@ -52,9 +52,7 @@ def flat_tree(intent: str, slots: Collection[Slot]) -> Node:
 def nodes(tree: Node, *, whole: bool) -> tuple[Counter[Node], Counter[Node]]:
     """The intents and the slots of a tree, which alternate from the root (an intent) down.
 
-    Args:
-        tree: The root.
-        whole: Whether a node is what it is with everything in it, or label and span alone.
+    A ``whole`` node is what it is with everything in it, else by label and span alone.
     """
     levels: tuple[Counter[Node], Counter[Node]] = Counter(), Counter()
     level, depth = [tree], 0
@@ -182,9 +180,7 @@ class FrameCounts(Counted):
     def tallies(self, way: str, part: str) -> dict[str, ConfusionCounts]:
         """What was counted of each label, in alphabetical order.
 
-        Args:
-            way: ``bracket`` or ``tree``.
-            part: ``intent`` or ``slot``.
+        The way is ``bracket`` or ``tree``, the part ``intent`` or ``slot``.
         """
         right, predicted, expected = (
             self.counts(f"{way} {part} {side}") for side in ConfusionCounts._fields

@@ -128,11 +128,9 @@ class SumCount(Metric):
     @final
     @override
     def update(self, total: Tensor | float, count: Tensor | float) -> None:
-        """Adds a batch.
+        """Adds a batch: its sum, and over how many it sums.
 
-        Args:
-            total: A sum over the batch: a number, or a tensor of one element on any device.
-            count: Over how many it sums, likewise.
+        Both are numbers, or tensors of one element on any device.
         """
         self._total.add(total)
         self._count.add(count)

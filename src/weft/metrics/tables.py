@@ -56,10 +56,8 @@ def is_count(name: str) -> bool:
 def format_value(name: str, value: object) -> str:
     """A value for a line or a table: four digits, thousands with commas, shares in percent.
 
-    Args:
-        name: Its name, which says whether it is a share or a count. A share that does not exist,
-            as the precision of a label that never was predicted, is a dash.
-        value: The value; anything but a number is shown as it is.
+    Its name says whether it is a share or a count. A share that does not exist, as the precision of
+    a label that never was predicted, is a dash; anything but a number is shown as it is.
 
     Example:
         >>> (
@@ -169,10 +167,7 @@ def values_table(
 ) -> str:
     """The values of one evaluation, each with which are better.
 
-    Args:
-        values: The values by name.
-        directions: For a value, which values are better.
-        details: For a value, what is needed to repeat it, such as sacrebleu's signature.
+    ``details`` are what is needed to repeat a value, such as sacrebleu's signature.
 
     Example:
         >>> print(
@@ -216,8 +211,7 @@ def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         # A label may have a slash in its name, and a value one before a number.
-        found = re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name)
-        if found:
+        if found := re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name):
             rows.setdefault(found[1], {})[found[2]] = value
     return rows
 

@@ -21,11 +21,7 @@ class Weights:
 
     The average is evaluated, saved as the part ``model``, and with that selected, tested and
     served; the weights that the training goes on with are the part ``weights``. Frozen parameters
-    and buffers are the module's own in both.
-
-    Args:
-        module: Whose weights are meant.
-        ema: Decay of the average a step, as 0.999; None for no average.
+    and buffers are the module's own in both. Without a decay there is no average.
 
     Example:
         >>> module = nn.Linear(1, 1, bias=False)

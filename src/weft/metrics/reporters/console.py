@@ -31,11 +31,8 @@ class Console(Component, Reporter):
     row of a table above it, the best values so far in bold. Elsewhere: a line per report. Values
     with a slash in their names (of each label, say) are in neither; a run ends with a table of its
     labels, on the test data or as the best weights did on the valid data; where those are of before
-    an interruption, as ``metrics.jsonl`` has them. Colours follow ``NO_COLOR``.
-
-    Args:
-        config: The settings.
-        stream: Where to write instead.
+    an interruption, as ``metrics.jsonl`` has them. Colours follow ``NO_COLOR``. It writes to
+    ``stream`` instead where one is given.
 
     Example:
         >>> import sys

@@ -88,10 +88,6 @@ class JsonLines(Component, Reporter):
     file's length, and a resumed run cuts the file back to it; a run that starts afresh empties it.
     NaN and infinities are strings (``"NaN"``).
 
-    Args:
-        config: The settings.
-        xp: The run, for its folder.
-
     Example:
         >>> import tempfile
         >>> from pathlib import Path

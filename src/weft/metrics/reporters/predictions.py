@@ -39,10 +39,6 @@ class Predictions(Component, Reporter):
     During training a sample is written, the same rows each time, so that files can be compared; of
     an evaluation after training (progress ``final``, or split ``test``) everything. A resumed run
     writes the files again as they were: what is of a later step than its checkpoint is deleted.
-
-    Args:
-        config: The settings.
-        xp: The run, for its folder.
     """
 
     class Config(BaseConfig):

@@ -33,10 +33,6 @@ class TensorBoard(Component, Reporter):
     number is used twice. A checkpoint keeps the files' lengths, and a resumed run cuts them back:
     no step is there twice.
 
-    Args:
-        config: The settings.
-        xp: The run, for its folder.
-
     Raises:
         MissingExtraError: The package tensorboard is not installed.
     """
@@ -48,9 +44,8 @@ class TensorBoard(Component, Reporter):
 
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         if importlib.util.find_spec("tensorboard") is None:
-            raise MissingExtraError(
-                "tensorboard", extra="tensorboard", what="The reporter 'tensorboard'"
-            )
+            what = "The reporter 'tensorboard'"
+            raise MissingExtraError("tensorboard", extra="tensorboard", what=what)
         self.config = config
         self._folder = xp.folder
         self._file: EventFile | None = None

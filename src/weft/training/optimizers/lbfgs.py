@@ -106,8 +106,13 @@ class LBFGSSteps(ForeachOptimizer):
         direction = list(torch._foreach_neg(gradient))
         group = self.param_groups[0]
         last = range(max(0, group["pairs"] - group["history"]), group["pairs"])
-        pairs = [[self._pair(p, i % group["history"]) for p in parameters] for i in last]
-        found = [tuple(map(list, zip(*pair, strict=True))) for pair in pairs]
+        found = [
+            [
+                [self.state[p][name][i % group["history"]] for p in parameters]
+                for name in ("steps", "changes")
+            ]
+            for i in last
+        ]
         if not found:
             return list(torch._foreach_div(direction, max(length, 1e-12)))
         shares = []
@@ -120,10 +125,6 @@ class LBFGSSteps(ForeachOptimizer):
             rest = share - _dot(change, direction) / _dot(step, change)
             torch._foreach_add_(direction, step, alpha=rest)
         return direction
-
-    def _pair(self, parameter: Tensor, at: int) -> tuple[Tensor, Tensor]:
-        state = self.state[parameter]
-        return state["steps"][at], state["changes"][at]
 
 
 def _dot(one: Vector, other: Vector) -> float:

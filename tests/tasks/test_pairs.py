@@ -11,7 +11,8 @@ from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.pairs import PairClassifier, PairRegressor
 from weft.tasks import evaluate
-from weft.tasks.pairs import PairClassification, PairRegression
+from weft.tasks.classification import PairClassification
+from weft.tasks.regression import PairRegression
 from weft.text import load_text_processor
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.word_tokenizer import FittedWords

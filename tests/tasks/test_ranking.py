@@ -12,7 +12,7 @@ from weft.models.encoders.cnn import CnnEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.pairs import Ranker
 from weft.tasks import evaluate
-from weft.tasks.pairs import QueryDocumentRanking
+from weft.tasks.ranking import QueryDocumentRanking
 from weft.text import load_text_processor
 from weft.text.tokenizers.word_tokenizer import FittedWords
 

@@ -129,7 +129,6 @@ class TextPairs(Component, Batched, AccountedRows):
         self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._required = self._layout.required
         self._table: ReadFiles | None = None
-        self._rows: Rows | StoredRows | None = None
         self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
 
     def _holdout(self) -> Holdout | None:
@@ -189,20 +188,9 @@ class TextPairs(Component, Batched, AccountedRows):
             if table.notes.same_ids:
                 LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
         self._table = table
-        if self._rows is None:
-            self._rows = self._side(table.rows())
+        if self.holdout is not None and self._numbers is None:
+            self._numbers = self.holdout.of(table.rows(), name=self.name)
         return self
-
-    def _side(self, rows: Rows | StoredRows) -> Rows | StoredRows:
-        """Of all good rows those that the holdout leaves here."""
-        if self.holdout is None:
-            return rows
-        self._numbers = numbers = self.holdout.of(rows, name=self.name)
-        if isinstance(rows, StoredRows):
-            return ChosenRows(rows, numbers)
-        columns = {name: rows.column(name) for name in rows.names}
-        mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
-        return Rows(mine, place_of=self.place_of)
 
     def require(self, columns: Collection[str]) -> None:
         """Lets rows have other columns empty; of no effect where they were read."""
@@ -219,9 +207,14 @@ class TextPairs(Component, Batched, AccountedRows):
     @override
     def rows(self) -> Rows | StoredRows:
         """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
-        self._read()
-        assert self._rows is not None
-        return self._rows
+        rows, numbers = self._read().rows(), self._numbers
+        if numbers is None:
+            return rows
+        if not isinstance(rows, Rows):
+            return ChosenRows(rows, numbers)
+        columns = {name: rows.column(name) for name in rows.names}
+        mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
+        return Rows(mine, place_of=self.place_of)
 
     @property
     def lines(self) -> Sequence[int]:

@@ -1,6 +1,6 @@
-"""Classification of documents: one label, or several, by a loss of one's choice."""
+"""Classification of documents, or pairs: one label, or several, by a loss of one's choice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -16,19 +16,23 @@ from weft.models.label_losses import AutoLoss, LabelLoss, multi_hot
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.label_checks import never_predicted
-from weft.tasks.task import Loss
+from weft.tasks.task import Loss, Metrics
+from weft.text.cells import Rows
 from weft.text.columns.inputs import TextFeatures, text_columns
 from weft.text.columns.labels import LabelsColumn, label_column
 from weft.text.columns.numbers import Numbers
+from weft.text.columns.token_ids import one_limit
 from weft.text.features.dictionaries import Dictionary
 from weft.text.features.labels import Labels
-from weft.text.processors.classification import ClassificationText, Classified, LabelText
+from weft.text.processors.classification import (
+    ClassificationText,
+    Classified,
+    LabelText,
+    PairLabelText,
+)
 from weft.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = [
-    "DocumentClassification", "LabelConfig", "label_answers", "label_criterion", "label_loss",
-    "label_metrics", "label_remarks", "measure_labels", "read_labels",
-]  # fmt: skip
+__all__ = ["DocumentClassification", "LabelConfig", "PairClassification"]
 
 
 class LabelConfig(UnseenLabelsConfig):
@@ -58,7 +62,7 @@ class _LabelTask(Protocol):
     text: LabelText
 
 
-def label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
+def _label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
     """The loss of a task's settings.
 
     Raises:
@@ -76,7 +80,7 @@ def label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
     return built
 
 
-def label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
+def _label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
     """The loss of a batch of rows with labels, of those that training has."""
     targets = batch["label"]
     if self.text.multiple:
@@ -86,12 +90,12 @@ def label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
     return Loss.of(self.criterion(scores, targets), self.criterion)
 
 
-def label_answers(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
+def _label_answers(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
     """Each row's label or labels with the probabilities of all."""
     return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
 
 
-def label_metrics(self: _LabelTask) -> dict[str, Metric]:
+def _label_metrics(self: _LabelTask) -> dict[str, Metric]:
     """What is told of labels by their names."""
     names = self.text.label.labels.names
     metrics: dict[str, Metric] = {}
@@ -104,11 +108,8 @@ def label_metrics(self: _LabelTask) -> dict[str, Metric]:
     return metrics
 
 
-def measure_labels(
-    self: _LabelTask,
-    metrics: Mapping[str, Metric],
-    answers: Sequence[Classified],
-    rows: Sequence[Mapping[str, Any]],
+def _measure_labels(
+    self: _LabelTask, metrics: Metrics, answers: Sequence[Classified], rows: Rows
 ) -> None:
     """Adds labels."""
     column = self.text.label
@@ -122,14 +123,14 @@ def measure_labels(
         metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
 
 
-def label_remarks(self: _LabelTask, metrics: Mapping[str, Metric]) -> list[str]:
+def _label_remarks(self: _LabelTask, metrics: Metrics) -> list[str]:
     """Names labels that are never an answer, and the setting that makes them count more."""
     found = metrics["labels"]
-    assert isinstance(found, Classification | MultiLabel), "label_metrics makes no other"
+    assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
     return never_predicted(found.tallies())
 
 
-def read_labels(self: _LabelTask, batch: ColumnBatch) -> list[dict[str, Any]]:
+def _read_labels(self: _LabelTask, batch: ColumnBatch) -> list[dict[str, Any]]:
     """The labels of a ready batch, where it has such; its texts are not read back."""
     column = self.text.label
     if "label" not in batch:
@@ -173,11 +174,43 @@ class DocumentClassification(ColumnsTask):
             tokenizer, column=config.column, max_length=config.max_length, beside=beside
         )
         self.text = ClassificationText(inputs, {"label": label_column(labels)})
-        self.criterion = label_criterion(config, labels)
+        self.criterion = _label_criterion(config, labels)
 
-    loss = label_loss
-    answers = label_answers
-    answer_metrics = label_metrics
-    measure = measure_labels
-    remarks = label_remarks
-    read_batch = read_labels
+    loss = _label_loss
+    answers = _label_answers
+    answer_metrics = _label_metrics
+    measure = _measure_labels
+    remarks = _label_remarks
+    read_batch = _read_labels
+
+
+@registries.tasks.register("pair_classification")
+class PairClassification(ColumnsTask):
+    """Gives two texts a label, or with ``labels.multiple`` any number of labels.
+
+    The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives scores,
+    :math:`(B,L)`.
+    """
+
+    class Config(LabelConfig):
+        """Settings of the task."""
+
+        columns: tuple[str, str] = ("text1", "text2")
+        """The columns of the first and of the second text."""
+
+    text: LabelText
+
+    def __init__(
+        self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer, labels: Labels
+    ) -> None:
+        super().__init__(config, module=module)
+        texts = one_limit(PairLabelText.alike, config.columns, tokenizer, config.max_length)
+        self.text = PairLabelText(texts, {"label": label_column(labels)})
+        self.criterion = _label_criterion(config, labels)
+
+    loss = _label_loss
+    answers = _label_answers
+    answer_metrics = _label_metrics
+    measure = _measure_labels
+    remarks = _label_remarks
+    read_batch = _read_labels

@@ -1,6 +1,6 @@
 """Evaluation and prediction: every batch once, without gradients, by the module as it stands."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -49,7 +49,8 @@ def evaluate(
             examples = batches.examples(batch)
             outputs = outputs_of(task, batch, examples)
             task.aggregate(metrics, outputs, examples)
-            rows.extend(_answered(task, outputs.answers, examples))
+            answered = sorted(outputs.answers.items())
+            rows += [{**examples[i], **task.answer_row(answer)} for i, answer in answered]
     rows.sort(key=lambda row: row.get("row", 0))
     directions = {
         name: way for metric in metrics.values() for name, way in metric.directions().items()
@@ -90,10 +91,3 @@ def _inference(module: nn.Module) -> Iterator[None]:
             yield
     finally:
         module.train(was_training)
-
-
-def _answered(
-    task: Task, answers: Mapping[int, Any], examples: Sequence[Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    for position, answer in sorted(answers.items()):
-        yield {**examples[position], **task.answer_row(answer)}

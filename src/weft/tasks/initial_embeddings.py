@@ -1,7 +1,5 @@
 """Word vectors of a file, in the embeddings of whatever module a task trains."""
 
-from pathlib import Path
-
 import torch
 from torch import nn
 
@@ -23,18 +21,17 @@ def begin_with_vectors(module: nn.Module, text: TextProcessor) -> list[str]:
     Raises:
         UserError: A file is not there or of another size, or the tokens are no words.
     """
-    layers = [layer for layer in module.modules() if isinstance(layer, WordEmbedding)]
-    return [_begin(layer, path, text) for layer in layers if (path := layer.config.vectors)]
-
-
-def _begin(layer: WordEmbedding, path: Path, text: TextProcessor) -> str:
-    tokenizer = text.ingredients.get("tokenizer")
-    if not isinstance(tokenizer, WordTokenizer):
-        raise UserError(
-            f"The vectors of {path} are of words, but the tokenizer has other tokens. Use "
-            "tokenizer.type=fitted_words, or leave out embedding.vectors."
-        )
-    words, lowercase = tokenizer.numbers, tokenizer.config.lowercase
-    found = read_word_vectors(path, words, layer.config.dim, lowercase=lowercase)
-    layer.begin(torch.from_numpy(found.ids), torch.from_numpy(found.vectors))
-    return f"Word vectors of {path}: {found.coverage}."
+    lines, tokenizer = [], text.ingredients.get("tokenizer")
+    for layer in module.modules():
+        if not (isinstance(layer, WordEmbedding) and (path := layer.config.vectors)):
+            continue
+        if not isinstance(tokenizer, WordTokenizer):
+            raise UserError(
+                f"The vectors of {path} are of words, but the tokenizer has other tokens. Use "
+                "tokenizer.type=fitted_words, or leave out embedding.vectors."
+            )
+        words, lowercase = tokenizer.numbers, tokenizer.config.lowercase
+        found = read_word_vectors(path, words, layer.config.dim, lowercase=lowercase)
+        layer.begin(torch.from_numpy(found.ids), torch.from_numpy(found.vectors))
+        lines.append(f"Word vectors of {path}: {found.coverage}.")
+    return lines

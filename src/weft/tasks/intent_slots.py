@@ -1,6 +1,6 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -16,8 +16,9 @@ from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
-from weft.tasks.task import Loss, Row
+from weft.tasks.task import Loss, Metrics, Row
 from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
+from weft.text.cells import Rows
 from weft.text.columns.inputs import WordFeatures, word_columns
 from weft.text.columns.labels import SlotsColumn, label_column
 from weft.text.columns.words import NgramsColumn
@@ -132,12 +133,7 @@ class IntentSlots(ColumnsTask):
         return {"frames": Frames()}
 
     @override
-    def measure(
-        self,
-        metrics: Mapping[str, Metric],
-        answers: Sequence[Frame],
-        rows: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[Frame], rows: Rows) -> None:
         gold = [self.text.gold(row) for row in rows]
         found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
         metrics["frames"].update(gold, found)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from weft.metrics.classification import ConfusionCounts
 from weft.text.columns.labels import LabelsColumn, NamedLabels, SeveralLabels
-from weft.text.features.labels import SHOWN, UNSEEN
+from weft.text.features.labels import SHOWN, UNSEEN, shown
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded
 
@@ -50,11 +50,10 @@ def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
             )
         elif names:
             have = "has" if len(names) == 1 else "have"
-            shown = ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
             yield (
                 f"{len(names)} of the {len(counts)} labels {where} {have} no example in "
-                f"train_data: {shown}. What has none is hardly ever an answer. Add rows of it, "
-                "or leave it out of the declared labels."
+                f"train_data: {shown(names)}. What has none is hardly ever an answer. Add rows of "
+                "it, or leave it out of the declared labels."
             )
 
 

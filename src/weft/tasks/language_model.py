@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks import registries
 from weft.tasks.batches.text_blocks import Carried, RowSums, blocks_of, rows_with_text
 from weft.tasks.evaluation import answer_batches
-from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
+from weft.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
+from weft.text.cells import Rows
 from weft.text.processors.language_model import Continued, LanguageText, MeasuredText
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Tokenizer
@@ -201,7 +202,7 @@ class LanguageModeling(Task):
         return states[batch.counted], batch.targets[batch.counted]
 
     @override
-    def validation_step(self, batch: BlockBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+    def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
         """Loss of one batch, and how well each row that ends in it was expected."""
         states, targets = self._states(batch, self.carried_apart)
         parts = zip(states.split(LABELS), targets.split(LABELS), strict=True)
@@ -222,19 +223,12 @@ class LanguageModeling(Task):
         return {"bits": BitsPerByte()}
 
     @override
-    def aggregate(
-        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
         super().aggregate(metrics, outputs, examples)
         metrics["perplexity"].update(outputs.loss.total, outputs.loss.count)
 
     @override
-    def measure(
-        self,
-        metrics: Mapping[str, Metric],
-        answers: Sequence[MeasuredText],
-        rows: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[MeasuredText], rows: Rows) -> None:
         """Adds rows with their bytes; the end of a row stands for a line end, one byte."""
         for found, row in zip(answers, rows, strict=True):
             metrics["bits"].update(found.nats, len(row[self.config.column].encode()) + 1)

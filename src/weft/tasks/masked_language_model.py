@@ -1,6 +1,6 @@
 """Masked language modeling: the tokens of a text that a mask hides, from those around them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks import registries
 from weft.tasks.batches.text_blocks import RowSums, blocks_of, rows_with_text
 from weft.tasks.evaluation import answer_batches
-from weft.tasks.task import Batches, Loss, Outputs, Row, Task
+from weft.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
+from weft.text.cells import Rows
 from weft.text.processors.masked_language_model import MASK, Filled, FoundTokens, MaskedText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
@@ -130,7 +131,7 @@ class MaskedLanguageModeling(Task):
         return states[batch.counted], batch.targets[batch.counted]
 
     @override
-    def validation_step(self, batch: BlockBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+    def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
         """Loss of one batch, and what was found of each row that ends in it."""
         states, targets = self._states(batch)
         nats, right = torch.zeros(2, len(targets), dtype=torch.float64)
@@ -152,9 +153,7 @@ class MaskedLanguageModeling(Task):
         return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": accuracy}
 
     @override
-    def aggregate(
-        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
         super().aggregate(metrics, outputs, examples)
         loss = outputs.loss
         metrics["perplexity"].update(loss.total, loss.count)

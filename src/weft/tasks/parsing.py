@@ -1,6 +1,6 @@
 """Semantic parsing: sentence to logical form, judged by exact match and as trees."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,8 @@ from weft.models.decoding import Decoding
 from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
-from weft.tasks.task import Batches, Row
-from weft.text.cells import joined_text, placed_errors
+from weft.tasks.task import Batches, Metrics
+from weft.text.cells import Rows, joined_text, placed_errors
 from weft.text.tokenizers.tokenizer import Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
@@ -68,7 +68,15 @@ class SemanticParsing(Seq2Seq):
         """
         batches = super().batches(data, train=train, seed=seed)
         if self.config.trees and isinstance(batches, RowBatches):
-            check_trees(batches.rows)
+            with placed_errors(batches.rows):
+                for number, row in enumerate(batches.rows):
+                    try:
+                        read_tree(row["target"])
+                    except MetricError as error:
+                        raise DataError(
+                            f"Row {number}, column 'target': {error} Correct the row, or set "
+                            "task.trees=false."
+                        ) from None
         return batches
 
     @property
@@ -77,9 +85,7 @@ class SemanticParsing(Seq2Seq):
         return "task.copy_unknown" if self.config.copy_unknown else ""
 
     @override
-    def complete(
-        self, answers: Sequence[Translated], rows: Sequence[Mapping[str, Any]]
-    ) -> list[Translated]:
+    def complete(self, answers: Sequence[Translated], rows: Rows) -> list[Translated]:
         """Gives answers the unknown words of their sentences, with ``copy_unknown``."""
         tokenizer = self.text.tokenizer
         if not (self.config.copy_unknown and isinstance(tokenizer, WordTokenizer)):
@@ -94,33 +100,11 @@ class SemanticParsing(Seq2Seq):
         return {"exact_match": ExactMatch.Config().build(), **trees}
 
     @override
-    def score(
-        self,
-        metrics: Mapping[str, Metric],
-        texts: Sequence[str],
-        examples: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def score(self, metrics: Metrics, texts: Sequence[str], examples: Rows) -> None:
         targets = [example["target"] for example in examples]
         metrics["exact_match"].update(texts, [[target] for target in targets])
         if self.config.trees:
             metrics["trees"].update(targets, texts)
-
-
-def check_trees(rows: Sequence[Row]) -> None:
-    """Refuses rows of which a ``target`` is no tree.
-
-    Raises:
-        DataError: Names the first such row and what is wrong with it.
-    """
-    with placed_errors(rows):
-        for number, row in enumerate(rows):
-            try:
-                read_tree(row["target"])
-            except MetricError as error:
-                raise DataError(
-                    f"Row {number}, column 'target': {error} Correct the row, or set "
-                    "task.trees=false."
-                ) from None
 
 
 def _filled(answer: Translated, words: Sequence[str]) -> Translated:

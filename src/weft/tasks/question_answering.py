@@ -1,6 +1,6 @@
 """Extractive question answering: the part of a context that answers a question, or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
@@ -17,7 +17,8 @@ from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
 from weft.models.readers.windows import Windows, windows_of
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask
-from weft.tasks.task import Loss, Row
+from weft.tasks.task import Loss, Metrics, Row
+from weft.text.cells import Rows
 from weft.text.features.passages import read_passages
 from weft.text.features.spelling import Characters
 from weft.text.processors.question_answering import Answer, AnswerTokens, QuestionText
@@ -239,12 +240,7 @@ class QuestionAnswering(ColumnsTask):
         return {"answers": AnswerScores()}
 
     @override
-    def measure(
-        self,
-        metrics: Mapping[str, Metric],
-        answers: Sequence[Answer],
-        rows: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[Answer], rows: Rows) -> None:
         gold = [[text for text, _ in self.text.gold(row)] for row in rows]
         metrics["answers"].update([str(answer) for answer in answers], gold)
 

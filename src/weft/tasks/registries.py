@@ -10,14 +10,14 @@ __all__ = ["register_task", "tasks"]
 tasks = Registry(
     "task",
     {
-        "weft.tasks.classification": ["document_classification"],
+        "weft.tasks.classification": ["document_classification", "pair_classification"],
         "weft.tasks.intent_slots": ["intent_slots"],
         "weft.tasks.language_model": ["language_modeling"],
         "weft.tasks.masked_language_model": ["masked_language_modeling"],
-        "weft.tasks.pairs": ["pair_classification", "pair_regression", "query_document_ranking"],
+        "weft.tasks.ranking": ["query_document_ranking"],
         "weft.tasks.parsing": ["semantic_parsing"],
         "weft.tasks.question_answering": ["question_answering"],
-        "weft.tasks.regression": ["document_regression"],
+        "weft.tasks.regression": ["document_regression", "pair_regression"],
         "weft.tasks.summarization": ["summarization"],
         "weft.tasks.tagging": ["word_tagging"],
         "weft.tasks.translation": ["translation"],

@@ -1,6 +1,6 @@
-"""Regression of documents: one number a text, by the squared error."""
+"""Regression of documents, or pairs: one number a row, by the squared error."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -13,17 +13,16 @@ from weft.metrics.metric import Metric
 from weft.metrics.regression import Regression
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask
-from weft.tasks.task import Loss
+from weft.tasks.task import Loss, Metrics
+from weft.text.cells import Rows
 from weft.text.columns.inputs import TextFeatures, text_columns
 from weft.text.columns.numbers import NumberColumn, Numbers
+from weft.text.columns.token_ids import one_limit
 from weft.text.features.dictionaries import Dictionary
-from weft.text.processors.regression import Estimated, NumberText, RegressionText
+from weft.text.processors.regression import Estimated, NumberText, PairNumberText, RegressionText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = [
-    "DocumentRegression", "NumberConfig", "measure_numbers", "number_answers", "number_loss",
-    "number_metrics", "read_numbers",
-]  # fmt: skip
+__all__ = ["DocumentRegression", "NumberConfig", "PairRegression"]
 
 
 class NumberConfig(ColumnsTask.Config):
@@ -47,34 +46,31 @@ class _NumberTask(Protocol):
     text: NumberText
 
 
-def number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
+def _number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
     """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
     total = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="sum")
     return Loss(total, torch.tensor(len(batch), device=scores.device))
 
 
-def number_answers(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
+def _number_answers(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
     """Each row's number."""
     return self.text.decode(scores.squeeze(1).float().cpu().numpy())
 
 
-def number_metrics(self: _NumberTask) -> dict[str, Metric]:
+def _number_metrics(self: _NumberTask) -> dict[str, Metric]:
     """Errors and correlations of the numbers."""
     return {"numbers": Regression()}
 
 
-def measure_numbers(
-    self: _NumberTask,
-    metrics: Mapping[str, Metric],
-    answers: Sequence[Estimated],
-    rows: Sequence[Mapping[str, Any]],
+def _measure_numbers(
+    self: _NumberTask, metrics: Metrics, answers: Sequence[Estimated], rows: Rows
 ) -> None:
     """Adds numbers."""
     gold = [float(row[self.text.number.name]) for row in rows]
     metrics["numbers"].update(gold, [answer.number for answer in answers])
 
 
-def read_numbers(self: _NumberTask, batch: ColumnBatch) -> list[dict[str, Any]]:
+def _read_numbers(self: _NumberTask, batch: ColumnBatch) -> list[dict[str, Any]]:
     """The numbers of a ready batch, where it has such; its texts are not read back."""
     column = self.text.number
     if "number" not in batch:
@@ -116,8 +112,37 @@ class DocumentRegression(ColumnsTask):
         number = NumberColumn(config.number, span=config.span)
         self.text = RegressionText(inputs, {"number": number})
 
-    loss = number_loss
-    answers = number_answers
-    answer_metrics = number_metrics
-    measure = measure_numbers
-    read_batch = read_numbers
+    loss = _number_loss
+    answers = _number_answers
+    answer_metrics = _number_metrics
+    measure = _measure_numbers
+    read_batch = _read_numbers
+
+
+@registries.tasks.register("pair_regression")
+class PairRegression(ColumnsTask):
+    """Gives two texts a number; answers and metrics are in the units of the training data.
+
+    The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives one number a row,
+    :math:`(B,1)`.
+    """
+
+    class Config(NumberConfig):
+        """Settings of the task."""
+
+        columns: tuple[str, str] = ("text1", "text2")
+        """The columns of the first and of the second text."""
+
+    text: NumberText
+
+    def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
+        super().__init__(config, module=module)
+        texts = one_limit(PairNumberText.alike, config.columns, tokenizer, config.max_length)
+        number = NumberColumn(config.number, span=config.span)
+        self.text = PairNumberText(texts, {"number": number})
+
+    loss = _number_loss
+    answers = _number_answers
+    answer_metrics = _number_metrics
+    measure = _measure_numbers
+    read_batch = _read_numbers

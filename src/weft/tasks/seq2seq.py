@@ -24,7 +24,8 @@ from weft.tasks.batches.seq2seq_batches import Fitting, seq2seq_batches
 from weft.tasks.batches.user_batches import ready_batches
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.seq2seq_protocols import LinearOutput, generator_of, label_logits, longest_input
-from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
+from weft.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
+from weft.text.cells import Rows
 from weft.text.processors.text_processor import (
     Seq2SeqText,
     TextProcessor,
@@ -197,9 +198,7 @@ class Seq2Seq(Task):
     # -- evaluation
 
     @override
-    def validation_step(
-        self, batch: Seq2SeqBatch, examples: Sequence[Mapping[str, Any]]
-    ) -> Outputs:
+    def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:
         """Loss and token accuracy of one batch, and an answer to each row that gets one."""
         logits, targets = self.logits(batch.to(self.device))
         loss = self.loss(logits, targets).detach()
@@ -219,9 +218,7 @@ class Seq2Seq(Task):
         return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": Accuracy()}
 
     @override
-    def aggregate(
-        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
         super().aggregate(metrics, outputs, examples)
         loss = outputs.loss
         metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
@@ -238,15 +235,10 @@ class Seq2Seq(Task):
         """Fresh metrics of generated text; by default none."""
         return {}
 
-    def score(
-        self,
-        metrics: Mapping[str, Metric],
-        texts: Sequence[str],
-        examples: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def score(self, metrics: Metrics, texts: Sequence[str], examples: Rows) -> None:
         """Adds generated texts, and the rows they answer, to :meth:`text_metrics`."""
 
-    def with_references(self, rows: Sequence[Row]) -> Sequence[Mapping[str, Any]]:
+    def with_references(self, rows: Sequence[Row]) -> Rows:
         """The rows of an evaluation with what answers are scored against, beside the target."""
         return rows
 
@@ -259,9 +251,7 @@ class Seq2Seq(Task):
         """The setting by which :meth:`complete` changes answers; empty where it does not."""
         return ""
 
-    def complete(
-        self, answers: Sequence[Translated], rows: Sequence[Mapping[str, Any]]
-    ) -> list[Translated]:
+    def complete(self, answers: Sequence[Translated], rows: Rows) -> list[Translated]:
         """Answers as they are given, by the generated ones and the rows that they answer."""
         return list(answers)
 
@@ -270,12 +260,7 @@ class Seq2Seq(Task):
         return self.text_metrics() if self.generates else {}
 
     @override
-    def measure(
-        self,
-        metrics: Mapping[str, Metric],
-        answers: Sequence[Translated],
-        rows: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[Translated], rows: Rows) -> None:
         self.score(metrics, [answer.text for answer in answers], rows)
 
     def generate(

@@ -12,8 +12,8 @@ from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
 from weft.tasks import registries
 from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
-from weft.tasks.task import Row
-from weft.text.cells import unlisted
+from weft.tasks.task import Metrics, Row
+from weft.text.cells import Rows, unlisted
 
 __all__ = ["Summarization"]
 
@@ -46,7 +46,10 @@ class Summarization(Seq2Seq):
         Raises:
             DataError: A row's references are no list of texts; it names the row.
         """
-        return with_lists(rows)
+        return [
+            {**row, REFERENCES: references_of(row, number)} if REFERENCES in row else dict(row)
+            for number, row in enumerate(rows)
+        ]
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
@@ -55,23 +58,9 @@ class Summarization(Seq2Seq):
         return {"rouge": Rouge.Config(kinds=kinds, chosen_by="rouge1", stems=True).build()}
 
     @override
-    def score(
-        self,
-        metrics: Mapping[str, Metric],
-        texts: Sequence[str],
-        examples: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def score(self, metrics: Metrics, texts: Sequence[str], examples: Rows) -> None:
         references = [example.get(REFERENCES) or [example["target"]] for example in examples]
         metrics["rouge"].update(texts, references)
-
-
-def with_lists(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows with their references, where they have any, as lists."""
-    found: list[dict[str, Any]] = [dict(row) for row in rows]
-    for number, row in enumerate(found):
-        if REFERENCES in row:
-            row[REFERENCES] = references_of(row, number)
-    return found
 
 
 def references_of(row: Mapping[str, Any], number: int) -> list[str]:

@@ -20,8 +20,9 @@ from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
-from weft.tasks.task import Loss, Row
+from weft.tasks.task import Loss, Metrics, Row
 from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
+from weft.text.cells import Rows
 from weft.text.columns.inputs import WordFeatures, word_columns
 from weft.text.columns.labels import TagsColumn
 from weft.text.features.dictionaries import Dictionary
@@ -154,26 +155,17 @@ class WordTagging(ColumnsTask):
     def answer_metrics(self) -> dict[str, Metric]:
         """Shares of words and of sentences that are right; spans or labels by their names."""
         names = self.text.tags.labels.names
-        if self.scheme in ("bio", "bilou"):
-            kinds = dict.fromkeys(span.kind for name in names for span in self._kinds(name))
-            return {"spans": Spans(self.scheme, kinds=[*kinds])}
+        if (scheme := self.scheme) in ("bio", "bilou"):
+            kinds = dict.fromkeys(s.kind for name in names for s in read_spans([name], scheme))
+            return {"spans": Spans(scheme, kinds=[*kinds])}
         labels = Classification(names)
         if self.scheme:
             return {"labels": labels, "spans": Spans(self.scheme)}
         tokens, sentences = Accuracy("token_accuracy"), Accuracy("whole_sentence")
         return {"labels": labels, "tokens": tokens, "sentences": sentences}
 
-    def _kinds(self, name: str) -> Sequence[Any]:
-        assert self.scheme, "asked only where labels mark spans"
-        return read_spans([name], self.scheme)
-
     @override
-    def measure(
-        self,
-        metrics: Mapping[str, Metric],
-        answers: Sequence[Tagged],
-        rows: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[Tagged], rows: Rows) -> None:
         given = [list(answer.tags) for answer in answers]
         column = self.text.tags
         gold = [column.names(row[column.name]) for row in rows]

@@ -20,10 +20,11 @@ from weft.errors import CheckpointError, UserError, WeftError
 from weft.metrics.metric import Direction, Metric, RowMetric
 from weft.metrics.streaming import Mean
 from weft.tasks.initial_embeddings import begin_with_vectors
+from weft.text.cells import Rows
 from weft.text.processors.text_processor import TextProcessor
 
 __all__ = [
-    "AnsweredConfig", "Batches", "DetailedBatches", "Loss", "Outputs", "Row", "Task",
+    "AnsweredConfig", "Batches", "DetailedBatches", "Loss", "Metrics", "Outputs", "Row", "Task",
     "loss_of", "outputs_of",
 ]  # fmt: skip
 
@@ -31,6 +32,8 @@ T = TypeVar("T")
 LOG = logging.getLogger("weft")
 
 Row = Mapping[str, str]
+Metrics = Mapping[str, Metric]
+"""Those of an evaluation, by name."""
 ADDED = "task.metrics"
 """What the names of metrics that a recipe adds begin with."""
 
@@ -98,7 +101,7 @@ class Batches(Protocol):
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
         """Goes to a place."""
 
-    def examples(self, batch: Any, /) -> Sequence[Mapping[str, Any]]:
+    def examples(self, batch: Any, /) -> Rows:
         """The rows of a batch as a person reads them, with their ``row`` number where known."""
 
 
@@ -217,7 +220,7 @@ class Task(Component):
         """The loss of one batch, with its graph."""
 
     @abstractmethod
-    def validation_step(self, batch: Any, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+    def validation_step(self, batch: Any, examples: Rows) -> Outputs:
         """The loss of one batch and the answers to it; called without gradients."""
 
     def metrics(self) -> dict[str, Metric]:
@@ -245,9 +248,7 @@ class Task(Component):
         """Fresh metrics of answers; by default none."""
         return {}
 
-    def aggregate(
-        self, metrics: Mapping[str, Metric], outputs: Outputs, examples: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
         """Adds one batch to the metrics: its loss, and its answers by :meth:`measure`."""
         metrics["loss"].update(outputs.loss.total, outputs.loss.count)
         if outputs.answers:
@@ -255,9 +256,7 @@ class Task(Component):
             self.measure(metrics, list(outputs.answers.values()), rows)
             self._measure_added(metrics, outputs.answers.values(), rows)
 
-    def _measure_added(
-        self, metrics: Mapping[str, Metric], answers: Iterable[Any], rows: Iterable[Row]
-    ) -> None:
+    def _measure_added(self, metrics: Metrics, answers: Iterable[Any], rows: Iterable[Row]) -> None:
         """Adds rows with their answers to the metrics that the recipe adds."""
         added = [m for n, m in metrics.items() if n.startswith(ADDED) and isinstance(m, RowMetric)]
         if added:
@@ -266,12 +265,7 @@ class Task(Component):
             for metric in added:
                 metric.measure(shown)
 
-    def measure(
-        self,
-        metrics: Mapping[str, Metric],
-        answers: Sequence[Any],
-        rows: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
         """Adds answers, and the rows that they answer, to :meth:`answer_metrics`.
 
         Raises:
@@ -284,7 +278,7 @@ class Task(Component):
                 "answer_metrics out."
             )
 
-    def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
+    def reduce(self, metrics: Metrics) -> dict[str, float]:
         """The values of an evaluation, by name."""
         return {
             name: value for metric in metrics.values() for name, value in metric.compute().items()
@@ -295,7 +289,7 @@ class Task(Component):
         metrics = self.metrics().values()
         return {name: way for metric in metrics for name, way in metric.directions().items()}
 
-    def remarks(self, metrics: Mapping[str, Metric]) -> list[str]:
+    def remarks(self, metrics: Metrics) -> list[str]:
         """What a person should know of an evaluation, and what to do about it; often nothing."""
         return []
 
@@ -370,7 +364,7 @@ def loss_of(task: Task, batch: Any) -> Loss:
     return _given(loss, Loss, f"{type(task).__name__}.training_step", wanted)
 
 
-def outputs_of(task: Task, batch: Any, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+def outputs_of(task: Task, batch: Any, examples: Rows) -> Outputs:
     """What :meth:`Task.validation_step` gives.
 
     Raises:

@@ -9,8 +9,8 @@ from weft.metrics.metric import Metric
 from weft.metrics.translation import Bleu, ChrF
 from weft.tasks import registries
 from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
-from weft.tasks.task import Row
-from weft.text.cells import joined_text
+from weft.tasks.task import Metrics, Row
+from weft.text.cells import Rows, joined_text
 
 __all__ = ["Translation"]
 
@@ -46,12 +46,7 @@ class Translation(Seq2Seq):
         }
 
     @override
-    def score(
-        self,
-        metrics: Mapping[str, Metric],
-        texts: Sequence[str],
-        examples: Sequence[Mapping[str, Any]],
-    ) -> None:
+    def score(self, metrics: Metrics, texts: Sequence[str], examples: Rows) -> None:
         references = [example.get("references") or [example["target"]] for example in examples]
         for name in ("bleu", "chrf"):
             metrics[name].update(texts, references)

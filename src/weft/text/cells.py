@@ -14,6 +14,7 @@ __all__ = [
     "Fingerprinted",
     "ListCell",
     "PlacedRows",
+    "Rows",
     "RowsByColumn",
     "joined_text",
     "no_column",
@@ -92,6 +93,9 @@ def words_in(value: Any, column: str, row: int) -> list[str]:
             )
     return list(value)
 
+
+Rows = Sequence[Mapping[str, Any]]
+"""Rows as they are read: values by the name of their column."""
 
 NESTED = ("text", "answer_start")
 """The keys of the object; each has a list, which is empty where there is no answer."""

@@ -11,7 +11,9 @@ from weft.text.columns.numbers import NumberColumn
 from weft.text.columns.token_ids import TextColumn
 from weft.text.features.labels import Labels
 from weft.text.metadata import SavedTextError
-from weft.text.processors.pairs import PairLabelText, PairNumberText, RankingText
+from weft.text.processors.classification import PairLabelText
+from weft.text.processors.ranking import RankingText
+from weft.text.processors.regression import PairNumberText
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()

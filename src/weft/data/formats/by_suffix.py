@@ -127,10 +127,12 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
     for setting in said:
         if name in HAVING[setting]:
             continue
-        if setting in ("delimiter", "separator", "comment", "lists"):
+        if setting in ("separator", "comment", "lists"):
             *others, last = HAVING[setting]
             only = f"{', '.join(others)} and {last}" if others else last
             why = f"only {only} files have it, and this is {name}"
+        elif setting == "delimiter":
+            why = f"only tsv and csv files have it, and this is {name}"
         elif name == "conll":
             why = "a conll file has no header and any number of columns"
         elif setting == "header":

@@ -17,7 +17,9 @@ from weft.models.pairs import PairClassifier, PairRegressor, Ranker
 from weft.models.poolings import MaxPooling, Pooling
 from weft.recipes.experiments.ngrams import MOST, ngrams
 from weft.recipes.experiments.tiny import register_with_local, tiny
-from weft.tasks.pairs import PairClassification, PairRegression, QueryDocumentRanking
+from weft.tasks.classification import PairClassification
+from weft.tasks.ranking import QueryDocumentRanking
+from weft.tasks.regression import PairRegression
 from weft.text.features.labels import FittedLabels
 from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import Adam, Linear, Selection, Trainer

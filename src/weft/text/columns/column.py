@@ -37,6 +37,10 @@ class Column(ABC):
 
     Attributes:
         name: The column of the rows, and of the encoded arrays.
+
+    Args:
+        name: The same.
+        fitted: What it was fitted with, by the name of the recipe's ingredient.
     """
 
     kind: ClassVar[str]
@@ -61,8 +65,8 @@ class Column(ABC):
     unseen: bool = False
     """Whether a label that training has not is encoded, as ``UNSEEN``, and not refused."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, **fitted: Any) -> None:
+        self.name, self._fitted = name, fitted
 
     @property
     def kept_as(self) -> str:
@@ -72,7 +76,7 @@ class Column(ABC):
     @property
     def fitted(self) -> Mapping[str, Any]:
         """What it was fitted with, by the name of the recipe's ingredient."""
-        return {}
+        return self._fitted
 
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> Ragged:

@@ -40,13 +40,8 @@ class DictionaryColumn(Column):
     width = 3
 
     def __init__(self, dictionary: Dictionary, *, text: str = "text") -> None:
-        super().__init__(dictionary.column)
+        super().__init__(dictionary.column, dictionary=dictionary)
         self.dictionary, self.text = dictionary, text
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"dictionary": self.dictionary}
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:

@@ -29,13 +29,8 @@ class NamedLabels(Column):
     """
 
     def __init__(self, labels: Labels) -> None:
-        super().__init__(labels.column)
+        super().__init__(labels.column, labels=labels)
         self.labels = labels
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"labels": self.labels}
 
     @abstractmethod
     def names(self, value: Any, *, row: int = 0) -> list[str]:
@@ -188,13 +183,8 @@ class SlotsColumn(Column):
     """No tag has this number."""
 
     def __init__(self, slots: Slots) -> None:
-        super().__init__(slots.column)
+        super().__init__(slots.column, slots=slots)
         self.slots = slots
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"slots": self.slots}
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:

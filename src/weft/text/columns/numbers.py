@@ -149,13 +149,8 @@ class NumbersColumn(Column):
     dtype = np.float32
 
     def __init__(self, name: str, numbers: Numbers) -> None:
-        super().__init__(name)
+        super().__init__(name, dense=numbers)
         self.numbers = numbers
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"dense": self.numbers}
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:

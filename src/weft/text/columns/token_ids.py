@@ -12,7 +12,7 @@ from weft.text.columns.column import Column, columns, texts_of
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
 
-__all__ = ["IdsColumn", "TextColumn"]
+__all__ = ["IdsColumn", "TextColumn", "one_limit"]
 
 
 class IdsColumn(Column):
@@ -24,10 +24,11 @@ class IdsColumn(Column):
         limit: Most ids of a row; None is no limit.
     """
 
+    ingredient: ClassVar[str] = "tokenizer"
     saved: ClassVar[Mapping[str, Any]] = {"name": str, "limit": (int, type(None))}
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
-        super().__init__(name)
+        super().__init__(name, **{self.ingredient: tokenizer})
         self.tokenizer, self.limit, self.pad = tokenizer, limit, tokenizer.vocab_info.pad_idx
         self.sorted = tokenizer.ordered
         self._encoder = tokenizer.create_encoder()
@@ -36,11 +37,6 @@ class IdsColumn(Column):
     @override
     def kept_as(self) -> str:
         return id_type(self.tokenizer)
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"tokenizer": self.tokenizer}
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -81,3 +77,11 @@ class TextColumn(IdsColumn):
         ids = np.insert(encoded.values, at, self.tokenizer.vocab_info.unk_idx)
         lengths = np.maximum(encoded.lengths, 1)
         return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+def one_limit(
+    roles: Sequence[str], columns: Sequence[str], tokenizer: Tokenizer, limit: int
+) -> dict[str, Column]:
+    """A column of text for each role, all of one tokenizer and limit."""
+    named = zip(roles, columns, strict=True)
+    return {role: TextColumn(name, tokenizer, limit=limit) for role, name in named}

@@ -95,13 +95,8 @@ class WordPartsColumn(Column):
     shares = True
 
     def __init__(self, feature: Characters | Affixes, *, name: str | None = None) -> None:
-        super().__init__(feature.column if name is None else name)
+        super().__init__(feature.column if name is None else name, **{self.kind: feature})
         self.feature, self.width = feature, feature.length
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {self.kind: self.feature}
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
@@ -211,7 +206,7 @@ class NgramsColumn(IdsColumn):
         [[2, 3, 4], []]
     """
 
-    kind = "ngrams"
+    kind = ingredient = "ngrams"
     shares = True
 
     def __init__(self, name: str, tokenizer: Tokenizer) -> None:
@@ -220,11 +215,6 @@ class NgramsColumn(IdsColumn):
                 f"ngrams must be of type fitted_ngrams, but they are a {type(tokenizer).__name__}."
             )
         super().__init__(name, tokenizer)
-
-    @property
-    @override
-    def fitted(self) -> Mapping[str, Any]:
-        return {"ngrams": self.tokenizer}
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:

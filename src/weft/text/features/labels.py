@@ -22,6 +22,11 @@ SHOWN = 12
 """Names that an error lists."""
 
 
+def shown(names: Sequence[str]) -> str:
+    """The first of some names, with dots behind where there are more."""
+    return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
+
+
 class Labels(Sequence[str]):
     """Names in the order of their numbers.
 
@@ -89,8 +94,7 @@ class Labels(Sequence[str]):
         >>> Labels(["ham", "spam"]).listed
         "The 2 labels are 'ham', 'spam'."
         """
-        more = ", ..." if len(self) > SHOWN else "."
-        return f"The {len(self)} labels are {', '.join(map(repr, self.names[:SHOWN]))}{more}"
+        return f"The {len(self)} labels are {shown(self.names)}{'' if len(self) > SHOWN else '.'}"
 
     @override
     def __len__(self) -> int:

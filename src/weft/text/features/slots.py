@@ -12,7 +12,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import DataError, UserError
 from weft.text import registries
 from weft.text.cells import ListCell, placed_errors, training_cell, words_in
-from weft.text.features.labels import SHOWN
+from weft.text.features.labels import SHOWN, shown
 from weft.text.tokenizers.tokenizer import not_text
 
 __all__ = [
@@ -87,8 +87,8 @@ class Slots(Sequence[str]):
     @property
     def listed(self) -> str:
         """The slots in a sentence."""
-        more = ", ..." if len(self.names) > SHOWN else "."
-        return f"The {len(self.names)} slots are {', '.join(map(repr, self.names[:SHOWN]))}{more}"
+        end = "" if len(self.names) > SHOWN else "."
+        return f"The {len(self.names)} slots are {shown(self.names)}{end}"
 
     def read(self, value: Any, text: str, *, row: int) -> list[SlotSpan]:
         """The slots in one cell, in the order of the text.

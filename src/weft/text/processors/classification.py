@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
 from weft.text.columns.labels import LabelColumn, LabelsColumn
+from weft.text.columns.token_ids import TextColumn
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import text_processors
 
-__all__ = ["ClassificationText", "Classified", "LabelText"]
+__all__ = ["ClassificationText", "Classified", "LabelText", "PairLabelText"]
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,16 @@ class ClassificationText(LabelText):
     kind = "classification"
     kinds = {**TEXT_KINDS, "label": LabelColumn | LabelsColumn}  # noqa: RUF012  # of the base
     optional = BESIDE_TEXT
+
+
+@text_processors.register("pair_label")
+class PairLabelText(LabelText):
+    """Two texts to a label, or to several."""
+
+    kind = "pair_label"
+    kinds = {  # noqa: RUF012  # of the base
+        "text1": TextColumn,
+        "text2": TextColumn,
+        "label": LabelColumn | LabelsColumn,
+    }
+    alike = ("text1", "text2")

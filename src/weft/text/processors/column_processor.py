@@ -1,7 +1,7 @@
 """Text processors that are made of columns: one object for all tasks of typed columns."""
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.text.cells import values_of
+from weft.text.cells import Rows, values_of
 from weft.text.columns.column import Column, ColumnKind, load_column
 from weft.text.columns.token_ids import IdsColumn
 from weft.text.metadata import SavedTextError, settings_of, write_description
@@ -103,9 +103,7 @@ class ColumnsText(TextProcessor):
         return column.unseen_in(row[column.name])
 
     @override
-    def encode(
-        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
-    ) -> Encoded:
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes the columns, each under its role; columns that no role has are not looked at.
 
         Raises:

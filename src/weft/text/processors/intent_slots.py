@@ -1,6 +1,6 @@
 """The text processor of intents with slots: a text to a frame."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.cells import Rows
 from weft.text.columns.column import Column
 from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
@@ -120,7 +121,7 @@ class IntentSlotText(ColumnsText):
             return super().unseen_in(row, role)
         return [span.label for span in self.gold(row)[1] if span.label not in self.slots.names]
 
-    def off_words(self, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    def off_words(self, rows: Rows) -> tuple[int, int, int]:
         """Slots that begin or end within a word, or share a word with one before.
 
         Returns:
@@ -136,9 +137,7 @@ class IntentSlotText(ColumnsText):
         return off, every, first
 
     @override
-    def encode(
-        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
-    ) -> Encoded:
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes the columns; slots become a tag for each word.
 
         Raises:

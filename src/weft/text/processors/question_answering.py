@@ -11,7 +11,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
-from weft.text.cells import no_column, split_answers, unlisted
+from weft.text.cells import Rows, no_column, split_answers, unlisted
 from weft.text.columns.column import Column
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
@@ -153,9 +153,7 @@ class QuestionText(ColumnsText):
         return (self.answers.name, self.answers.starts)
 
     @override
-    def encode(
-        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
-    ) -> Encoded:
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes the columns.
 
         Raises:
@@ -176,7 +174,7 @@ class QuestionText(ColumnsText):
             made[number][self.answers.name] = sorted({tokens for tokens, _ in spans})
         return super().encode(made, with_targets=with_targets, truncate=truncate)
 
-    def _passages(self, rows: Sequence[Mapping[str, Any]], name: str) -> list[Passage]:
+    def _passages(self, rows: Rows, name: str) -> list[Passage]:
         texts = [text_of(row[name], name, number) for number, row in enumerate(rows)]
         return read_passages(self.tokenizer, texts)
 
@@ -236,7 +234,7 @@ class QuestionText(ColumnsText):
             raise DataError(f"Row {number}, column '{self.answers.name}': {found}.")
         return found
 
-    def off_tokens(self, rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    def off_tokens(self, rows: Rows) -> tuple[int, int, int]:
         """Answers that begin or end within a token.
 
         Returns:

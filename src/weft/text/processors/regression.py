@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
 from weft.text.columns.numbers import NumberColumn
+from weft.text.columns.token_ids import TextColumn
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import text_processors
 
-__all__ = ["Estimated", "NumberText", "RegressionText"]
+__all__ = ["Estimated", "NumberText", "PairNumberText", "RegressionText"]
 
 
 @dataclass(frozen=True)
@@ -63,3 +64,16 @@ class RegressionText(NumberText):
     kind = "regression"
     kinds = {**TEXT_KINDS, "number": NumberColumn}  # noqa: RUF012  # of the base
     optional = BESIDE_TEXT
+
+
+@text_processors.register("pair_number")
+class PairNumberText(NumberText):
+    """Two texts to a number."""
+
+    kind = "pair_number"
+    kinds = {  # noqa: RUF012  # of the base
+        "text1": TextColumn,
+        "text2": TextColumn,
+        "number": NumberColumn,
+    }
+    alike = ("text1", "text2")

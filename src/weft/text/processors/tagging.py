@@ -1,6 +1,6 @@
 """The text processor of word tagging: words, and their characters, to a label for each word."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import DataError
+from weft.text.cells import Rows
 from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from weft.text.columns.labels import TagsColumn
 from weft.text.processors.column_processor import ColumnsText
@@ -105,9 +106,7 @@ class TaggingText(ColumnsText):
         return column
 
     @override
-    def encode(
-        self, rows: Sequence[Mapping[str, Any]], *, with_targets: bool, truncate: bool = False
-    ) -> Encoded:
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes the columns.
 
         Raises:

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from weft.config.registry import Registry
 from weft.errors import DataError, UserError
-from weft.text.cells import RowsByColumn, joined_text, values_of
+from weft.text.cells import Rows, RowsByColumn, joined_text, values_of
 from weft.text.metadata import read_registered, settings_of, write_description
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Mode, Tokenizer, encode_column, id_type, load_tokenizer
@@ -31,14 +31,14 @@ __all__ = [
 text_processors = Registry(
     "text processor",
     {
-        "weft.text.processors.classification": ["classification"],
+        "weft.text.processors.classification": ["classification", "pair_label"],
         "weft.text.processors.column_processor": ["columns"],
         "weft.text.processors.intent_slots": ["intent_slot"],
         "weft.text.processors.language_model": ["language"],
         "weft.text.processors.masked_language_model": ["masked"],
-        "weft.text.processors.pairs": ["pair_label", "pair_number", "ranking"],
+        "weft.text.processors.ranking": ["ranking"],
         "weft.text.processors.question_answering": ["question"],
-        "weft.text.processors.regression": ["regression"],
+        "weft.text.processors.regression": ["pair_number", "regression"],
         "weft.text.processors.tagging": ["tagging"],
         "weft.text.processors.text_processor": ["seq2seq"],
     },
@@ -126,9 +126,7 @@ class TextProcessor(ABC):
         return ""
 
     @abstractmethod
-    def encode(
-        self, rows: Sequence[Mapping[str, str]], *, with_targets: bool, truncate: bool = False
-    ) -> Encoded:
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes rows; ``truncate`` cuts those over a length limit, else they are reported."""
 
     @abstractmethod
@@ -214,9 +212,7 @@ class Seq2SeqText(TextProcessor):
         return self.tokenizer.target_prefix(self.target_lang)
 
     @override
-    def encode(
-        self, rows: Sequence[Mapping[str, str]], *, with_targets: bool, truncate: bool = False
-    ) -> Encoded:
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes the column ``source`` and, with targets, ``target``; others are not looked at.
 
         A text may be a list of texts, of sentences say: there are spaces between.

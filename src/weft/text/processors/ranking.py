@@ -1,4 +1,4 @@
-"""Processors of two texts a row: to a label, to a number, or to how well one answers the other."""
+"""The text processor of ranking: how well a document answers a query."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,41 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from weft.text.columns.labels import LabelColumn, LabelsColumn
-from weft.text.columns.numbers import NumberColumn
 from weft.text.columns.token_ids import TextColumn
-from weft.text.processors.classification import LabelText
 from weft.text.processors.column_processor import ColumnsText
-from weft.text.processors.regression import NumberText
 from weft.text.processors.text_processor import text_processors
 
-__all__ = ["PairLabelText", "PairNumberText", "Ranked", "RankingText"]
-
-
-@text_processors.register("pair_label")
-class PairLabelText(LabelText):
-    """Two texts to a label, or to several."""
-
-    kind = "pair_label"
-    kinds = {  # noqa: RUF012  # of the base
-        "text1": TextColumn,
-        "text2": TextColumn,
-        "label": LabelColumn | LabelsColumn,
-    }
-    alike = ("text1", "text2")
-
-
-@text_processors.register("pair_number")
-class PairNumberText(NumberText):
-    """Two texts to a number."""
-
-    kind = "pair_number"
-    kinds = {  # noqa: RUF012  # of the base
-        "text1": TextColumn,
-        "text2": TextColumn,
-        "number": NumberColumn,
-    }
-    alike = ("text1", "text2")
+__all__ = ["Ranked", "RankingText"]
 
 
 @dataclass(frozen=True)

@@ -251,24 +251,20 @@ def describe(name: str) -> str:
     Raises:
         UserError: Nothing is registered under the name; the nearest is shown.
     """
-    found = _named(name)
+    known_as = all_registries()
+    found = [(registry, name) for registry in known_as.values() if name in registry.names()]
+    concept, _, rest = name.partition("/")
+    found = found or [
+        (registry, rest)
+        for plural, registry in known_as.items()
+        if concept in (plural, registry.concept) and rest in registry.names()
+    ]
     if not found:
-        known = [entry for registry in all_registries().values() for entry in registry.names()]
+        known = [entry for registry in known_as.values() for entry in registry.names()]
         raise UserError(
             f"nothing is registered as '{name}'. {suggest(name, known)}'weft list' lists all."
         )
     return "\n".join(_component(registry, entry) for registry, entry in found)
-
-
-def _named(name: str) -> list[tuple[Registry, str]]:
-    each = list(all_registries().items())
-    found = [(registry, name) for _, registry in each if name in registry.names()]
-    concept, _, rest = name.partition("/")
-    if not found and rest:
-        found = [
-            (r, rest) for plural, r in each if concept in (plural, r.concept) and rest in r.names()
-        ]
-    return found
 
 
 def _component(registry: Registry, name: str) -> str:

@@ -42,9 +42,15 @@ def run_key(plan: Plan) -> str:
     content: dict[str, Any] = {"settings": key_settings(plan), "code": reached_code(plan)}
     order = deciding_names(plan)
     swaps = {name: path for name, path in plan.swaps.items() if name in order}
-    content |= {"swaps": swaps, "objects": {} if plan.table.source else _objects(plan)}
-    if wiring := _rebound(plan):
-        content["wiring"] = wiring
+    # Of a recipe without a script of its own: where its ingredients are defined.
+    values = {} if plan.table.source else {name: plan.nodes[name].value for name in order}
+    objects = {n: _dotted(shown) for n, v in values.items() if (shown := documented(v)) is not None}
+    content |= {"swaps": swaps, "objects": objects}
+    # What is built from an ingredient of another name: .given(vocabulary="labels").
+    wired = {name: plan.nodes[name].wiring.dependencies for name in order}
+    other = {n: {k: w for k, (w, _) in each.items() if k != w} for n, each in wired.items()}
+    if rebound := {name: names for name, names in other.items() if names}:
+        content["wiring"] = rebound
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     if not is_utf8(text):
         odd = sorted(n for n, item in content["settings"].items() if not is_utf8(str(item)))
@@ -65,27 +71,6 @@ def deciding_names(plan: Plan) -> list[str]:
             reached.add(name)
             waiting += [needed for needed in plan.nodes[name].needs if needed in plan.nodes]
     return [name for name in plan.order if name in reached]
-
-
-def _rebound(plan: Plan) -> dict[str, dict[str, str]]:
-    """What is built from an ingredient of another name: ``.given(vocabulary="labels")``."""
-    found = {}
-    for name in deciding_names(plan):
-        wired = plan.nodes[name].wiring.dependencies
-        other = {key: wanted for key, (wanted, _) in wired.items() if key != wanted}
-        if other:
-            found[name] = other
-    return found
-
-
-def _objects(plan: Plan) -> dict[str, str]:
-    """Where the ingredients of a recipe without a script of its own are defined."""
-    found = {}
-    for name in deciding_names(plan):
-        value = documented(plan.nodes[name].value)
-        if value is not None:
-            found[name] = _dotted(value)
-    return found
 
 
 def _dotted(value: Any) -> str:

@@ -164,8 +164,8 @@ class LstmLanguageModel(LanguageModel):
 
     @override
     def start(self, memory: DecoderMemory) -> LstmState:
-        rows = memory.states.shape[0]
-        return LstmState(memory.states.new_zeros(2, len(self.layers), rows, self.size))
+        sizes = (2, len(self.layers), len(memory.states), self.size)
+        return LstmState(memory.states.new_zeros(sizes))
 
     @override
     def step(self, tokens: Tensor, state: object) -> Tensor:

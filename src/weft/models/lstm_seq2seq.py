@@ -206,10 +206,8 @@ class LstmSeq2Seq(Component, nn.Module):
         self.output_weight = (table() if config.tie == "none" else self.target).weight
         self.output_bias = nn.Parameter(torch.zeros(vocab.size))
 
-    @property
-    def max_length(self) -> int:
-        """A million: it has no positions."""
-        return 1_000_000
+    max_length = 1_000_000
+    """There are no positions."""
 
     @override
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:

@@ -114,6 +114,8 @@ class Transformer(Component, nn.Module):
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         self.config = config = _filled(config, tokenizer.vocab_info)
+        self.max_length = config.max_length
+        """Longest source or target, in tokens."""
         tied = config.tie == "all"
         self.source = _embedding(config, config.encoder)
         self.target = _embedding(config, config.decoder, self.source.tokens if tied else None)
@@ -155,11 +157,6 @@ class Transformer(Component, nn.Module):
         memory = self.encode(source, source_lengths)
         out: Tensor = self.decoder(self.target(target_in), memory.states, memory.mask)
         return out
-
-    @property
-    def max_length(self) -> int:
-        """Longest source or target, in tokens."""
-        return self.config.max_length
 
     def project(self, hidden: Tensor) -> Tensor:
         """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""

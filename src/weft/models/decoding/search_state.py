@@ -173,13 +173,12 @@ def _check_state(model: Generator, state: object, *, beam_size: int) -> None:
         missing.append("repeat(times)")
     if not missing:
         return
-    greedy = (
-        "" if beam_size == 1 else ", or set decoding.beam_size=1, which needs select(indices) alone"
-    )
+    greedy = ", or set decoding.beam_size=1, which needs select(indices) alone"
     raise UserError(
-        f"{_name(model)}.start(memory) gives a state, {_name(state)}, without "
+        f"{type(model).__name__}.start(memory) gives a state, {type(state).__name__}, without "
         f"{' and '.join(missing)}, which the search needs (decoding.beam_size is {beam_size}). "
-        f"weft.models.decoder_state.DecoderState has all that a search asks for; add it{greedy}."
+        f"weft.models.decoder_state.DecoderState has all that a search asks for; add it"
+        f"{greedy if beam_size > 1 else ''}."
     )
 
 
@@ -190,7 +189,3 @@ def _takes(function: Callable[..., object], name: str) -> bool:
     except (TypeError, ValueError):
         return True
     return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)
-
-
-def _name(thing: object) -> str:
-    return type(thing).__name__

@@ -23,13 +23,8 @@ class SpanScores(NamedTuple):
     def log_probabilities(self, real: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""Of beginnings and ends of an answer, and of there being none.
 
-        An answer from :math:`i` to :math:`j` has the probability :math:`(1-p_0) p_i q_j`.
-
-        Args:
-            real: True at words. *Shape:* :math:`(B,L)`.
-
-        Returns:
-            *Shape:* :math:`(B,L)`, minus infinity at padding; twice; and :math:`(B)`.
+        An answer from :math:`i` to :math:`j` has the probability :math:`(1-p_0) p_i q_j`. *Shape:*
+        :math:`(B,L)`, minus infinity where no word is ``real``, twice, and :math:`(B)`.
         """
         start, end = (
             scores.float().masked_fill(~real, -torch.inf).masked_fill(~real.any(1, True), 0.0)

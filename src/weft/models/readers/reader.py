@@ -38,11 +38,7 @@ class Texts(NamedTuple):
 
 
 class Reader(Component, nn.Module):
-    """Base of readers: where in a context the answer to a question begins, and where it ends.
-
-    Attributes:
-        no_answer: Whether it also says how likely there is none.
-    """
+    """Base of readers: where in a context the answer to a question begins, and where it ends."""
 
     class Config(BaseConfig):
         """Settings that all readers have."""
@@ -78,6 +74,7 @@ class Reader(Component, nn.Module):
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
         self.no_answer = config.no_answer
+        """Whether it also says how likely there is none."""
         self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
         self.embedding: WordEmbedding = config.embedding.build(
             vocabulary_size=info.size, pad_idx=info.pad_idx

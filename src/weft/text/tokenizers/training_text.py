@@ -94,12 +94,10 @@ def _kept(file: IO[bytes]) -> Iterator[str]:
     place = 0
     while True:
         file.seek(place)  # another reader may be at another place
-        lines = list(itertools.islice(file, 4096))
-        if not lines:
+        if not (lines := [*itertools.islice(file, 4096)]):
             return
         place = file.tell()
-        for line in lines:
-            yield json.loads(line)
+        yield from map(json.loads, lines)
 
 
 def _texts(rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()) -> Iterator[str]:

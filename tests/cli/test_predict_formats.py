@@ -17,7 +17,7 @@ from weft.cli.main import main
 GO, CAT = "Go.", "The cat sleeps."
 
 
-def read(path):
+def rows_of(path):
     """The rows of an output, as Python has them."""
     match path.suffix:
         case ".csv":
@@ -45,7 +45,7 @@ def answered(tmp_path, capsys, monkeypatch):
         assert left >= {to}
         assert not [each for each in left if "part" in each or "new" in each]
         said = capsys.readouterr()
-        return code, read(Path(to)), said.out, said.err
+        return code, rows_of(Path(to)), said.out, said.err
 
     return use
 

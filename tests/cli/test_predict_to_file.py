@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.killed_prediction import Together, command, write_place
-from tests.cli.test_predict_formats import read
+from tests.cli.test_predict_formats import rows_of
 from weft.cli import predict, row_progress
 from weft.cli.main import main
 from weft.runs.partial_predictions import PartialPredictions
@@ -106,7 +106,7 @@ def test_another_model_setting_or_file_is_refused_and_restart_begins_anew(
             "with the file that they were read of, or begin anew: --restart.\n"
         )
     assert command("--restart") == 1
-    assert read(Path("out.csv"))[0]["prediction"] == "row 0: one of 130 from row 0"
+    assert rows_of(Path("out.csv"))[0]["prediction"] == "row 0: one of 130 from row 0"
 
 
 def test_rows_that_were_added_are_answered_too(place, monkeypatch):
@@ -114,7 +114,7 @@ def test_rows_that_were_added_are_answered_too(place, monkeypatch):
     with Path("rows.txt").open("a") as file:
         file.write("one more\n")
     assert command() == 1
-    assert len(read(Path("out.csv"))) == 2001
+    assert len(rows_of(Path("out.csv"))) == 2001
 
 
 def test_a_file_of_another_making_is_left_alone(place, capsys):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.cli.test_predict_formats import rows_of
 from tests.runs.tiny import write_recipe
 from weft.cli.main import main
 from weft.exported import load
@@ -76,3 +77,21 @@ def test_it_says_how_data_was_read_and_needs_no_torch_for_it():
         [sys.executable, "-c", command], capture_output=True, timeout=120, check=False
     )
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 5), done.stderr
+
+
+@pytest.mark.parametrize("to", ["out.csv", "out.parquet"])
+def test_it_writes_the_same_file_as_its_run_without_torch(place, to):
+    blocked = "import sys; sys.modules['torch'] = None; from weft.cli.main import main; "
+    words = ["predict", "run/export/ctranslate2", "valid.csv", "--output", to, "--overwrite"]
+    command = f"{blocked}sys.exit(main({words}))"
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"{to}: 5 rows\n".encode()), done.stderr
+    of_export = rows_of(place / to)
+    assert main(["predict", "run", *words[2:]]) == 0
+    for one, other in zip(of_export, rows_of(place / to), strict=True):
+        assert one.keys() == other.keys() == {"target", "source", "prediction", "score", "error"}
+        assert [one[name] for name in ("target", "source", "prediction")] == [
+            other[name] for name in ("target", "source", "prediction")
+        ]

@@ -1,10 +1,12 @@
 """Every experiment in its tiny variant: rows where it looks for them, one command, an answer."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 import weft
+from tests.cli.test_predict_formats import rows_of
 from tests.recipes.local_data import write_data
 from weft.cli.main import main
 from weft.recipes import registries
@@ -40,6 +42,14 @@ def test_it_trains_is_evaluated_and_answers(name, folder, capsys):
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         for row in rows:  # of translations of one source, the first
             assert found[row["row"]]["prediction"] == row["prediction"]
+        for suffix in (".jsonl", ".csv", ".parquet"):
+            assert main(["predict", "run", path, "--output", f"out{suffix}"]) == 0
+            written = rows_of(Path(f"out{suffix}"))
+            for row, one in zip(found, written, strict=True):
+                assert str(one["prediction"]) == str(row["prediction"])
+                assert not one["error"]
+                answer = row.keys() - {*predictor.columns}
+                assert suffix != ".jsonl" or all(one[name] == row[name] for name in answer)
     row = dict.fromkeys(predictor.task.text.input_columns, "wake [MASK] at nine")
     assert predictor.answer_row(predictor(row))
 

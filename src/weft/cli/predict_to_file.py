@@ -33,14 +33,16 @@ def checked_output(args: argparse.Namespace) -> int | None:
 def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Namespace) -> int:
     """Answers the rows that are not answered yet, and writes all; the exit code."""
     reading = [*sorted(args.words), *["--lines"] * args.lines, *["--json"] * args.json]
-    with PartialPredictions(
+    unfinished = PartialPredictions(
         args.output,
         model=_model(Path(args.run), predictor),
         reading=" ".join(reading),
         restart=args.restart,
-    ) as part:
+    )
+    with unfinished as part, RowProgress(rows.size) as progress:
         try:
-            _answer(predictor, rows, part)
+            _answer(predictor, rows, part, progress)
+            progress.say(f"writing {args.output.name}")
             file = PredictionFile(part.blocks, rows.batches, rows.names)
             part.finish(file.write)
         except BaseException as error:
@@ -56,23 +58,23 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
     return _said(args.output, part.rows, part.failed)
 
 
-def _answer(predictor: Any, rows: ColumnRows | LineRows, part: PartialPredictions) -> None:
+def _answer(
+    predictor: Any, rows: ColumnRows | LineRows, part: PartialPredictions, progress: RowProgress
+) -> None:
     """Answers all rows but those that are answered, which must be the first."""
     digest, first = hashlib.sha256(), part.rows
     left = _digested(rows, digest)
-    with RowProgress(rows.size) as progress:
-        for _ in islice(left, first):
-            pass
-        if first and digest.hexdigest() != part.digest:
-            raise UserError(
-                f"{part.path} has answers to {first:,} rows that are not the first of {rows.name}. "
-                "Go on with the file that they were read of, or begin anew: --restart."
-            )
-        for block in answers(predictor, left):
-            pairs = [(asked.kept, answer) for asked, answer in block]
-            part.append(pairs, digest=digest.hexdigest())
-            progress.show(part.rows, block[-1][0].done)
-        progress.say(f"writing {part.output.name}")
+    for _ in islice(left, first):
+        pass
+    if first and digest.hexdigest() != part.digest:
+        raise UserError(
+            f"{part.path} has answers to {first:,} rows that are not the first of {rows.name}. "
+            "Go on with the file that they were read of, or begin anew: --restart."
+        )
+    for block in answers(predictor, left):
+        pairs = [(asked.kept, answer) for asked, answer in block]
+        part.append(pairs, digest=digest.hexdigest())
+        progress.show(part.rows, block[-1][0].done)
 
 
 def _digested(rows: Iterable[Asked], digest: "hashlib._Hash") -> Iterator[Asked]:

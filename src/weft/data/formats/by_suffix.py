@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
+
+from typing_extensions import Unpack
 
 from weft.data.formats.columnar import arrow_format, parquet_format
 from weft.data.formats.comma_separated import csv_format
@@ -17,6 +19,7 @@ from weft.errors import UserError
 __all__ = [
     "SUFFIXES",
     "FileFormat",
+    "FormatChoice",
     "TokenSeparator",
     "column_format",
     "format_name",
@@ -63,6 +66,22 @@ UNSAID: dict[str, Any] = {
 """What says nothing of them."""
 
 
+class FormatChoice(TypedDict, total=False):
+    """How a file is read: the settings of ``HAVING``, as the functions of the formats have them.
+
+    ``delimiter`` is the separator of TSV and CSV, one ASCII character or ``tab``; ``separator``
+    that of CoNLL.
+    """
+
+    header: bool
+    delimiter: str | None
+    extra_columns: Literal["ignore", "error"]
+    separator: TokenSeparator
+    comment: str | None
+    lists: Sequence[str]
+    max_line_bytes: int
+
+
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
     """The format that is said, or that of the file's name; TSV where the name says nothing.
 
@@ -75,7 +94,7 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
 def column_format(
     name: FileFormat,
     columns: Columns,
-    **reading: Any,
+    **reading: Unpack[FormatChoice],
 ) -> RowFormat:
     """The layout of a file of that format.
 
@@ -84,9 +103,7 @@ def column_format(
         columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
             first ones where only names are given; keys of `json_lines_format` and `squad_format`,
             and names of columns of `parquet_format` and `arrow_format`.
-        reading: Settings of ``HAVING``, as the functions of the formats have them. ``delimiter`` is
-            the separator of TSV and CSV, one ASCII character or ``tab``, ``separator`` that of
-            CoNLL; what says nothing goes with every format.
+        reading: Of `FormatChoice`; what says nothing goes with every format.
 
     Raises:
         UserError: A setting does not go with the format.

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
     "export": ("weft.cli.export", "write a trained run as a folder that answers without torch"),
+    "serve": ("weft.cli.serve", "answer over HTTP, and on a page to try the model"),
     "demo": ("weft.cli.demo", "train and try a translator on a generated corpus, in minutes"),
     "runs": ("weft.cli.runs", "list, verify, compare and prune runs"),
     "list": ("weft.cli.list", "list what recipes can name: experiments, optimizers, models, ..."),

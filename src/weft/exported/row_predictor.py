@@ -3,13 +3,13 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_type_hints, overload
 
 from typing_extensions import override
 
 from weft.errors import DataError
 
-__all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor", "characters", "row_chunks"]
+__all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor", "characters", "returned_type", "row_chunks"]
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -48,6 +48,11 @@ class RowPredictor(ABC):
     @abstractmethod
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         """An answer as plain data."""
+
+    @property
+    def answer_type(self) -> Any:
+        """What :meth:`answer_row` is annotated to give, as one of :mod:`weft.text.answer_rows`."""
+        return returned_type(type(self).answer_row)
 
     @overload
     def __call__(self, row: str | Row) -> Any: ...
@@ -174,6 +179,14 @@ def row_chunks(
             chunk, total = [], 0
     if chunk:
         yield chunk
+
+
+def returned_type(method: Callable[..., Any]) -> Any:
+    """What a method is annotated to give; a mapping of anything where that is not known."""
+    try:
+        return get_type_hints(method).get("return", Mapping[str, Any])
+    except NameError:  # of a name that only type checkers know
+        return Mapping[str, Any]
 
 
 def _refuse_nul(value: object, column: str) -> None:

@@ -10,6 +10,7 @@ from typing_extensions import override
 from weft.errors import DataError
 from weft.exported.manifest import ExportError
 from weft.exported.row_predictor import Row, RowPredictor
+from weft.text.answer_rows import TextRow
 from weft.text.processors.text_processor import Seq2SeqText, source_text
 
 __all__ = ["ExportedSeq2Seq", "Found", "Graph", "Search", "Translated"]
@@ -35,14 +36,14 @@ class Translated:
     def __str__(self) -> str:
         return self.text
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> TextRow:
         """The answer as plain data, as a file of predictions has it.
 
         Example:
             >>> Translated("Bonjour.", -0.31).row()
             {'prediction': 'Bonjour.', 'score': -0.31}
         """
-        row: dict[str, object] = {"prediction": self.text, "score": round(self.score, 6)}
+        row: TextRow = {"prediction": self.text, "score": round(self.score, 6)}
         if self.alternatives:
             row["alternatives"] = [
                 {"prediction": a.text, "score": round(a.score, 6)} for a in self.alternatives
@@ -219,9 +220,8 @@ class ExportedSeq2Seq(RowPredictor):
             raise DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
     @override
-    def answer_row(self, answer: Any) -> Mapping[str, Any]:
-        row: Mapping[str, Any] = answer.row()
-        return row
+    def answer_row(self, answer: Translated) -> TextRow:
+        return answer.row()
 
 
 def _refuse_prefix(row: Row) -> None:

@@ -25,7 +25,7 @@ from weft.config.sources.script import table_of_recipe
 from weft.config.values.raw_values import Entries, Scalar, untyped
 from weft.config.values.yaml_files import read_yaml
 from weft.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
-from weft.exported.row_predictor import RowPredictor
+from weft.exported.row_predictor import RowPredictor, returned_type
 from weft.inference import registries
 from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.shape_check import shape_of
@@ -82,6 +82,12 @@ class Predictor(RowPredictor):
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         return self.task.answer_row(answer)
+
+    @property
+    @override
+    def answer_type(self) -> Any:
+        answer = self.task.answer_class
+        return super().answer_type if answer is None else returned_type(answer.row)
 
 
 class NeedsCodeError(CodeNotAllowedError):

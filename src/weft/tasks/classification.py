@@ -149,6 +149,8 @@ class DocumentClassification(ColumnsTask):
     ``ngrams=`` where the recipe has such, and gives scores, :math:`(B,L)`.
     """
 
+    answer_class = Classified
+
     class Config(LabelConfig):
         """Settings of the task."""
 
@@ -191,6 +193,8 @@ class PairClassification(ColumnsTask):
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives scores,
     :math:`(B,L)`.
     """
+
+    answer_class = Classified
 
     class Config(LabelConfig):
         """Settings of the task."""

@@ -44,6 +44,8 @@ class IntentSlots(ColumnsTask):
     all its tags.
     """
 
+    answer_class = Frame
+
     class Config(UnseenLabelsConfig):
         """Settings of the task."""
 

@@ -48,6 +48,8 @@ class MaskedLanguageModeling(Task):
     (Liu et al. 2019, "RoBERTa", section 4.2).
     """
 
+    answer_class = Filled
+
     class Config(BaseConfig):
         """Settings of the task."""
 

@@ -86,6 +86,8 @@ class DocumentRegression(ColumnsTask):
     ``ngrams=`` where the recipe has such, and gives one number a row, :math:`(B,1)`.
     """
 
+    answer_class = Estimated
+
     class Config(NumberConfig):
         """Settings of the task."""
 
@@ -126,6 +128,8 @@ class PairRegression(ColumnsTask):
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives one number a row,
     :math:`(B,1)`.
     """
+
+    answer_class = Estimated
 
     class Config(NumberConfig):
         """Settings of the task."""

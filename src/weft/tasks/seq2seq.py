@@ -47,6 +47,8 @@ class Seq2Seq(Task):
     To change the loss, override :meth:`loss`.
     """
 
+    answer_class = Translated
+
     class Config(BaseConfig):
         """Settings of the task."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
+from weft.text.answer_rows import ClassifiedRow
 from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
 from weft.text.columns.labels import LabelColumn, LabelsColumn
 from weft.text.columns.token_ids import TextColumn
@@ -39,7 +40,7 @@ class Classified:
     def __str__(self) -> str:
         return self.label
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> ClassifiedRow:
         """The same as plain data: the label with its probability, and those of all labels."""
         scores = {name: round(score, 6) for name, score in self.scores.items()}
         return {"prediction": self.label, "score": round(self.score, 6), "scores": scores}

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.answer_rows import FrameRow
 from weft.text.cells import Rows
 from weft.text.columns.column import Column
 from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
@@ -63,7 +64,7 @@ class Frame:
             at = slot.end
         return " ".join(" ".join([*parts, self.text[at:], "]"]).split())
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> FrameRow:
         """The same as plain data: the frame in brackets, its intent and its slots."""
         return {
             "prediction": str(self),

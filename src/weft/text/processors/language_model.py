@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import UserError
+from weft.text.answer_rows import ContinuedRow
 from weft.text.columns.column import Column, texts_of
 from weft.text.columns.token_ids import TextColumn
 from weft.text.processors.column_processor import ColumnsText
@@ -39,11 +40,12 @@ class Continued:
     def __str__(self) -> str:
         return self.text
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> ContinuedRow:
         """The same as plain data."""
-        others = [other.row() for other in self.others]
-        row = {"prediction": self.text, "score": round(self.score, 6)}
-        return {**row, "others": others} if others else row
+        row: ContinuedRow = {"prediction": self.text, "score": round(self.score, 6)}
+        if self.others:
+            row["others"] = [{**other.row()} for other in self.others]
+        return row
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import DataError
+from weft.text.answer_rows import FilledRow, FillRow
 from weft.text.columns.column import texts_of
 from weft.text.processors.language_model import MeasuredText, TextOnly
 from weft.text.processors.text_processor import text_processors
@@ -65,9 +66,11 @@ class Filled:
     def __str__(self) -> str:
         return self.text
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> FilledRow:
         """The same as plain data."""
-        masks = [[{"text": f.text, "score": round(f.score, 6)} for f in m] for m in self.masks]
+        masks: list[list[FillRow]] = [
+            [{"text": f.text, "score": round(f.score, 6)} for f in m] for m in self.masks
+        ]
         return {"prediction": self.text, "score": round(self.score, 6), "masks": masks}
 
 

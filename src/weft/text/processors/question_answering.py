@@ -11,6 +11,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
+from weft.text.answer_rows import FoundAnswerRow
 from weft.text.cells import Rows, no_column, split_answers, unlisted
 from weft.text.columns.column import Column
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
@@ -55,7 +56,7 @@ class Answer:
     def __str__(self) -> str:
         return self.text
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> FoundAnswerRow:
         """The same as plain data; text without characters where there is none."""
         return {
             "prediction": self.text,

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
+from weft.text.answer_rows import RankedRow
 from weft.text.columns.token_ids import TextColumn
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import text_processors
@@ -33,10 +33,12 @@ class Ranked:
     def __str__(self) -> str:
         return f"{self.score:.4g}"
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> RankedRow:
         """The same as plain data: the score, and in an evaluation that of the wrong document."""
-        wrong = {} if self.negative is None else {"negative_score": round(self.negative, 6)}
-        return {"prediction": round(self.score, 6), **wrong}
+        row: RankedRow = {"prediction": round(self.score, 6)}
+        if self.negative is not None:
+            row["negative_score"] = round(self.negative, 6)
+        return row
 
 
 @text_processors.register("ranking")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
+from weft.text.answer_rows import NumberRow
 from weft.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
 from weft.text.columns.numbers import NumberColumn
 from weft.text.columns.token_ids import TextColumn
@@ -33,7 +33,7 @@ class Estimated:
     def __str__(self) -> str:
         return f"{self.number:.4g}"
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> NumberRow:
         """The same as plain data: the number, in a prediction's place."""
         return {"prediction": round(self.number, 6)}
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from weft.errors import DataError
+from weft.text.answer_rows import MarkedRow, TaggedRow
 from weft.text.cells import Rows
 from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from weft.text.columns.labels import TagsColumn
@@ -32,7 +32,7 @@ class MarkedText:
     score: float
     """The probability of its least certain tag."""
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> MarkedRow:
         """The same as plain data, for a predictions file.
 
         Example:
@@ -78,7 +78,7 @@ class Tagged:
     def __str__(self) -> str:
         return " ".join(self.tags)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> TaggedRow:
         """The same as plain data: the labels with their probabilities, and the spans."""
         return {
             "prediction": str(self),

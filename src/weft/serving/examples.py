@@ -1,0 +1,38 @@
+"""Rows to try a model with: those that its run was evaluated on."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from weft.errors import DataError
+from weft.runtime.bounded_files import opened
+
+__all__ = ["examples_of"]
+
+SHOWN = 6
+LONGEST = 20_000
+"""Characters of an example; a book is none."""
+LOOKED_AT = 1 << 20
+"""Bytes of a file of predictions that are looked at."""
+
+
+def examples_of(run: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Some rows of the newest evaluation that a run folder holds; none where it has no such.
+
+    Args:
+        run: The run folder, or an export, which has none.
+        columns: What the model reads.
+    """
+    for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
+        try:
+            with opened(path, DataError) as (file, _):
+                lines = file.read(LOOKED_AT).split(b"\n")[:-1]
+            rows = [json.loads(line) for line in lines]
+            found = [{name: row[name] for name in columns} for row in rows]
+        except (DataError, ValueError, TypeError, KeyError):  # of another task, or damaged
+            continue
+        short = [row for row in found if len(json.dumps(row)) <= LONGEST]
+        if short:
+            return short[:: max(1, len(short) // SHOWN)][:SHOWN]
+    return []

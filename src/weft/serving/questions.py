@@ -1,0 +1,126 @@
+"""The body of a request, read: JSON to rows, each of its parts within the limits."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+
+from weft.serving.limits import Limits, RefusedError
+
+__all__ = ["measured", "read_body", "read_rows", "request_schema"]
+
+
+async def read_body(request: HttpRequest, limits: Limits) -> bytes:
+    """The whole body.
+
+    Raises:
+        RefusedError: It is too long (of a length that is announced nothing is read), or too slow.
+    """
+    announced = request.headers.get("content-length", "0")
+    if int(announced) > limits.body:
+        raise _too_long(f"{int(announced):,}", limits)
+    body = b""
+    try:
+        async with asyncio.timeout(limits.read_timeout):
+            async for part in request.stream():
+                body += part
+                if len(body) > limits.body:
+                    raise _too_long(f"at least {len(body):,}", limits)
+    except TimeoutError:
+        raise RefusedError(
+            408,
+            f"Wanted the whole body in {limits.read_timeout:g} s; found {len(body):,} bytes of it.",
+            where="body",
+            headers={"Connection": "close"},
+        ) from None
+    except ClientDisconnect:
+        raise RefusedError(499, "The client has left.", where="connection") from None
+    return body
+
+
+def _too_long(found: str, limits: Limits) -> RefusedError:
+    text = f"Wanted a body of at most {limits.body:,} bytes; found {found}. Ask in parts."
+    return RefusedError(413, text, where="body")
+
+
+def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:
+    """The rows of a body, the characters of their texts, and whether it is one row alone.
+
+    Raises:
+        RefusedError: It is no JSON, no row and no list of rows, or over a limit; says where.
+
+    Example:
+        >>> read_rows(b'["wake me", {"text": "play it"}]', ["text"], Limits())
+        (['wake me', {'text': 'play it'}], 14, False)
+    """
+    try:
+        given = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        text = f"Wanted JSON: a string, an object, or a list of these; found none: {error}."
+        raise RefusedError(400, text, where="body") from None
+    rows = given if isinstance(given, list) else [given]
+    if len(rows) > limits.items:
+        text = f"Wanted at most {limits.items:,} rows; found {len(rows):,}. Ask in parts."
+        raise RefusedError(413, text, where="body")
+    characters = 0
+    for number, row in enumerate(rows, start=1):
+        cells = row if isinstance(row, dict) else {columns[0]: row}
+        for name in columns:
+            if name in cells:
+                where = f"row {number}, column '{name}'"
+                found = measured(cells[name], where)
+                if found > limits.characters:
+                    raise RefusedError(
+                        422,
+                        f"Wanted a text of at most {limits.characters:,} characters; "
+                        f"found {found:,}.",
+                        where=where,
+                    )
+                characters += found
+    return rows, characters, not isinstance(given, list)
+
+
+def measured(value: Any, where: str) -> int:
+    """The characters of a cell: a string, a number, or a list of such.
+
+    Raises:
+        RefusedError: It is none of these.
+    """
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list):
+        return sum(measured(part, where) for part in value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return len(str(value))
+    found = {bool: "true or false", type(None): "null", dict: "an object"}[type(value)]
+    raise RefusedError(
+        422, f"Wanted a string, a number, or a list of these; found {found}.", where=where
+    )
+
+
+def request_schema(columns: Sequence[str], limits: Limits) -> dict[str, Any]:
+    """The JSON schema of a body: one row, or a list of rows.
+
+    Example:
+        >>> request_schema(["text1", "text2"], Limits())["anyOf"][0]["required"]
+        ['text1', 'text2']
+    """
+    text = {"type": "string", "maxLength": limits.characters}
+    parts = {"anyOf": [text, {"type": "number"}]}
+    listed = {"type": "array", "items": parts, "description": "A text given as its words."}
+    row: dict[str, Any] = {
+        "type": "object",
+        "title": "Row",
+        "required": list(columns),
+        "properties": {name: {"anyOf": [text, {"type": "number"}, listed]} for name in columns},
+    }
+    alone = [text] if len(columns) == 1 else []
+    many = {
+        "type": "array",
+        "items": {"anyOf": [*alone, row, *([listed] if alone else [])]},
+        "maxItems": limits.items,
+    }
+    return {"anyOf": [*alone, row, many]}

@@ -1,0 +1,209 @@
+"""The program that serves a model: its socket, what it does with slow senders, and how it ends."""
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from weft.errors import UserError
+from weft.serving.app import Service, make_app
+from weft.serving.limits import Limits, RefusedError
+
+__all__ = ["bound", "serve"]
+
+MOST_HEAD = 1 << 16
+"""Bytes of a request's line and headers; a browser sends some two thousand."""
+BACKLOG = 2048
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens; who connects before the model is there waits for it.
+
+    Raises:
+        UserError: The address cannot be had.
+    """
+    try:
+        if port not in range(1 << 16):
+            raise OSError(errno.ERANGE, "a port is a number up to 65535")
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server((address[0], port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (")[0]
+        raise UserError(
+            f"{host}:{port} cannot be served at: {why}. Name another --port (0 "
+            "is any that is free), or another --host."
+        ) from None
+
+
+def serve(service: Service, listener: socket.socket, ready: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or SIGINT; questions that were admitted are answered first.
+
+    A second signal ends the process at once.
+
+    Args:
+        service: The model.
+        listener: As :func:`bound` makes it.
+        ready: Called with the address when questions are answered.
+    """
+    limits = service.limits
+    config = _Config(
+        make_app(service),
+        http=_Guarded,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        headers=[("X-Content-Type-Options", "nosniff")],
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=max(1, round(limits.timeout + limits.read_timeout)),
+    )
+    config.limits = limits
+    _Server(config, service, ready).run(sockets=[listener])
+    service.batcher.close()
+
+
+class _Config(uvicorn.Config):
+    """uvicorn's settings, with the limits of connections."""
+
+    limits: Limits
+
+
+class _Guarded(HttpToolsProtocol):
+    """A connection that waits neither for slow heads nor for bodies that nobody reads any more."""
+
+    config: _Config
+    _timer: asyncio.TimerHandle | None = None
+    _head = 0
+
+    @override
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        most = self.config.limits.connections
+        if len(self.connections) > most:
+            self._refuse(503, f"Wanted at most {most:,} connections. Ask again later.")
+        else:
+            self._wait()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self._timer is None and self._idle():
+            self._wait()
+        super().data_received(data)
+        if self._timer is not None and not self.transport.is_closing():
+            self._head += len(data)
+            if self._head > MOST_HEAD and not self._body_left():
+                self._refuse(431, f"Wanted a head of at most {MOST_HEAD:,} bytes.")
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._unwait()
+        super().on_headers_complete()
+
+    @override
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self.cycle.more_body = False
+            self._unwait()
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._body_left():
+            self._wait()  # the sender may still be sending, and reads the answer after that
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwait()
+        super().connection_lost(exc)
+        if not self._idle() and (left := self.cycle.scope["state"].get("left")):
+            left()
+
+    @override
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, f"Wanted a request of HTTP; {msg}")
+
+    def _idle(self) -> bool:
+        """Whether no request waits for its answer."""
+        cycle: Any = self.cycle
+        return cycle is None or cycle.response_complete
+
+    def _body_left(self) -> bool:
+        """Whether a body still comes whose request is answered, such as one that is too long."""
+        cycle: Any = self.cycle
+        return cycle is not None and cycle.response_complete and cycle.more_body
+
+    def _wait(self) -> None:
+        self._unwait()
+        self._timer = self.loop.call_later(self.config.limits.read_timeout, self._late)
+
+    def _unwait(self) -> None:
+        self._head = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        if self._head and not self._body_left():
+            self._refuse(408, f"Wanted a whole head in {self.config.limits.read_timeout:g} s.")
+        self.transport.close()
+
+    def _refuse(self, status: int, text: str) -> None:
+        refusal = RefusedError(status, text, where="connection")
+        body = json.dumps(refusal.to_json()).encode()
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(
+            STATUS_LINE[status] + head.encode() + b"connection: close\r\n\r\n" + body
+        )
+        self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends in order: no new questions, the last answers, then the connections."""
+
+    def __init__(
+        self, config: uvicorn.Config, service: Service, ready: Callable[[str], None]
+    ) -> None:
+        super().__init__(config)
+        self._service, self._ready = service, ready
+        self._ending: asyncio.Task[None] | None = None
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or []:
+            host, port = listener.getsockname()[:2]
+            self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    @override
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, number)
+        yield
+
+    def _end(self, number: int) -> None:
+        if self._ending is not None:
+            os._exit(128 + number)
+        self._service.stopping = True
+        self._ending = asyncio.get_running_loop().create_task(self._end_in_order())
+
+    async def _end_in_order(self) -> None:
+        while self._service.batcher.admitted:
+            await asyncio.sleep(0.02)
+        self.should_exit = True

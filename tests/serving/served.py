@@ -1,0 +1,196 @@
+"""A server of a model that is told how long to compute, as a process of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from typing_extensions import TypedDict
+
+from weft.errors import DataError
+from weft.exported.row_predictor import RowPredictor
+
+TOLD = "asked "
+"""What the process prints of each batch, before its number of rows."""
+
+
+class ReversedRow(TypedDict):
+    """A text from its end."""
+
+    prediction: str
+
+
+class Reversed(RowPredictor):
+    """Reverses texts; ``hold FILE`` waits until the file is there, ``fail`` raises."""
+
+    def answers(self, rows):
+        texts = [row["text"] for row in rows]
+        print(f"{TOLD}{len(texts)}", flush=True)
+        for text in texts:
+            if text.startswith("hold "):
+                hold(Path(text.split()[1]))
+            if text == "fail":
+                raise RuntimeError("a bug")
+            if not isinstance(text, str):
+                raise DataError("Row 0, column 'text': wanted text.")
+        if "no" in texts:
+            raise DataError(f"Row {texts.index('no')}, column 'text': no.")
+        return [text[::-1] for text in texts]
+
+    def check(self, row):
+        if row["text"] == "no":
+            raise DataError("Row 0, column 'text': no.")
+
+    def answer_row(self, answer) -> ReversedRow:
+        return {"prediction": answer}
+
+
+def hold(path):
+    path.with_suffix(".begun").touch()
+    while not path.exists():
+        time.sleep(0.005)
+
+
+def wait_until(condition, *, seconds=30):
+    end = time.perf_counter() + seconds
+    while not condition():
+        assert time.perf_counter() < end
+        time.sleep(0.01)
+
+
+@dataclass
+class Served:
+    """A running server."""
+
+    url: str
+    process: subprocess.Popen
+
+    @property
+    def address(self):
+        return "127.0.0.1", int(self.url.rpartition(":")[2].strip("/"))
+
+    def ask(self, rows, **more):
+        return httpx.post(f"{self.url}predict", json=rows, timeout=20, **more)
+
+    def get(self, path, **more):
+        return httpx.get(f"{self.url}{path}", timeout=20, **more)
+
+    @contextmanager
+    def connection(self, data=b""):
+        with socket.create_connection(self.address, timeout=10) as raw:
+            raw.sendall(data)
+            yield raw
+
+    @contextmanager
+    def held(self, path):
+        """While the block runs, the model computes; the connection that it answers after it."""
+        with self.connection(question(f"hold {path}")) as raw:
+            try:
+                wait_until(path.with_suffix(".begun").exists)
+                yield raw
+            finally:
+                path.touch()
+
+    @contextmanager
+    def waiting(self, texts):
+        """Connections whose questions wait for the model."""
+        with ExitStack() as stack:
+            raws = [stack.enter_context(self.connection(question(text))) for text in texts]
+            wait_until(lambda: f"weft_waiting_rows {len(texts)}.0" in self.get("metrics").text)
+            yield raws
+
+    def said(self, data):
+        """All that is answered to bytes on a connection of their own."""
+        with self.connection(data) as raw:
+            return read_all(raw)
+
+    def end(self, number=signal.SIGTERM):
+        """Its exit code, and what it printed."""
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self):
+        out, _ = self.process.communicate(timeout=20)
+        return self.process.returncode, out
+
+
+def read_all(raw):
+    """What comes until the other side closes."""
+    found = b""
+    try:
+        while part := raw.recv(1 << 16):
+            found += part
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def question(text):
+    """A question that is the last of its connection."""
+    body = json.dumps(text).encode()
+    return head(len(body)).replace(b"\r\n", b"\r\nConnection: close\r\n", 1) + body
+
+
+def head(length, *, path="/predict"):
+    """The head of a question with a body of so many bytes."""
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()
+
+
+@contextmanager
+def started(command):
+    """A server that a command starts, which prints its address last."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        said = ""
+        for line in process.stdout:
+            said += line
+            if " at http://" in line:
+                yield Served(line.rsplit(" ", 1)[1].strip(), process)
+                break
+        else:
+            raise AssertionError(f"it did not serve:\n{said}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def reversing(**settings):
+    """A server of :class:`Reversed`; ``limits`` and the rest as a service takes them."""
+    return started([sys.executable, "-m", "tests.serving.served", repr(settings)])
+
+
+def main():
+    from weft.serving.app import Service
+    from weft.serving.limits import Limits
+    from weft.serving.server import bound, serve
+
+    settings = eval(sys.argv[1])
+    service = Service(
+        predictor=Reversed(["text"]),
+        name="reversed",
+        limits=Limits(**settings.pop("limits", {})),
+        examples=[{"text": "<b>abc</b>"}],
+        **settings,
+    )
+    with bound("127.0.0.1", 0) as listener:
+        serve(service, listener, lambda url: print(f"reversed at {url}/", flush=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""``weft serve``: of a run and of an export, its messages, and what the Dockerfile does."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import weft
+from tests.serving.served import started
+from tests.trained_run import library_run
+from weft.cli.main import main
+from weft.runs.export import export
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "examples" / "serve" / "Dockerfile").read_text()
+SOURCE = "The cat sleeps."
+
+
+def instructions():
+    whole = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", DOCKERFILE, flags=re.MULTILINE))
+    return [line.split(maxsplit=1) for line in whole.splitlines() if line]
+
+
+def weft_command(*words, without=""):
+    """The command as it is typed; ``without`` is a package that is not there."""
+    code = f"import sys; sys.modules[{without!r}] = None; " if without else "import sys; "
+    return [sys.executable, "-c", f"{code}from weft.cli.main import main; sys.exit(main())", *words]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    pytest.importorskip("ctranslate2")
+    return export(library_run(), "ctranslate2", out=tmp_path_factory.mktemp("e") / "model").folder
+
+
+def test_it_serves_a_run_as_the_run_answers():
+    predictor = weft.load(library_run())
+    with started(weft_command("serve", str(library_run()), "--port", "0")) as served:
+        found = served.ask([SOURCE, {"source": "Go."}])
+        assert found.json() == [predictor.answer_row(a) for a in predictor([SOURCE, "Go."])]
+        model = served.get("model").json()
+        assert (model["columns"], len(model["examples"])) == (["source"], 6)
+        assert set(model["examples"][0]) == {"source"}
+        assert served.end() == (0, "")
+
+
+def test_it_serves_an_export_without_torch(exported):
+    predictor = weft.exported.load(exported)
+    command = weft_command("serve", str(exported), "--port", "0", without="torch")
+    with started(command) as served:
+        assert served.ask(SOURCE).json() == predictor.answer_row(predictor(SOURCE))
+        answer = served.get("openapi.json").json()["components"]["schemas"]["TextRow"]
+        assert answer["required"] == ["prediction", "score"]
+        assert served.get("model").json()["examples"] == []
+
+
+def test_a_server_for_others_without_a_token_says_so(exported):
+    with started(weft_command("serve", str(exported), "--port", "0", "--host", "0.0.0.0")) as s:
+        assert "0.0.0.0:" in s.url
+        assert s.get("health", headers={"Host": "any.example"}).status_code == 200
+        # started() reads the lines before the address
+    done = subprocess.run(
+        weft_command("serve", "nowhere", "--port", "0", "--host", "0.0.0.0"),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr.startswith(
+        "Whoever reaches 0.0.0.0 can ask: there is no token. --token-file FILE sets one.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--port", "70000"], "127.0.0.1:70000 cannot be served at: "),
+        (["--host", "192.0.2.1"], "192.0.2.1:8000 cannot be served at: "),
+        (["--items", "0"], "--items is a number above 0; found 0."),
+        (["--window", "-1"], "--window is a number 0 or above; found -1.0."),
+        (["--token-file", "nowhere"], "The token's file cannot be used: nowhere: missing."),
+    ],
+)
+def test_what_cannot_be_is_said_before_a_model_is_loaded(words, said, capsys):
+    assert main(["serve", "no-such-run", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_said(exported, capsys):
+    with started(weft_command("serve", str(exported), "--port", "0")) as served:
+        port = str(served.address[1])
+        assert main(["serve", str(exported), "--port", port]) == 2
+    assert capsys.readouterr().err == (
+        f"error: 127.0.0.1:{port} cannot be served at: Address already in use. Name another "
+        "--port (0 is any that is free), or another --host.\n"
+    )
+
+
+@pytest.mark.parametrize("package", ["fastapi", "uvicorn", "httptools", "prometheus_client"])
+def test_a_package_that_is_not_there_is_said_with_its_extra(package, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["serve", "run"]) == 2
+    assert capsys.readouterr().err == (
+        f"error: weft serve needs the package '{package}', which is not installed. "
+        "Install it with: pip install 'weft[serve]'\n"
+    )
+
+
+def test_the_image_has_what_an_export_needs_and_no_torch():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lists = [project["dependencies"], extras["serve"], extras["ctranslate2"]]
+    needed = {Requirement(line).name for lines in lists for line in lines} - {"torch"}
+    installed = next(text for name, text in instructions() if "-c constraints.txt" in text)
+    assert set(installed.partition("constraints.txt")[2].split()) == needed
+    for name, text in instructions():
+        assert name in {
+            "FROM", "WORKDIR", "COPY", "RUN", "USER", "ENV", "EXPOSE", "HEALTHCHECK", "CMD",
+        }  # fmt: skip
+        if name == "COPY" and "--from" not in text:
+            assert all((ROOT / source).exists() for source in text.split()[:-1])
+    names = [name for name, _ in instructions()]
+    assert dict(instructions())["USER"] == "10001"
+    assert names.index("USER") > max(i for i, name in enumerate(names) if name in ("RUN", "COPY"))
+
+
+def test_the_commands_of_the_image_serve_and_look_after_it(exported):
+    said = dict(instructions())
+    words = json.loads(said["CMD"])
+    assert words[:3] == ["weft", "serve", "/model"]
+    here = {"/model": str(exported), "8000": "0"}
+    words = [here.get(word, word) for word in words[1:]]
+    with started(weft_command(*words, without="torch")) as served:
+        assert served.ask(SOURCE).status_code == 200
+        check = json.loads(said["HEALTHCHECK"].removeprefix("CMD "))
+        check = [word.replace("8000", str(served.address[1])) for word in check]
+        run = subprocess.run([sys.executable, *check[1:]], check=False, env=dict(os.environ))
+        assert run.returncode == 0

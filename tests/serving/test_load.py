@@ -1,0 +1,157 @@
+"""A server that is asked too much, too slowly, or left; and how it ends."""
+
+import signal
+import time
+
+import pytest
+
+from tests.serving.served import TOLD, head, question, read_all, reversing, wait_until
+
+
+def batches(served):
+    """How many rows each batch of an ended server had."""
+    lines = served.end()[1].splitlines()
+    return [int(line.removeprefix(TOLD)) for line in lines if line.startswith(TOLD)]
+
+
+def test_what_comes_while_a_batch_is_computed_is_the_next_batch(tmp_path):
+    with reversing(limits={"batch": 8}) as served:
+        with served.held(tmp_path / "go"), served.waiting(["ab"] * 12) as asked:
+            (tmp_path / "go").touch()
+            assert all(read_all(raw).endswith(b'{"prediction":"ba"}') for raw in asked)
+        assert batches(served) == [1, 8, 4]
+
+
+def test_a_window_lets_rows_wait_for_others():
+    with reversing(limits={"batch": 4, "window": 60.0}) as served:
+        with served.waiting(["ab"] * 3) as asked, served.connection(question("cd")) as last:
+            assert read_all(last).endswith(b'{"prediction":"dc"}')
+            assert all(read_all(raw).endswith(b'{"prediction":"ba"}') for raw in asked)
+        assert batches(served) == [4]
+    with reversing(limits={"batch": 4, "window": 0.4}) as served:
+        start = time.perf_counter()
+        assert served.ask("alone").status_code == 200
+        assert time.perf_counter() - start >= 0.4
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path):
+    with reversing(limits={"queue": 3, "batch": 1}) as served:
+        with served.held(tmp_path / "go"), served.waiting(["ab"] * 3) as asked:
+            refused = served.ask("cd")
+            assert (refused.status_code, refused.json()["where"]) == (503, "queue")
+            assert refused.json()["error"] == (
+                "3 rows wait for the model, and no more may. Ask again later."
+            )
+            assert int(refused.headers["retry-after"]) >= 1
+            (tmp_path / "go").touch()
+            assert all(read_all(raw).endswith(b'{"prediction":"ba"}') for raw in asked)
+        assert served.ask("cd").json() == {"prediction": "dc"}
+
+
+def test_a_late_answer_is_not_awaited_and_a_model_that_hangs_is_not_ready(tmp_path):
+    with reversing(limits={"timeout": 0.3}) as served:
+        with served.held(tmp_path / "go") as held:
+            late = read_all(held)
+            assert late.startswith(b"HTTP/1.1 503 ")
+            assert b"retry-after: 1\r\n" in late
+            assert b"No answer in 0.3 s. Ask again later, or with less." in late
+            assert served.ask("never computed").status_code == 503
+            ready = served.get("ready")
+            assert (ready.status_code, ready.json()["where"]) == (503, "model")
+            assert "has computed for more than 0.3 s" in ready.json()["error"]
+            assert served.get("health").status_code == 200
+        wait_until(lambda: served.get("ready").status_code == 200)
+        assert served.ask("ab").json() == {"prediction": "ba"}
+        assert batches(served) == [1, 1]
+
+
+def test_who_leaves_is_not_answered(tmp_path):
+    def left():
+        return f'path="/predict",status="499"}} {count}' in served.get("metrics").text
+
+    with reversing() as served:
+        with served.held(tmp_path / "go") as computed:
+            with served.waiting(["dropped"] * 3):
+                pass
+            count = 3.0
+            wait_until(left)
+            assert "weft_waiting_rows 0.0" in served.get("metrics").text
+            computed.close()
+            count = 4.0
+            wait_until(left)
+        assert served.ask("ab").json() == {"prediction": "ba"}
+        assert batches(served) == [1, 1]
+
+
+SLOW = {"limits": {"read_timeout": 0.5, "connections": 20}}
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"\r\n", b"HTTP/1.1 408 "),
+        (b"POST /predict HTTP/1.1\r\nHost: lo", b"HTTP/1.1 408 "),
+        (head(9), b"HTTP/1.1 408 "),
+        (head(9) + b'"ab', b"HTTP/1.1 408 "),
+        (head(9, path="/nowhere") + b'"ab', b"HTTP/1.1 404 "),
+        (b"nonsense\r\n\r\n", b"HTTP/1.1 400 "),
+        (b"GET /health HTTP/1.1\r\nX: " + b"a" * 300_000, b"HTTP/1.1 431 "),
+        (b"GET /" + b"a" * 300_000, b"HTTP/1.1 431 "),
+    ],
+)
+def test_half_a_request_ends_in_time(sent, answer):
+    with reversing(**SLOW) as served:
+        start = time.perf_counter()
+        said = served.said(sent)
+        assert time.perf_counter() - start < 3
+        assert said.startswith(answer)
+        assert not answer or b'"where":' in said
+        assert served.ask("ab").json() == {"prediction": "ba"}
+
+
+def test_a_head_that_comes_byte_by_byte_ends_in_time():
+    def dribble(until):
+        while time.perf_counter() < until:
+            raw.sendall(b"\r\n" if time.perf_counter() - start < 0.2 else b"G")
+            time.sleep(0.05)
+
+    with reversing(**SLOW) as served, served.connection() as raw:
+        start = time.perf_counter()
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            dribble(start + 10)
+        assert time.perf_counter() - start < 5
+
+
+def test_more_connections_than_allowed_are_refused_and_the_others_are_answered():
+    with reversing(**{"limits": {"connections": 3}}) as served:
+        with served.connection(), served.connection(), served.connection() as last:
+            time.sleep(0.1)
+            refused = served.said(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert refused.startswith(b"HTTP/1.1 503 ")
+            last.sendall(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            assert read_all(last).endswith(b'{"status":"ok"}')
+        assert served.ask("ab").json() == {"prediction": "ba"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_answers_what_it_took_and_then_ends(number, tmp_path):
+    with reversing() as served:
+        with served.held(tmp_path / "go") as taken, served.waiting(["ab"]) as (waits,):
+            served.process.send_signal(number)
+            wait_until(lambda: served.get("ready").status_code == 503)
+            asked = served.ask("ab")
+            assert (asked.status_code, asked.headers["retry-after"]) == (503, "5")
+            assert asked.json() == {"error": "The server is stopping.", "where": "server"}
+            (tmp_path / "go").touch()
+            assert b'{"prediction":"og/' in read_all(taken)
+            assert read_all(waits).endswith(b'{"prediction":"ba"}')
+        assert served.ended() == (0, f"{TOLD}1\n{TOLD}1\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_second_signal_ends_at_once(number, code, tmp_path):
+    with reversing() as served, served.held(tmp_path / "go"):
+        served.process.send_signal(number)
+        wait_until(lambda: served.get("ready").status_code == 503)
+        assert served.end(number)[0] == code

@@ -13,6 +13,7 @@ from weft.tasks.regression import DocumentRegression
 from weft.text import load_text_processor
 from weft.text.columns.numbers import FittedNumbers
 from weft.text.metadata import SavedTextError
+from weft.text.processors.regression import Estimated
 from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
 from weft.text.tokenizers.word_tokenizer import FittedWords
 
@@ -102,3 +103,14 @@ def test_a_saved_span_that_cannot_be_is_refused(tmp_path, low, high, error):
     file.write_text(changed.replace('"high": 5.0', f'"high": {high}'))
     with pytest.raises(SavedTextError, match=error):
         load_text_processor(tmp_path)
+
+
+def test_an_answer_writes_itself_and_one_that_cannot_is_refused():
+    task = make()
+    assert task.answer_row(Estimated(3.80001)) == {"prediction": 3.80001}
+    with pytest.raises(UserError) as error:
+        task.answer_row(3.8)
+    assert str(error.value) == (
+        "DocumentRegression answers with a float, which has no method row(): write one, that gives "
+        "plain data, or override answer_row(answer)."
+    )

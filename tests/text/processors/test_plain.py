@@ -1,17 +1,24 @@
 """A text processor of any columns: encoded by role, saved as data, changed files refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from tests.text.saved import change
 from weft.errors import UserError
 from weft.text import load_text_processor
-from weft.text.columns.labels import LabelColumn
+from weft.text.columns.dictionary import GivenKindsColumn
+from weft.text.columns.inputs import WordFeatures, word_columns
+from weft.text.columns.labels import LabelColumn, TagsColumn
 from weft.text.columns.numbers import NumberColumn
 from weft.text.columns.token_ids import TextColumn
+from weft.text.features.dictionaries import GivenKinds, Phrases
 from weft.text.features.labels import Labels
+from weft.text.features.spelling import Characters
 from weft.text.metadata import SavedTextError
 from weft.text.processors.column_processor import PlainColumns
+from weft.text.processors.tagging import TaggingText
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 ROWS = [{"said": "wake me", "score": "2", "verdict": "b"}]
@@ -89,3 +96,22 @@ def test_what_differs_from_the_path_of_a_task_is_told(path):
 def test_two_roles_of_one_column():
     with pytest.raises(UserError, match="'age' is there twice"):
         PlainColumns({"one": NumberColumn("age")}, {"other": NumberColumn("age")})
+
+
+def test_saved_columns_that_cannot_stand_beside_one_another_are_refused(tmp_path):
+    words = WordTokenizer.Config(words=("wake", "me")).build()
+    beside = WordFeatures(characters=Characters("wake"), dictionary=Phrases([("act", "wake me")]))
+    inputs = word_columns(words, column="words", beside=replace(beside, dictionary=None))
+    tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
+    TaggingText(inputs, {"tags": tags}).save(tmp_path)
+    change(tmp_path / "columns" / "characters" / "column.json", name="other")
+    with pytest.raises(SavedTextError, match=r"text\.json: The characters must be those of the"):
+        load_text_processor(tmp_path)
+    with pytest.raises(UserError, match=r"looked for in 'text': set dictionary\.column=words"):
+        TaggingText(word_columns(words, beside=beside), {"tags": tags})
+
+
+def test_a_dictionary_of_words_that_no_column_has_is_refused():
+    kinds = GivenKindsColumn(GivenKinds(["act"], column="found"), text="words")
+    with pytest.raises(UserError, match="The known is of the words of 'words', which is no text"):
+        PlainColumns({"known": kinds}, {})

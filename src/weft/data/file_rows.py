@@ -105,7 +105,7 @@ def index_file(path: Path, layout: RowFormat) -> RowIndex:
         "mtime_ns": stamp[1],
         "format": type(layout).__name__,
         "reading": READING,
-        "layout": asdict(layout),
+        "layout": layout.reading(),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
     folder = store_root() / "rows" / key

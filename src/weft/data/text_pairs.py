@@ -241,7 +241,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
-        layout = asdict(replace(self._layout, required=self._required))
+        layout = replace(self._layout, required=self._required).reading()
         if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
             del layout["lists"]  # runs from before this setting have the same data
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
 
@@ -114,6 +114,13 @@ class RowFormat(ABC):
     def has_header(self) -> bool:
         """Whether the file begins with one."""
         return False
+
+    def reading(self) -> dict[str, Any]:
+        """All that decides what the rows are, as JSON: fingerprints and indexes are named by it."""
+        found = asdict(self)
+        for layout in (found, found.get("inner", {})):
+            layout.pop("others", None)
+        return found
 
     def scan(self, stream: BinaryIO, name: str) -> Scan[Any]:
         """Starts a pass over an open file, which errors call ``name``."""

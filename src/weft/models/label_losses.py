@@ -85,13 +85,13 @@ class LabelLoss(Component, nn.Module):
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The loss of each row :math:`(B)`, or of each label of each row :math:`(B,L)`."""
 
+    @abstractmethod
     def probabilities(self, scores: Tensor) -> Tensor:
         """What answers show of scores. *Shape:* :math:`(B,L)` to :math:`(B,L)`, from 0 to 1.
 
         Of several labels each has its own; of a hinge they are as of a model of probabilities,
         though it was not trained for such.
         """
-        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("cross_entropy")
@@ -134,6 +134,10 @@ class CrossEntropyLoss(LabelLoss):
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:
         smoothing = self.config.label_smoothing
         return F.cross_entropy(scores, targets, reduction="none", label_smoothing=smoothing)
+
+    @override
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("binary_cross_entropy")
@@ -235,6 +239,10 @@ class FocalLoss(LabelLoss):
         out: Tensor = missed**self.config.gamma * losses
         return out
 
+    @override
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
+
 
 @registries.losses.register("hinge")
 @final
@@ -267,6 +275,10 @@ class HingeLoss(LabelLoss):
             missing: Tensor = margin - (2 * targets - 1) * scores
             return missing.clamp(min=0)
         return F.multi_margin_loss(scores, targets, margin=margin, reduction="none")
+
+    @override
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("squared_hinge")

@@ -52,6 +52,24 @@ class Reversed(RowPredictor):
         return {"prediction": answer}
 
 
+class Told(RowPredictor):
+    """Answers what the column ``answer`` says, as JSON."""
+
+    def answers(self, rows):
+        for row in rows:
+            self.check(row)
+        return [json.loads(row["answer"]) for row in rows]
+
+    def check(self, row):
+        try:
+            json.loads(row["answer"])
+        except ValueError:
+            raise DataError("Row 0, column 'answer': no JSON.") from None
+
+    def answer_row(self, answer):
+        return answer
+
+
 def hold(path):
     path.with_suffix(".begun").touch()
     while not path.exists():
@@ -181,11 +199,12 @@ def main():
     from weft.serving.server import bound, serve
 
     settings = eval(sys.argv[1])
+    columns = settings.pop("columns", ["text"])
     service = Service(
-        predictor=Reversed(["text"]),
+        predictor=Told(columns) if "answer" in columns else Reversed(columns),
         name="reversed",
         limits=Limits(**settings.pop("limits", {})),
-        examples=[{"text": "<b>abc</b>"}],
+        examples=[dict.fromkeys(columns, "<b>abc</b>")],
         **settings,
     )
     with bound("127.0.0.1", 0) as listener:

@@ -2,6 +2,7 @@
 
 import json
 
+from tests.serving.served import Reversed
 from weft.serving.examples import LONGEST, SHOWN, examples_of
 
 
@@ -14,19 +15,19 @@ def test_they_are_spread_over_the_newest_evaluation(tmp_path):
     write(tmp_path, "valid_data-step-00000001.jsonl", [json.dumps({"text": "old"})])
     rows = [{"row": n, "text": f"t{n}", "prediction": "x"} for n in range(60)]
     write(tmp_path, "valid_data-step-00000002.jsonl", map(json.dumps, rows))
-    found = examples_of(tmp_path, ["text"])
+    found = examples_of(tmp_path, Reversed(["text"]))
     assert found == [{"text": f"t{n}"} for n in range(0, 60, 60 // SHOWN)]
 
 
 def test_a_run_without_an_evaluation_of_such_rows_has_none(tmp_path):
-    assert examples_of(tmp_path, ["text"]) == []
+    assert examples_of(tmp_path, Reversed(["text"])) == []
     write(tmp_path, "valid_data-step-00000001.jsonl", ['{"source": "a"}', "{"])
     write(tmp_path, "valid_data-step-00000002.jsonl", ["[]", "5"])
     tmp_path.joinpath("predictions", "x.jsonl").symlink_to("/dev/zero")
-    assert examples_of(tmp_path, ["text"]) == []
+    assert examples_of(tmp_path, Reversed(["text"])) == []
 
 
 def test_a_book_is_no_example(tmp_path):
-    rows = [{"text": "a" * LONGEST}, {"text": "b"}]
+    rows = [{"text": "a" * LONGEST}, {"text": "b"}, {"text": "no"}]  # the last cannot be answered
     write(tmp_path, "valid_data-step-00000001.jsonl", map(json.dumps, rows))
-    assert examples_of(tmp_path, ["text"]) == [{"text": "b"}]
+    assert examples_of(tmp_path, Reversed(["text"])) == [{"text": "b"}]

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             limits=limits,
             token=token,
             hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host}) if own else None,
-            examples=examples_of(Path(args.run), predictor.columns),
+            examples=examples_of(Path(args.run), predictor),
         )
         serve(service, listener, lambda url: print(f"{args.run} at {url}/", flush=True))
     return 0

@@ -1,11 +1,11 @@
 """Rows to try a model with: those that its run was evaluated on."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError
+from weft.exported.row_predictor import RowPredictor
 from weft.runtime.bounded_files import opened
 
 __all__ = ["examples_of"]
@@ -17,22 +17,31 @@ LOOKED_AT = 1 << 20
 """Bytes of a file of predictions that are looked at."""
 
 
-def examples_of(run: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+def examples_of(run: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
     """Some rows of the newest evaluation that a run folder holds; none where it has no such.
 
     Args:
         run: The run folder, or an export, which has none.
-        columns: What the model reads.
+        predictor: What is to answer them: rows that it cannot are no examples.
     """
     for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
         try:
             with opened(path, DataError) as (file, _):
                 lines = file.read(LOOKED_AT).split(b"\n")[:-1]
             rows = [json.loads(line) for line in lines]
-            found = [{name: row[name] for name in columns} for row in rows]
+            found = [{name: row[name] for name in predictor.columns} for row in rows]
         except (DataError, ValueError, TypeError, KeyError):  # of another task, or damaged
             continue
         short = [row for row in found if len(json.dumps(row)) <= LONGEST]
         if short:
-            return short[:: max(1, len(short) // SHOWN)][:SHOWN]
+            spread = short[:: max(1, len(short) // SHOWN)][:SHOWN]
+            return [row for row in spread if _can_be_asked(row, predictor)]
     return []
+
+
+def _can_be_asked(row: dict[str, Any], predictor: RowPredictor) -> bool:
+    try:
+        predictor.check(predictor.row(row))
+    except DataError:  # as a text without a mask
+        return False
+    return True

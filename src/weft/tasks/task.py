@@ -24,8 +24,8 @@ from weft.text.cells import Rows
 from weft.text.processors.text_processor import TextProcessor
 
 __all__ = [
-    "AnsweredConfig", "Batches", "DetailedBatches", "Loss", "Metrics", "Outputs", "Row", "Task",
-    "loss_of", "outputs_of",
+    "AnsweredConfig", "Batches", "DetailedBatches", "HasRow", "Loss", "Metrics", "Outputs", "Row",
+    "Task", "loss_of", "outputs_of",
 ]  # fmt: skip
 
 T = TypeVar("T")

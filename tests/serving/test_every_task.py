@@ -1,0 +1,61 @@
+"""Each kind of answer over HTTP: what the predictor gives, of the type that the server says."""
+
+import json
+
+import pytest
+from pydantic import TypeAdapter
+from starlette.testclient import TestClient
+
+import weft
+from tests.recipes.local_data import write_data
+from weft.serving.app import Service, make_app
+from weft.serving.examples import examples_of
+from weft.serving.limits import Limits
+
+KINDS = {
+    "classification/ngrams/local": "ClassifiedRow",
+    "joint/bilstm/local": "FrameRow",
+    "bert/pretraining/local": "FilledRow",
+    "language/transformer/local": "ContinuedRow",
+    "pairs/classification/local": "ClassifiedRow",
+    "pairs/ranking/local": "RankedRow",
+    "parsing/top/local": "TextRow",
+    "question/drqa/local": "FoundAnswerRow",
+    "regression/ngrams/local": "NumberRow",
+    "tagging/bilstm/local": "TaggedRow",
+    "tagging/ner/local": "TaggedRow",
+}
+TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = write_data(name)
+    words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
+    words += ["task.decoding.max_length_a=0"] * ("decoding" in settings["task"])
+    words += ["task.decoding.max_length_b=5"] * ("decoding" in settings["task"])
+    folder = weft.train(name, words, run_dir="run").folder
+    predictor = weft.load(folder)
+    rows = [dict.fromkeys(predictor.columns, text) for text in TEXTS]
+    examples = examples_of(folder, predictor)
+    assert all(set(row) == set(predictor.columns) for row in examples)
+    service = Service(predictor=predictor, name="m", limits=Limits(), examples=examples)
+    with TestClient(make_app(service)) as client:
+        answers = client.post("/predict", json=rows).json()
+        wanted = [answer for _, answer in predictor.answered(rows)]
+        assert answers == json.loads(json.dumps(wanted))
+        assert client.post("/predict", json=rows[0]).json().keys() == answers[0].keys()
+        TypeAdapter(list[predictor.answer_type]).validate_python(answers)
+        said = client.get("/openapi.json").json()["components"]["schemas"]
+        assert {KINDS[name], "Refused"} <= set(said)
+        bad = client.post("/predict", json=[rows[0], {"other": "x"}])
+        assert (bad.status_code, bad.json()["where"]) == (422, "row 2")
+        for cell in (None, True, {}, [{}], [None], 1e400, "\0", ["\0"], [["a"], "b"], [[[]]], 7):
+            odd = client.post(
+                "/predict",
+                content=json.dumps(dict.fromkeys(predictor.columns, cell)),
+                headers={"Content-Type": "application/json"},
+            )
+            assert odd.status_code in (200, 400, 422), (cell, odd.text)
+    service.batcher.close()

@@ -1,0 +1,240 @@
+"""The page, in a browser: a person types, submits and reads, with a mouse or without."""
+
+import json
+import sys
+
+import pytest
+
+import weft
+from tests.recipes.local_data import write_data
+from tests.serving.browser import Browser, missing
+from tests.serving.served import reversing, started
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+
+CONTROL, ENTER, TAB = "\ue009", "\ue007", "\ue004"
+HOSTILE = "<img src=x onerror=document.title=1><script>document.title=2</script>"
+TOKEN = "a-token-of-the-tests"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def told():
+    """A server that answers what the question's column 'answer' says."""
+    with reversing(columns=["text", "answer"]) as served:
+        yield served
+
+
+@pytest.fixture
+def opened(browser, told):
+    browser.shows(1280, 900, "light")
+    browser.go(told.url)
+    browser.until(lambda: browser.text("#column-1") is not None)
+    yield browser
+    assert browser.log() == []
+
+
+def ask(browser, *texts):
+    for number, text in enumerate(texts):
+        script = "document.querySelector(arguments[0]).value = arguments[1]"
+        browser.run(script, f"#column-{number}", text)
+    browser.run("document.getElementById('send').click()")
+    browser.until(lambda: browser.text("#send[aria-busy]") is None)
+
+
+def answer(browser, text, row):
+    ask(browser, text, json.dumps(row))
+
+
+def test_every_column_has_a_field_with_its_label(opened):
+    assert opened.texts("label:not([for=token])") == ["text", "answer"]
+    assert opened.run("return document.activeElement.id") == "column-0"
+    assert opened.text("h1") == "reversed"
+    assert opened.text("#answer") == "Nothing was asked yet."
+
+
+def test_it_is_used_without_a_mouse(opened):
+    opened.type("#column-0", "some text")
+    opened.press(TAB)
+    assert opened.run("return document.activeElement.id") == "column-1"
+    opened.type("#column-1", '{"prediction": "by key"}')
+    opened.press(CONTROL, ENTER)
+    opened.until(lambda: opened.text("#answer .first") == "by key")
+    opened.press(TAB)
+    assert opened.run("return document.activeElement.id") == "send"
+    opened.press(TAB)
+    assert opened.run("return document.activeElement.tagName") == "SUMMARY"
+
+
+def test_labels_have_bars_the_best_first(opened):
+    scores = {f"label {n}": 0.05 for n in range(10)} | {"spam": 0.5}
+    answer(opened, "x", {"prediction": "spam", "score": 0.5, "scores": scores})
+    assert opened.text("#answer .first") == "spam"
+    assert opened.text("#answer .bars li") == "spam\n50.0 %"
+    width = "return document.querySelector('#answer .bars .bar').style.width"
+    assert opened.run(width) == "50%"
+    assert opened.text("#answer summary") == "3 more"
+
+
+def test_spans_are_marked_where_they_are(opened):
+    spans = [{"text": "Bob", "start": 7, "end": 10, "kind": "per", "score": 0.9}]
+    row = {"prediction": "O O B-per", "score": 0.9, "scores": [1, 1, 0.9], "spans": spans}
+    answer(opened, "😀 met, Bob", row)
+    assert opened.text("#answer .text") == "😀 met, Bobper"
+    assert opened.text("#answer mark") == "Bobper"
+    opened.run("document.querySelector('#answer details').open = true")
+    assert opened.texts("#answer .words li") == ["😀\nO", "met,\nO", "Bob\nB-per"]
+
+
+def test_words_have_their_tags(opened):
+    answer(opened, " Go  now ", {"prediction": "VERB ADV", "score": 0.8, "scores": [0.8, 0.9]})
+    assert opened.texts("#answer .words li") == ["Go\nVERB", "now\nADV"]
+
+
+def test_an_intent_has_its_slots_in_the_text(opened):
+    slot = {"text": "at 8", "start": 8, "end": 12, "score": 0.9, "label": "time"}
+    row = {"prediction": "[wake ]", "score": 0.75, "predicted_intent": "wake"}
+    answer(opened, "wake me at 8", {**row, "predicted_slots": [slot]})
+    assert opened.text("#answer .first") == "wake"
+    assert opened.text("#answer .score") == "75.0 %"
+    assert opened.text("#answer mark") == "at 8time"
+
+
+def test_an_answer_is_marked_in_its_context(opened):
+    row = {"prediction": "Rollo", "score": 0.5, "start": 4, "end": 9}
+    answer(opened, "And Rollo led", row)
+    assert opened.text("#answer .first") == "Rollo"
+    assert opened.text("#answer mark") == "Rollo"
+    none = {"prediction": "", "score": 0.6, "start": None, "end": None, "no_answer": 0.6}
+    answer(opened, "And Rollo led", none)
+    assert opened.text("#answer .first") == "It has no answer."
+
+
+def test_a_parse_is_a_tree_and_what_is_none_a_text(opened):
+    answer(opened, "x", {"prediction": "[IN:A wake [SL:B at 8 ] ]", "score": -0.1})
+    assert opened.text("#answer .tree") == "IN:A\nwake\nSL:B\nat 8"
+    for text in ("[IN:A wake", "[IN:A ] ]", "[ ]", "] ["):
+        answer(opened, "x", {"prediction": text, "score": -0.1})
+        assert opened.text("#answer .tree") is None
+        assert opened.text("#answer .first") == text
+
+
+def test_a_translation_has_its_alternatives_and_masks_their_tokens(opened):
+    row = {"prediction": "Va !", "score": -0.1}
+    answer(opened, "x", {**row, "alternatives": [{"prediction": "Allez !", "score": -0.5}]})
+    assert opened.text("#answer .first") == "Va !"
+    assert opened.text("#answer ol") == "Allez ! -0.500"
+    fills = [{"text": "at", "score": 0.25}, {"text": "in", "score": 0.125}]
+    answer(opened, "x", {"prediction": "wake me at 8", "score": 0.2, "masks": [fills]})
+    assert opened.texts("#answer .bars li") == ["at\n25.0 %", "in\n12.5 %"]
+
+
+def test_a_number_is_shown_and_what_is_unknown_is_json(opened):
+    answer(opened, "x", {"prediction": 3.5})
+    assert opened.text("#answer .first") == "3.5"
+    answer(opened, "x", {"words": 3})
+    assert opened.text("#answer pre") == '{\n  "words": 3\n}'
+
+
+def test_whatever_it_shows_stays_text(opened):
+    title = opened.run("return document.title")
+    span = {"text": "x", "start": 0, "end": 9, "kind": HOSTILE, "score": 1}
+    tagged = {"prediction": "O", "score": 1, "scores": [1], "spans": [span]}
+    shown = [{"prediction": HOSTILE}, {"prediction": HOSTILE, "score": 1, "scores": {HOSTILE: 1}}]
+    for row in [tagged, *shown, {HOSTILE: HOSTILE}]:
+        answer(opened, HOSTILE, row)
+        assert HOSTILE in opened.run("return document.getElementById('answer').textContent")
+        assert opened.run("return document.querySelectorAll('main img, main script').length") == 0
+    assert opened.run("return document.title") == title
+
+
+def test_an_error_is_said_and_then_gone(opened):
+    ask(opened, "x", "no JSON")
+    assert opened.text("#problem") == "column 'answer': no JSON. (row 1)"
+    assert opened.text("#answer") == ""
+    answer(opened, "x", {"prediction": "right"})
+    assert opened.text("#problem") == ""
+    assert "status of 422" in opened.log()[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900), (320, 568)])
+def test_it_fits_every_screen_and_can_be_read(opened, width, height, scheme):
+    opened.shows(width, height, scheme)
+    row = {"prediction": "a" * 300, "score": 1, "scores": {"b" * 300: 0.5, "c": 0.5}}
+    answer(opened, "d" * 400, row)
+    assert opened.run("return document.documentElement.scrollWidth") <= width
+    small = "return Math.min(...[...document.querySelectorAll('button')].map(b => b.offsetHeight))"
+    assert opened.run(small) >= 44
+    contrast = """
+        const light = (rgb) => { const [r, g, b] = rgb.match(/\\d+/g).map((v) => {
+            v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+        const below = (n) => { while (n) { const c = getComputedStyle(n).backgroundColor;
+            if (!c.endsWith(", 0)")) return c; n = n.parentElement; } return "rgb(255,255,255)"; };
+        return [...document.querySelectorAll("h1, p, a, label, button, summary, textarea, li span")]
+            .filter((n) => n.offsetWidth && n.textContent)
+            .map((n) => { const [a, b] = [light(getComputedStyle(n).color), light(below(n))];
+                return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); });
+    """
+    assert min(opened.run(contrast)) >= 4.5
+
+
+def test_a_token_is_asked_for_and_taken(browser):
+    with reversing(token=TOKEN) as served:
+        browser.go(served.url)
+        browser.until(lambda: browser.text("#problem"))
+        assert "Wanted the server's token" in browser.text("#problem")
+        assert browser.run("return document.getElementById('token-field').hidden") is False
+        browser.type("#token", TOKEN + ENTER)
+        browser.until(lambda: browser.text("#column-0") is not None)
+        ask(browser, "abc")
+        assert browser.text("#answer .first") == "cba"
+    ask(browser, "abc")
+    assert browser.text("#problem") == "The server cannot be reached."
+    browser.log()
+
+
+@pytest.mark.parametrize(
+    ("name", "selector"),
+    [
+        ("classification/ngrams/local", "#answer .bars"),
+        ("joint/bilstm/local", "#answer .first"),
+        ("bert/pretraining/local", "#answer .bars"),
+        ("parsing/top/local", "#answer .first, #answer .tree"),
+        ("pairs/ranking/local", "#answer .first"),
+        ("question/drqa/local", "#answer .first"),
+        ("tagging/ner/local", "#answer .text"),
+        ("tagging/bilstm/local", "#answer .words"),
+    ],
+)
+def test_the_answers_of_a_run_are_shown(browser, name, selector, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data(name)
+    words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
+    run = weft.train(name, words, run_dir="run").folder
+    code = "import sys; from weft.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "serve", str(run.resolve()), "--port", "0"]
+    with started(command) as served:
+        columns = served.get("model").json()["columns"]
+        browser.go(served.url)
+        browser.until(lambda: browser.text("#column-0") is not None)
+        ask(browser, *["wake me at [MASK]"] * len(columns))
+        row = dict.fromkeys(columns, "wake me at [MASK]")
+        assert json.loads(browser.run("return document.querySelector('pre').textContent")) == (
+            served.ask(row).json()
+        )
+        assert browser.text(selector) is not None
+        assert browser.text("#problem") == ""
+        if served.get("model").json()["examples"]:
+            browser.run("document.querySelector('#examples button').click()")
+            browser.until(lambda: browser.text("#send[aria-busy]") is None)
+            assert browser.run("return document.getElementById('column-0').value")
+            assert browser.text("#problem") == ""
+        assert browser.log() == []

@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.training import registries
-from weft.training.optimizers.optimizer import Optimizer
+from weft.training.optimizers.optimizer import AlgorithmConfig, Optimizer
 
 __all__ = ["LAMB", "ForeachOptimizer", "Lion"]
 
@@ -113,7 +113,7 @@ class Lion(Optimizer):
         ('LionSteps', 0.0001)
     """
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of Lion."""
 
         lr: float = 1e-4
@@ -179,7 +179,7 @@ class LAMB(Optimizer):
         ('LAMBSteps', 0.002)
     """
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of LAMB."""
 
         betas: tuple[float, float] = (0.9, 0.999)

@@ -11,7 +11,7 @@ from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training import registries
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
-from weft.training.optimizers.optimizer import Optimizer
+from weft.training.optimizers.optimizer import AlgorithmConfig, Optimizer
 
 __all__ = ["LBFGS", "LBFGSSteps"]
 
@@ -147,7 +147,7 @@ class LBFGS(Optimizer):
         ('LBFGSSteps', 1.0)
     """
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of L-BFGS."""
 
         lr: float = 1.0

@@ -10,7 +10,7 @@ from weft.errors import UserError
 from weft.training import registries
 from weft.training.layer_rates import hidden_matrices
 from weft.training.optimizers.foreach_optimizer import ForeachOptimizer
-from weft.training.optimizers.optimizer import Optimizer, without_compiler
+from weft.training.optimizers.optimizer import AlgorithmConfig, Optimizer, without_compiler
 
 __all__ = ["Muon"]
 
@@ -58,7 +58,7 @@ class Muon(Optimizer):
         [('muon', 1), ('adamw', 2)]
     """
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of Muon and of the AdamW beside it."""
 
         momentum: float = 0.95

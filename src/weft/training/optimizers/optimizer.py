@@ -3,6 +3,7 @@
 import inspect
 import logging
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, TypeVar
@@ -18,7 +19,7 @@ from weft.errors import UserError
 from weft.tasks.task import Task
 from weft.training.layer_rates import freeze, rate_factors, split_by_rate
 
-__all__ = ["Optimizer", "without_compiler"]
+__all__ = ["AlgorithmConfig", "Optimizer", "without_compiler"]
 
 LOG = logging.getLogger("weft")
 O = TypeVar("O", bound=torch.optim.Optimizer)  # noqa: E741  # an optimizer
@@ -49,8 +50,6 @@ class Optimizer(Component):
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
         """A subclass's own numbers by what they must be, as ``require`` has it."""
-        algorithm: ClassVar[type[torch.optim.Optimizer]]
-        """Torch's optimizer, or one on ``ForeachOptimizer``."""
 
         def __post_init__(self) -> None:
             """Refuses numbers with which no sensible step is taken."""
@@ -79,15 +78,26 @@ class Optimizer(Component):
             factors = rate_factors(module, rates=self.rates, layer_decay=self.layer_decay)
             return self.make(split_by_rate(groups, factors, lr=self.lr), module)
 
-        def arguments(self) -> dict[str, Any]:
-            """What the algorithm is called with: the settings but those of the groups."""
-            of_groups = ("freeze", "layer_decay", "rates")
-            names = (field.name for field in fields(self))
-            return {name: getattr(self, name) for name in names if name not in of_groups}
-
+        @abstractmethod
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
-            return without_compiler(self.algorithm)(groups, **self.arguments())
+
+
+class AlgorithmConfig(Optimizer.Config):
+    """Base of the settings of an optimizer that is one class, called with the settings."""
+
+    algorithm: ClassVar[type[torch.optim.Optimizer]]
+    """Torch's optimizer, or one on ``ForeachOptimizer``."""
+
+    def arguments(self) -> dict[str, Any]:
+        """What the algorithm is called with: the settings but those of the groups."""
+        of_groups = ("freeze", "layer_decay", "rates")
+        names = (field.name for field in fields(self))
+        return {name: getattr(self, name) for name in names if name not in of_groups}
+
+    @override
+    def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
+        return without_compiler(self.algorithm)(groups, **self.arguments())
 
 
 def without_compiler(kind: type[O]) -> type[O]:

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from weft.errors import UserError
 from weft.training import registries
-from weft.training.optimizers.optimizer import Optimizer
+from weft.training.optimizers.optimizer import AlgorithmConfig, Optimizer
 
 __all__ = ["SGD", "Adafactor", "Adam", "AdamW", "FusedAdam"]
 
@@ -16,7 +16,7 @@ __all__ = ["SGD", "Adafactor", "Adam", "AdamW", "FusedAdam"]
 class FusedAdam(Optimizer):
     """Base of optimizers that are one of torch's kinds of Adam, in its fused form."""
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of Adam, wherever the weights decay."""
 
         betas: tuple[float, float] = (0.9, 0.98)
@@ -94,7 +94,7 @@ class SGD(Optimizer):
         ('SGD', 0.1)
     """
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of SGD."""
 
         lr: float = 0.1
@@ -154,7 +154,7 @@ class Adafactor(Optimizer):
         ('Adafactor', 0.01)
     """
 
-    class Config(Optimizer.Config):
+    class Config(AlgorithmConfig):
         """Settings of Adafactor."""
 
         lr: float = 1e-2

@@ -277,7 +277,9 @@ def test_a_graph_of_another_program_is_refused(folder):
     resealed(folder, graph="tflite")
     with pytest.raises(ExportError) as caught:
         load(folder)
-    assert str(caught.value) == f"{folder}: this weft runs graphs of ctranslate2, not 'tflite'."
+    assert (
+        str(caught.value) == f"{folder}: this weft runs graphs of ctranslate2, onnx, not 'tflite'."
+    )
 
 
 def test_a_graph_that_gives_what_is_no_id_is_an_error(exported, monkeypatch):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from weft.errors import DataError
 from weft.text.columns.column import Column
+from weft.text.columns.padding import padded_columns
 from weft.text.ragged import Ragged
 
 __all__ = ["ColumnBatch", "collate_columns"]
@@ -87,37 +88,8 @@ def collate_columns(
         ([3.0, 1.0], [1, 0])
     """
     rows = np.asarray(indices, dtype=np.int64)
-    columns, lengths = {}, {}
-    for role, column in encoded.items():
-        kind = kinds[role]
-        if kind.single:
-            values = column.values[column.offsets[:-1][rows]]
-            columns[role] = torch.from_numpy(np.asarray(values).astype(kind.dtype))
-            continue
-        if issubclass(kind.dtype, np.floating):
-            box = _rectangle(column, rows).astype(kind.dtype)
-            shape = (len(rows), box.shape[1] // kind.width, kind.width)
-            columns[role] = torch.from_numpy(box if kind.width == 1 else box.reshape(shape))
-        else:
-            columns[role] = torch.from_numpy(_several(column.padded(rows, kind.pad), kind))
-        lengths[role] = torch.from_numpy(column.bounds(rows)[1] // kind.width)
+    columns, lengths = (
+        {role: torch.from_numpy(array) for role, array in part.items()}
+        for part in padded_columns(encoded, kinds, rows)
+    )
     return ColumnBatch(columns=columns, lengths=lengths, rows=rows)
-
-
-def _several(values: NDArray[np.int64], kind: Column) -> NDArray[np.int64]:
-    """Rows with several numbers at each place, without those that are padding at all places."""
-    if kind.width == 1:
-        return values
-    box = values.reshape(len(values), -1, kind.width)
-    used = np.flatnonzero((box != kind.pad).any(axis=(0, 1)))
-    return np.ascontiguousarray(box[..., : 1 + used[-1] if len(used) else 1])
-
-
-def _rectangle(column: Ragged, rows: NDArray[np.int64]) -> NDArray[np.floating]:
-    """Rows of floats, filled with zero."""
-    starts, lengths = column.bounds(rows)
-    places = np.arange(int(lengths.max(initial=0)))
-    if not len(column.values):
-        return np.zeros((len(rows), 0))
-    out: NDArray[np.floating] = column.values.take(starts[:, None] + places, mode="clip")
-    return np.where(places < lengths[:, None], out, 0.0)

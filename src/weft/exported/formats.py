@@ -5,16 +5,22 @@ from typing import Literal
 
 from weft.errors import MissingExtraError, UserError
 
-__all__ = ["FORMATS", "Format", "refuse_missing"]
+__all__ = ["FORMATS", "WRITERS", "Format", "refuse_missing"]
 
-Format = Literal["ctranslate2"]
+Format = Literal["ctranslate2", "onnx"]
 """Names of formats; the extra that brings a format's packages is called the same."""
-FORMATS: dict[str, tuple[str, ...]] = {"ctranslate2": ("ctranslate2",)}
-"""Format to the packages without which it can neither be written nor run."""
+FORMATS: dict[str, tuple[str, ...]] = {"ctranslate2": ("ctranslate2",), "onnx": ("onnxruntime",)}
+"""Format to the packages without which it cannot be run."""
+WRITERS: dict[str, tuple[str, ...]] = {**FORMATS, "onnx": ("onnx", "onnxscript", "onnxruntime")}
+"""Format to the packages without which it cannot be written, and compared with the model."""
 
 
-def refuse_missing(name: str) -> None:
+def refuse_missing(name: str, *, writes: bool = False) -> None:
     """Refuses a format that is unknown, or whose packages are not installed.
+
+    Args:
+        name: The format.
+        writes: Whether it is to be written, and not only run.
 
     Raises:
         UserError: There is no such format.
@@ -23,11 +29,11 @@ def refuse_missing(name: str) -> None:
     Example:
         >>> refuse_missing("tflite")
         Traceback (most recent call last):
-        weft.errors.UserError: There is no export format 'tflite'; wanted one of: ctranslate2.
+        weft.errors.UserError: There is no export format 'tflite'; wanted one of: ctranslate2, onnx.
     """
     if name not in FORMATS:
         known = ", ".join(FORMATS)
         raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")
-    for package in FORMATS[name]:
+    for package in (WRITERS if writes else FORMATS)[name]:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, extra=name, what=f"The export format '{name}'")

@@ -1,12 +1,16 @@
 """Loading an export: verified first, then answering strings."""
 
 from pathlib import Path
+from typing import Any
 
 from weft.errors import UserError
+from weft.exported.columns import ExportedColumns, load_columns
 from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.manifest import MANIFEST, ExportError, is_export, read
-from weft.exported.seq2seq import ExportedSeq2Seq, Search
+from weft.exported.onnx_search import OnnxDecoder, OnnxSearch
+from weft.exported.seq2seq import ExportedSeq2Seq, Graph, Search
+from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
 
 __all__ = ["GRAPH", "TEXT", "load", "open_graph"]
@@ -14,8 +18,10 @@ __all__ = ["GRAPH", "TEXT", "load", "open_graph"]
 GRAPH, TEXT = "graph", "text"
 """Folders of an export."""
 
+Exported = ExportedColumns | ExportedSeq2Seq
 
-def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> ExportedSeq2Seq:
+
+def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Exported:
     """Loads what ``weft export`` wrote; torch is not needed.
 
     Args:
@@ -48,33 +54,46 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
             f"{path}: this weft runs graphs of {', '.join(FORMATS)}, not {manifest.graph!r:.40}."
         )
     refuse_missing(manifest.graph)
+    facts = {"graph": manifest.graph, "search": manifest.search, "answers": manifest.answers}
     try:
-        search = Search.from_json(manifest.search)
+        predictor = open_graph(path, facts, device=device, threads=threads)
     except ExportError as error:
         raise ExportError(f"{path / MANIFEST}: {error}.") from None
-    predictor = open_graph(path, search, device=device, threads=threads)
     data = manifest.source.get("data")
     predictor.data = data if isinstance(data, dict) else {}
     return predictor
 
 
 def open_graph(
-    folder: Path, search: Search, *, device: str = "auto", threads: int = 0
-) -> ExportedSeq2Seq:
+    folder: Path, facts: dict[str, Any], *, device: str = "auto", threads: int = 0
+) -> Exported:
     """Opens the graph and the text processor of a folder, whose manifest is not looked at.
+
+    Args:
+        folder: The export's.
+        facts: ``graph``, ``search`` and ``answers`` of the manifest.
+        device: As of :func:`load`.
+        threads: As of :func:`load`.
 
     Raises:
         ExportError: They cannot be used together.
     """
-    text = load_text_processor(folder / TEXT)
+    text, graph, answers = load_text_processor(folder / TEXT), folder / GRAPH, facts["answers"]
+    if isinstance(text, ColumnsText) and facts["graph"] == "onnx":
+        return load_columns(text, graph, answers, device=device, threads=threads)
     if not isinstance(text, Seq2SeqText):
-        raise ExportError(f"{folder / TEXT}: a {type(text).__name__}; wanted a Seq2SeqText.")
-    graph = CTranslate2Graph(
-        folder / GRAPH,
-        search,
-        vocab=text.tokenizer.vocab_info,
-        prefix=text.target_prefix,
-        device=device,
-        threads=threads,
-    )
-    return ExportedSeq2Seq(text, search, graph)
+        raise ExportError(f"a {type(text).__name__} cannot be answered by {facts['graph']}")
+    search = Search.from_json(facts["search"])
+    vocab, prefix = text.tokenizer.vocab_info, text.target_prefix
+    made: Graph
+    if facts["graph"] == "ctranslate2":
+        made = CTranslate2Graph(
+            graph, search, vocab=vocab, prefix=prefix, device=device, threads=threads
+        )
+    else:
+        axes = answers.get("axes")
+        if not isinstance(axes, dict) or not all(axis in (0, 1, 2, 3) for axis in axes.values()):
+            raise ExportError("'axes' must be numbers of axes")
+        decoder = OnnxDecoder(graph, axes, device=device, threads=threads)
+        made = OnnxSearch(decoder, search, vocab=vocab, prefix=prefix)
+    return ExportedSeq2Seq(text, search, made)

@@ -6,7 +6,7 @@ is as it was written.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,22 +37,26 @@ class ExportManifest(SealedFiles):
 
     graph: str
     """What runs it: ``ctranslate2``, ``onnx``."""
-    search: Mapping[str, Any]
-    """Settings of the search, see :class:`weft.exported.seq2seq.Search`."""
     source: Mapping[str, Any]
     """Recipe, key and checkpoint that it was made of."""
     compared: Mapping[str, Any]
     """What the comparison with the original found."""
     versions: Mapping[str, Any]
     """Of the packages that wrote it."""
+    search: Mapping[str, Any] = field(default_factory=dict)
+    """Of generated text: settings of the search, see :class:`weft.exported.seq2seq.Search`."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """Of typed columns: what becomes of the graph's outputs, see
+    :func:`weft.exported.columns.load_columns`; of generated text by ONNX, which axis of each array
+    counts rows."""
 
     @override
     @classmethod
     def _problems(cls, content: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(content["graph"], str):
             yield "'graph' must be text"
-        for name in ("search", "source", "compared", "versions"):
-            if not isinstance(content[name], dict):
+        for name in ("search", "answers", "source", "compared", "versions"):
+            if not isinstance(content.get(name, {}), dict):
                 yield f"'{name}' must be a mapping"
 
 
@@ -86,6 +90,11 @@ def read(folder: Path) -> ExportManifest:
     except ExportError as error:
         raise ExportError(
             f"{folder} is no export that can be used: {error}. Export the run again: "
-            "weft export RUN --format ctranslate2"
+            f"weft export RUN --format {_format(folder)}"
         ) from None
     return manifest
+
+
+def _format(folder: Path) -> str:
+    """What a folder was exported to, by its files alone."""
+    return "onnx" if any(folder.glob("graph/*.onnx")) else "ctranslate2"

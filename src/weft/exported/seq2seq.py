@@ -1,5 +1,6 @@
 """Exported models that generate text: by the saved text processor, the saved search and a graph."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -88,8 +89,36 @@ class Search:
     """At most ``max_length_a * S + max_length_b`` ids are generated for a source of S."""
     max_length_b: int = 10
     """See ``max_length_a``."""
-    max_length: int
+    max_length: int = 512
     """Most ids that can be generated: for so many the model has positions."""
+    min_length: int = 0
+    """Ids before the end mark may be generated."""
+    repetition_penalty: float = 1.0
+    """What scores of ids that stand in the target already are divided by, or multiplied with."""
+    no_repeat_ngram: int = 0
+    """Length of the sequences of ids that may not occur twice; 0 is off."""
+    unknown_penalty: float = 0.0
+    """Taken from the score of the unknown id."""
+    sample: bool = False
+    """Whether ids are drawn."""
+    seed: int = 0
+    """Of the draws."""
+    temperature: float = 1.0
+    """What scores are divided by before a draw."""
+    top_k: int = 0
+    """Draws are among this many likeliest; 0 is all."""
+    top_p: float = 1.0
+    """Draws are among the fewest likeliest with this probability together."""
+
+    @property
+    def changes_scores(self) -> bool:
+        """Whether anything is banned or punished."""
+        return bool(
+            self.repetition_penalty != 1
+            or self.unknown_penalty
+            or self.no_repeat_ngram
+            or self.min_length
+        )
 
     def limit(self, length: int) -> int:
         """The most ids to generate for a source of this many."""
@@ -97,8 +126,9 @@ class Search:
         return min(int(factor * length) + min(self.max_length_b, self.max_length), self.max_length)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
+        """As JSON values, which have no infinity: the penalty that bans is None."""
+        banned = self.unknown_penalty == math.inf
+        return {**asdict(self), **({"unknown_penalty": None} if banned else {})}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Search":
@@ -108,37 +138,47 @@ class Search:
             ExportError: It holds something else.
         """
         known = {field.name: field.type for field in fields(cls)}
-        if set(values) != set(known):
-            odd = ", ".join(sorted(set(values) ^ set(known), key=str))
+        needed = set(_FIRST)
+        if not needed <= set(values) <= set(known):
+            odd = ", ".join(sorted((needed - set(values)) | (set(values) - set(known)), key=str))
             raise ExportError(f"the settings of the search are not this weft's: {odd:.200}")
-        for name, value in values.items():
-            if not _fits(known[name], value):
-                raise ExportError(f"the setting '{name}' of the search cannot be {value!r:.80}")
-        search = cls(**values)
-        positive = ("beam_size", "n_best", "max_length", "max_length_b")
-        wrong = [name for name in positive if getattr(search, name) < 1]
-        if search.max_length_a < 0:
-            wrong.append("max_length_a")
-        if search.beam_size > LARGEST_BEAM:
-            wrong.append("beam_size")
-        if search.n_best > search.beam_size:
+        given = dict(values)
+        if given.get("unknown_penalty", 0) is None:
+            given["unknown_penalty"] = math.inf
+        wrong = [name for name, value in given.items() if not _fits(name, known[name], value)]
+        search = cls() if wrong else cls(**given)
+        wrong += [name for name in _POSITIVE if not wrong and not getattr(search, name) > 0]
+        if not wrong and not search.sample and search.n_best > search.beam_size:
             wrong.append("n_best")
-        if search.early_stopping not in ("first", "heuristic", "never"):
-            wrong.append("early_stopping")
         if wrong:
             name = wrong[0]
             raise ExportError(f"the setting '{name}' of the search cannot be {values[name]!r:.80}")
         return search
 
 
-def _fits(kind: Any, value: Any) -> bool:
-    if kind is str:
-        return isinstance(value, str)
-    if isinstance(value, bool):
+_FIRST = (
+    "beam_size", "n_best", "length_penalty", "early_stopping", "max_length_a", "max_length_b",
+    "max_length",
+)  # fmt: skip
+"""What the first exports had of it."""
+_POSITIVE = (
+    "beam_size", "n_best", "max_length", "max_length_b", "repetition_penalty", "temperature",
+    "top_p",
+)  # fmt: skip
+
+
+def _fits(name: str, kind: Any, value: Any) -> bool:
+    if name == "early_stopping":
+        return value in ("first", "heuristic", "never")
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if name == "unknown_penalty" and value == math.inf:
+        return True
+    if kind is int and not isinstance(value, int):
         return False
-    if kind is int:
-        return isinstance(value, int) and 0 <= value <= LARGEST
-    return isinstance(value, int | float) and abs(value) <= LARGEST  # neither infinite nor NaN
+    most = {"seed": 1 << 64, "beam_size": LARGEST_BEAM, "n_best": LARGEST_BEAM}.get(name, LARGEST)
+    least = -most if name in ("seed", "length_penalty", "unknown_penalty") else 0
+    return isinstance(value, int | float) and least <= value <= most  # neither infinite nor NaN
 
 
 CHARACTERS_A_TOKEN = 100

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, final
+from typing import final
 
 from typing_extensions import override
 
@@ -15,69 +15,21 @@ from weft.metrics.classification import (
     micro,
 )
 from weft.metrics.metric import MetricError
+from weft.text.features.tag_spans import MARKS, NO_KIND, Scheme, Span, tag_spans
 
 __all__ = ["NO_KIND", "Scheme", "Span", "Spans", "read_spans"]
 
-Scheme = Literal["bio", "bilou", "io"]
-"""How tags mark spans: ``B-`` begins one and ``I-`` goes on; with ``L-`` for its last token and
-``U-`` for one of a single token; or ``I-``, or the bare kind, on every token of it."""
-
-_MARKS: dict[Scheme, tuple[str, ...]] = {
-    "bio": ("B", "I"),
-    "bilou": ("B", "I", "L", "U"),
-    "io": ("I",),
-}
-
-NO_KIND = "_"
-"""The kind of spans whose tags are bare marks, such as ``B`` and ``I``; seqeval calls it so too."""
-
-
-class Span(NamedTuple):
-    """Tokens ``start`` to before ``end``, of one kind."""
-
-    kind: str
-    start: int
-    end: int
-
 
 def read_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
-    """The spans of one sentence, read as ``conlleval`` and seqeval do: every tag counts.
-
-    A span goes on as long as ``I-`` or ``L-`` of the same kind follow; any other tag but ``O``
-    begins one, so ``I-`` after ``O`` or after another kind does so too. A bare mark, such as ``B``,
-    is of the kind ``_``.
+    """As :func:`weft.text.features.tag_spans.tag_spans`.
 
     Raises:
         MetricError: A tag is neither ``O`` nor one of the scheme.
-
-    Example:
-        >>> read_spans(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
-        [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=3, end=4), Span(kind='LOC', start=4, end=5)]
-        >>> read_spans(["B-PER", "L-PER", "U-LOC"], "bilou")
-        [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=2, end=3)]
-    """  # noqa: E501 - what Python prints
-    spans: list[Span] = []
-    open_ = False  # whether the last span goes up to the token, and may go on with it
-    for place, tag in enumerate(tags):
-        mark, kind = _parts(tag, scheme)
-        if open_ and mark in ("I", "L") and kind == spans[-1].kind:
-            spans[-1] = spans[-1]._replace(end=place + 1)
-        elif mark != "O":
-            spans.append(Span(kind, place, place + 1))
-        open_ = mark in ("B", "I")
-    return spans
-
-
-def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:
-    mark, _, kind = tag.partition("-")
-    if tag == "O":
-        return "O", ""
-    if mark in _MARKS[scheme] and not tag.endswith("-"):
-        return mark, kind or NO_KIND
-    if scheme == "io" and tag:
-        return "I", tag
-    marks = ", ".join(f"{mark}-KIND" for mark in _MARKS[scheme])
-    raise MetricError(f"A tag of the scheme {scheme} is O or {marks}, but there is {tag!r}.")
+    """
+    try:
+        return tag_spans(tags, scheme)
+    except ValueError as error:
+        raise MetricError(f"{error}") from None
 
 
 @final
@@ -104,9 +56,9 @@ class Spans(LabelCounted):
     """
 
     def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] = ()) -> None:
-        if scheme not in _MARKS:
+        if scheme not in MARKS:
             raise MetricError(
-                f"The scheme of tags is one of {', '.join(_MARKS)}, but is {scheme!r}."
+                f"The scheme of tags is one of {', '.join(MARKS)}, but is {scheme!r}."
             )
         self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds))
         super().__init__({"scheme": scheme, "kinds": list(self.kinds)})

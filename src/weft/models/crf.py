@@ -245,7 +245,7 @@ class LinearChainCrf(nn.Module):
         size, length = self.num_labels, real.shape[1]
         if not length:
             return torch.zeros_like(real, dtype=torch.int64)
-        moves = self._answering()
+        moves = self.answering_transitions()
         reaching = moves[:size, :size].T.contiguous()  # to the label of a row
         best = [moves[size, :size] + scores[:, 0].float()]
         for t in range(1, length):
@@ -271,7 +271,7 @@ class LinearChainCrf(nn.Module):
         scores, size, length = scores.float(), self.num_labels, real.shape[1]
         if not length:
             return scores
-        moves = self._answering()
+        moves = self.answering_transitions()
         leaving, ending = moves[:size, :size].contiguous(), moves[:size, size + 1]
         after = ending.expand(len(scores), size)
         backward = [after]
@@ -309,8 +309,11 @@ class LinearChainCrf(nn.Module):
         ending = moves[: self.num_labels, self.num_labels + 1]
         return _log_sum(self._forward(scores, real, moves)[-1] + ending)
 
-    def _answering(self) -> Tensor:
-        """The transitions' scores for answers, which take allowed ones alone."""
+    def answering_transitions(self) -> Tensor:
+        """The transitions' scores for answers, which take allowed ones alone.
+
+        *Shape:* :math:`(L+2,L+2)`.
+        """
         return self.transitions.float().masked_fill(~self.allowed, FORBIDDEN)
 
     def _forward(self, scores: Tensor, real: Tensor, moves: Tensor) -> list[Tensor]:

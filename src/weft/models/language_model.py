@@ -73,7 +73,7 @@ class LanguageModel(Component, nn.Module):
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Nothing: a source only says how many rows there are."""
         del source_lengths
-        return DecoderMemory(self.output_weight.new_zeros(len(source), 0, 1), None)
+        return DecoderMemory(self.output_weight.new_zeros(source.shape[0], 0, 1), None)
 
     def _make_output(self, tokens: nn.Embedding, dim: int, *, tie: bool, bias: bool) -> None:
         """Makes the scores of tokens: of their own vectors where ``tie``."""

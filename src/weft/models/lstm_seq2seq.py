@@ -90,7 +90,7 @@ class LstmDecoder(nn.Module):
 
     def start(self, memory: Tensor, mask: Tensor | None, carried: Tensor) -> LstmDecoderState:
         """A state in which nothing was read; shapes as in :class:`LstmDecoderState`."""
-        fed = memory.new_zeros(len(memory), 1, self.dim)
+        fed = memory.new_zeros(memory.shape[0], 1, self.dim)
         return LstmDecoderState(memory, mask, carried=carried, fed=fed)
 
     @override
@@ -108,7 +108,7 @@ class LstmDecoder(nn.Module):
         """The layers, then attention. *Shape:* :math:`(B,T,*)` to :math:`(B,T,D)`."""
         hidden, state.carried = run_layers(self.layers, x, state.carried, self.dropout)
         # Rows that share a memory (the beams of a source) are queries of one attention over it.
-        queries = self.query(hidden).view(len(state.memory), 1, -1, hidden.shape[-1])
+        queries = self.query(hidden).view(state.memory.shape[0], 1, -1, hidden.shape[-1])
         memory = state.memory[:, None]
         context = F.scaled_dot_product_attention(queries, memory, memory, state.mask, scale=1.0)
         both = torch.cat([hidden, context.view_as(hidden)], dim=-1)

@@ -92,6 +92,14 @@ class NgramWeights(nn.Module):
         squares.index_add_(0, kinds, weights.square())
         return rows, ids, weights * squares[kinds].rsqrt()
 
+    def padded(self, ids: Tensor) -> Tensor:
+        """The value of each n-gram, 0 where it has none. *Shape:* :math:`(B,T)`."""
+        weights, spelled = self.weights[ids], ids >= self.characters
+        squares = [weights.square().masked_fill(other, 0.0) for other in (spelled, ~spelled)]
+        words, characters = (kind.sum(dim=1, keepdim=True) for kind in squares)
+        norms = torch.where(spelled, characters, words)
+        return weights * norms.clamp(min=torch.finfo(norms.dtype).tiny).rsqrt()
+
     def kinds(self, rows: Tensor, ids: Tensor) -> Tensor:
         """A number for a row's n-grams of words, and the next for those of characters."""
         return 2 * rows + (ids >= self.characters)
@@ -128,6 +136,14 @@ class NgramScores(Component, nn.Module):
     def values(self, *texts: Tensor) -> Values:
         """What is not 0 of the numbers that the table has weights for."""
 
+    @abstractmethod
+    def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, row by row, with zeros: what a graph that is exported can compute.
+
+        Returns:
+            Places in the table, and their numbers. *Shape:* :math:`(B,N)` each.
+        """
+
     @override
     def forward(self, *texts: Tensor, dense: Tensor | None = None) -> Tensor:
         """Scores texts, or pairs.
@@ -140,7 +156,11 @@ class NgramScores(Component, nn.Module):
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
-        scores = self.bias + self._rows(*texts[::2]).times(self.table)
+        if torch.compiler.is_exporting():
+            ids, values = self.padded(*texts[::2])
+            scores = self.bias + (self.table[ids] * values[..., None]).sum(dim=1)
+        else:
+            scores = self.bias + self._rows(*texts[::2]).times(self.table)
         if self.dense is None or dense is None:
             return scores
         beside: Tensor = dense / len(self.dense) ** 0.5 @ self.dense  # as long as a kind of n-grams
@@ -181,6 +201,10 @@ class NgramTextScores(NgramScores):
     def values(self, *texts: Tensor) -> Values:
         rows, ids, values = self.ngrams(*texts)
         return rows, ids, values
+
+    @override
+    def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        return texts[0], self.ngrams.padded(*texts)
 
 
 @registries.models.register("ngram_classifier")
@@ -265,6 +289,22 @@ class NgramPairScores(NgramScores):
         shares = values.new_zeros(2 * count).index_add_(0, kinds, values.square())
         both = torch.arange(2 * count, device=ids.device)
         return both // 2, 3 * len(self.ngrams) + at + both % 2, shares
+
+    @override
+    def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        (one, two), size = texts, len(self.ngrams)
+        values1, values2 = self.ngrams.padded(one), self.ngrams.padded(two)
+        equal = one[:, :, None] == two[:, None]
+        there1 = (equal & (values2 > 0)[:, None]).any(dim=2)
+        there2 = (equal & (values1 > 0)[:, :, None]).any(dim=1)
+        both = values2 * there2
+        shares = []
+        for ids, values in ((one, values1 * there1), (two, both)):
+            spelled, squares = ids >= self.ngrams.characters, values.square()
+            shares += [squares.masked_fill(other, 0.0).sum(dim=1) for other in (spelled, ~spelled)]
+        places = 3 * size + torch.arange(4, device=one.device).expand(one.shape[0], 4)
+        ids = torch.cat([one, two + size, two + 2 * size, places], dim=1)
+        return ids, torch.cat([values1, values2, both, torch.stack(shares, dim=1)], dim=1)
 
 
 @registries.models.register("ngram_pair_classifier")

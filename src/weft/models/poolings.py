@@ -138,7 +138,7 @@ class LastPooling(Pooling):
 
     @override
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        rows = torch.arange(len(states), device=states.device)
+        rows = torch.arange(states.shape[0], device=states.device)
         return states[rows, real.sum(dim=1) - 1]
 
 

@@ -49,7 +49,7 @@ def export(
 
     Args:
         run: The run folder.
-        name: The format: ``ctranslate2``.
+        name: The format: ``onnx`` or ``ctranslate2``.
         out: The folder to write; by default ``export/<format>`` in the run folder.
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
             the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be

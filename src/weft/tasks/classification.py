@@ -61,6 +61,10 @@ class _LabelTask(Protocol):
     module: torch.nn.Module
     text: LabelText
 
+    def scores(self, batch: ColumnBatch, /) -> Tensor:
+        """What the module makes of a batch."""
+        ...
+
 
 def _label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
     """The loss of a task's settings.
@@ -93,6 +97,11 @@ def _label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
 def _label_answers(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
     """Each row's label or labels with the probabilities of all."""
     return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
+
+
+def _label_outputs(self: _LabelTask, batch: ColumnBatch) -> tuple[Tensor, ...]:
+    """The probabilities of all labels. *Shape:* :math:`(B,L)`."""
+    return (self.criterion.probabilities(self.scores(batch)),)
 
 
 def _label_metrics(self: _LabelTask) -> dict[str, Metric]:
@@ -180,6 +189,7 @@ class DocumentClassification(ColumnsTask):
 
     loss = _label_loss
     answers = _label_answers
+    exported_outputs = _label_outputs
     answer_metrics = _label_metrics
     measure = _measure_labels
     remarks = _label_remarks
@@ -214,6 +224,7 @@ class PairClassification(ColumnsTask):
 
     loss = _label_loss
     answers = _label_answers
+    exported_outputs = _label_outputs
     answer_metrics = _label_metrics
     measure = _measure_labels
     remarks = _label_remarks

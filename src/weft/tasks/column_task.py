@@ -22,6 +22,7 @@ from weft.data.batching import Batching
 from weft.data.column_batch import ColumnBatch, collate_columns
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import DataError, UserError
+from weft.exported.forward import Forward, RowForward
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.tasks.batches.row_batches import RowBatches, check_batch, peek_first, rows_of
 from weft.tasks.batches.user_batches import ready_batches
@@ -70,7 +71,10 @@ class ColumnsTask(Task):
 
     @override
     def use_text(self, text: TextProcessor) -> None:
+        settings = {name: getattr(self.text, name) for name in self.text.answer_settings}
         super().use_text(text)
+        for name, value in settings.items():
+            setattr(self.text, name, value)
         self.check_lengths()
 
     def check_lengths(self) -> None:
@@ -117,6 +121,29 @@ class ColumnsTask(Task):
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
         """An answer with what it takes from its row, such as words; as the text processor says."""
         return self.text.completed(answer, row)
+
+    @override
+    def answer_row(self, answer: Any) -> dict[str, Any]:
+        """An answer as plain data, as its text processor shows it."""
+        return self.text.shown(super().answer_row(answer))
+
+    # -- what an export computes
+
+    @property
+    def exported_forward(self) -> Forward:
+        """What becomes of :meth:`exported_outputs` where there is no torch."""
+        return RowForward()
+
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """What an exported graph of the task gives of a batch.
+
+        Raises:
+            UserError: The task does not say it.
+        """
+        raise UserError(
+            f"A {type(self).__name__} cannot be exported: it has no method "
+            "exported_outputs(batch), which says what its text processor decodes."
+        )
 
     # -- batches
 

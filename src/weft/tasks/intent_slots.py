@@ -12,12 +12,20 @@ from typing_extensions import override
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError
+from weft.exported.forward import Forward
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Metrics, Row
-from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
+from weft.tasks.word_tags import (
+    random_field,
+    seen_rows,
+    tag_chances,
+    tag_forward,
+    tag_outputs,
+    words_of,
+)
 from weft.text.cells import Rows
 from weft.text.columns.inputs import WordFeatures, word_columns
 from weft.text.columns.labels import SlotsColumn, label_column
@@ -129,6 +137,18 @@ class IntentSlots(ColumnsTask):
         wants = intents.softmax(dim=-1).cpu().numpy()
         tagged = tag_chances(tags, batch, self.crf, partial(torch.softmax, dim=-1))
         return self.text.decode([(want, *row) for want, row in zip(wants, tagged, strict=True)])
+
+    @property
+    @override
+    def exported_forward(self) -> Forward:
+        return tag_forward(self.crf)
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """Probabilities of intents, and what the tags are made of."""
+        intents, tags = self.scores(batch)
+        chances = partial(torch.softmax, dim=-1)
+        return intents.float().softmax(dim=-1), *tag_outputs(tags.float(), self.crf, chances)
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:

@@ -11,6 +11,7 @@ from typing_extensions import override
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import DataError, UserError
+from weft.exported.forward import Forward, WindowForward
 from weft.metrics.accumulators import SquadScores as AnswerScores
 from weft.metrics.metric import Metric
 from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
@@ -131,6 +132,7 @@ class QuestionAnswering(ColumnsTask):
             max_question_length=config.max_question_length,
             characters=characters,
         )
+        self.text.always_answers = isinstance(module, SaysNoAnswer) and not module.no_answer
 
     # -- batches
 
@@ -138,11 +140,6 @@ class QuestionAnswering(ColumnsTask):
     def check_lengths(self) -> None:
         if isinstance(self.module, ChecksLengths):
             self.module.check_lengths(self.config.max_question_length, self.config.max_length)
-
-    @property
-    def always_answers(self) -> bool:
-        """Whether the module never says that a question has no answer."""
-        return isinstance(self.module, SaysNoAnswer) and not self.module.no_answer
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
@@ -160,7 +157,7 @@ class QuestionAnswering(ColumnsTask):
         return {"off_tokens": note}
 
     def _check_answers(self, rows: Sequence[Row]) -> None:
-        if not self.always_answers:
+        if not self.text.always_answers:
             return
         none = [number for number, row in enumerate(rows) if not self.text.gold(row, number=number)]
         if none:
@@ -235,6 +232,23 @@ class QuestionAnswering(ColumnsTask):
         )
         return self.text.decode(zip(*(part.tolist() for part in rows), strict=True))
 
+    @property
+    @override
+    def exported_forward(self) -> Forward:
+        config = self.config
+        return WindowForward(
+            size=config.max_length,
+            stride=config.stride,
+            longest=config.max_answer_length,
+            threshold=config.no_answer_threshold,
+            pads={role: column.pad for role, column in self.text.inputs.items()},
+        )
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """Scores of the tokens of one window, and of there being no answer."""
+        return tuple(part for part in self._read(batch, None) if part is not None)
+
     # -- evaluation
 
     @override
@@ -245,12 +259,6 @@ class QuestionAnswering(ColumnsTask):
     def measure(self, metrics: Metrics, answers: Sequence[Answer], rows: Rows) -> None:
         gold = [[text for text, _ in self.text.gold(row)] for row in rows]
         metrics["answers"].update([str(answer) for answer in answers], gold)
-
-    @override
-    def answer_row(self, answer: Answer) -> dict[str, Any]:
-        """An answer as plain data; text without characters where there is none."""
-        row = super().answer_row(answer)
-        return {k: row[k] for k in row if k != "no_answer"} if self.always_answers else row
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:

@@ -75,6 +75,11 @@ class QueryDocumentRanking(ColumnsTask):
         return self.text.decode(scores.float().cpu().numpy())
 
     @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """The score of each document. *Shape:* :math:`(B,1)`."""
+        return (self.scores(batch).float(),)
+
+    @override
     def answer_metrics(self) -> dict[str, Metric]:
         return {"ranking": Ranking()}
 

@@ -45,6 +45,10 @@ class _NumberTask(Protocol):
 
     text: NumberText
 
+    def scores(self, batch: ColumnBatch, /) -> Tensor:
+        """What the module makes of a batch."""
+        ...
+
 
 def _number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
     """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
@@ -55,6 +59,11 @@ def _number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
 def _number_answers(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
     """Each row's number."""
     return self.text.decode(scores.squeeze(1).float().cpu().numpy())
+
+
+def _number_outputs(self: _NumberTask, batch: ColumnBatch) -> tuple[Tensor, ...]:
+    """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
+    return (self.scores(batch).squeeze(1).float(),)
 
 
 def _number_metrics(self: _NumberTask) -> dict[str, Metric]:
@@ -116,6 +125,7 @@ class DocumentRegression(ColumnsTask):
 
     loss = _number_loss
     answers = _number_answers
+    exported_outputs = _number_outputs
     answer_metrics = _number_metrics
     measure = _measure_numbers
     read_batch = _read_numbers
@@ -147,6 +157,7 @@ class PairRegression(ColumnsTask):
 
     loss = _number_loss
     answers = _number_answers
+    exported_outputs = _number_outputs
     answer_metrics = _number_metrics
     measure = _measure_numbers
     read_batch = _read_numbers

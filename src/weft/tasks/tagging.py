@@ -1,6 +1,6 @@
 """Word tagging and named entities: a label for each word, and the spans that labels mark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from typing_extensions import override
 from weft.config.validators import require
 from weft.data.column_batch import ColumnBatch
 from weft.errors import UserError
+from weft.exported.forward import Forward
 from weft.metrics.classification import Classification
 from weft.metrics.metric import Metric, MetricError
 from weft.metrics.spans import Scheme, Spans, read_spans
@@ -21,15 +22,21 @@ from weft.models.tag_schemes import tag_scheme
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Metrics, Row
-from weft.tasks.word_tags import random_field, seen_rows, tag_chances, words_of
+from weft.tasks.word_tags import (
+    random_field,
+    seen_rows,
+    tag_chances,
+    tag_forward,
+    tag_outputs,
+    words_of,
+)
 from weft.text.cells import Rows
 from weft.text.columns.inputs import WordFeatures, word_columns
 from weft.text.columns.labels import TagsColumn
 from weft.text.features.dictionaries import Dictionary
 from weft.text.features.labels import Labels
-from weft.text.features.slots import places_of, text_of
 from weft.text.features.spelling import Affixes, Characters
-from weft.text.processors.tagging import Tagged, TaggedSpan, TaggingText
+from weft.text.processors.tagging import Tagged, TaggingText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["WordTagging"]
@@ -86,7 +93,7 @@ class WordTagging(ColumnsTask):
             tokenizer, column=config.column, max_length=config.max_length, beside=beside
         )
         self.text = TaggingText(words, {"tags": TagsColumn(labels)})
-        self.scheme = _scheme(config.scheme, labels)
+        self.scheme = self.text.scheme = _scheme(config.scheme, labels)
         self.crf = random_field(module)
         if self.crf is not None:
             self.crf.keep_to(None if self.scheme == "io" else self.scheme)
@@ -139,19 +146,15 @@ class WordTagging(ColumnsTask):
         """Each row's labels, with the probability that each word's is right."""
         return self.text.decode(tag_chances(scores, batch, self.crf, self.criterion.probabilities))
 
+    @property
     @override
-    def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
-        """The answer with its row's words, and with the spans that its labels mark."""
-        text = text_of(row[self.config.column], self.config.column, 0)
-        places = places_of(text)[: len(answer.tags)]
-        words = tuple(text[start:end] for start, end in places)
-        spans = []
-        for kind, first, after in [] if not self.scheme else read_spans(answer.tags, self.scheme):
-            start, end = places[first][0], places[after - 1][1]
-            score = min(answer.scores[first:after])
-            part = text[start:end]
-            spans.append(TaggedSpan(kind, text=part, start=start, end=end, score=score))
-        return Tagged(answer.tags, answer.scores, words, tuple(spans))
+    def exported_forward(self) -> Forward:
+        return tag_forward(self.crf)
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """Numbers and probabilities of labels, or scores for the random field."""
+        return tag_outputs(self.scores(batch), self.crf, self.criterion.probabilities)
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
@@ -193,12 +196,6 @@ class WordTagging(ColumnsTask):
         except MetricError:
             return f"B-{tag} (no tag of {self.scheme})"
         return tag
-
-    @override
-    def answer_row(self, answer: Tagged) -> dict[str, Any]:
-        """An answer as plain data: the labels with their probabilities, and the spans."""
-        row = super().answer_row(answer)
-        return row if self.scheme else {name: row[name] for name in row if name != "spans"}
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:

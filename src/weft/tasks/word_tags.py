@@ -8,11 +8,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data.column_batch import ColumnBatch
+from weft.exported.forward import CrfForward, Forward, TagForward
 from weft.models.crf import LinearChainCrf
 from weft.text.features.labels import UNSEEN
 from weft.text.processors.column_processor import ColumnsText
 
-__all__ = ["random_field", "seen_rows", "tag_chances", "words_of"]
+__all__ = [
+    "random_field",
+    "seen_rows",
+    "tag_chances",
+    "tag_forward",
+    "tag_outputs",
+    "words_of",
+]
 
 
 def random_field(module: nn.Module) -> LinearChainCrf | None:
@@ -50,6 +58,26 @@ def tag_chances(
     lengths = batch.lengths["words"].tolist()
     rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
     return [(row[:n], scored[:n]) for n, row, scored in rows]
+
+
+def tag_outputs(
+    scores: Tensor, crf: LinearChainCrf | None, probabilities: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, ...]:
+    """What an exported graph gives of tags: numbers and probabilities, or scores for a field.
+
+    Args and shapes are those of :func:`tag_chances`.
+    """
+    if crf is not None:
+        return (scores.float(),)
+    chances, numbers = probabilities(scores).max(dim=-1)
+    return numbers, chances.float()
+
+
+def tag_forward(crf: LinearChainCrf | None) -> Forward:
+    """What becomes of :func:`tag_outputs` where there is no torch."""
+    if crf is None:
+        return TagForward()
+    return CrfForward(crf.answering_transitions().detach().cpu().numpy())
 
 
 def seen_rows(*targets: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class TrainerConfig(Config):
     save_modules: tuple[str, ...] = setting((), in_key=False)
     """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
     export: tuple[Format, ...] = setting((), in_key=False)
-    """Formats in which the best checkpoint is exported at the end, as ``["ctranslate2"]``, to
+    """Formats in which the best checkpoint is exported at the end, as ``["onnx"]``, to
     ``export/<format>`` of the run."""
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""

@@ -7,7 +7,10 @@ from typing import Any
 
 import torch
 
+from weft.exported.columns import ExportedColumns
+from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.manifest import ExportError
+from weft.exported.row_predictor import RowPredictor
 from weft.exported.seq2seq import ExportedSeq2Seq
 from weft.inference.load import Predictor
 from weft.tasks.seq2seq import Seq2Seq
@@ -18,9 +21,11 @@ __all__ = ["MOST_DIFFERENT", "TOLERANCE", "Comparison", "compare"]
 TOLERANCE = 1e-3
 """Most by which a log-probability may differ, as a mean over the tokens of an answer, in nats.
 Sums in another order differ by some 1e-6; a wrong weight by tenths."""
+NUMBER_TOLERANCE = 1e-4
+"""Most by which a number of an answer may differ, as a probability; of one above 1, that share."""
 MOST_DIFFERENT = 0.05
-"""Largest share of rows whose answers may differ: where two tokens are equally likely to the last
-digit, or a beam search ends by another rule."""
+"""Largest share of rows whose answers may differ: where two tokens or labels are equally likely to
+the last digit, or a beam search ends by another rule."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +37,21 @@ class Comparison:
     where: str
     """Where they come from."""
     same: int
-    """Rows with the same text as answer."""
+    """Rows with the same answer."""
     largest: float
-    """Largest difference of a log-probability, see :data:`TOLERANCE`; infinite where either is not
-    a finite number."""
+    """Largest difference of a number; infinite where either is not a finite number."""
+    numbers: str = "log-probabilities a token"
+    """What numbers those are."""
+    tolerance: float = TOLERANCE
+    """Most that is allowed."""
+    worst: str = ""
+    """The row with the largest difference, or the first with another answer, in words."""
 
     def check(self) -> None:
         """Refuses an export that differs by more than is allowed.
 
         Raises:
-            ExportError: With both numbers and what is allowed.
+            ExportError: With both numbers, what is allowed, and the row.
 
         Example:
             >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).check()
@@ -49,14 +59,16 @@ class Comparison:
             Traceback (most recent call last):
             weft.exported.manifest.ExportError: The export differs from the model on 40 rows ...
         """
-        if not self.largest <= TOLERANCE or self.rows - self.same > MOST_DIFFERENT * self.rows:
-            by = f"by up to {self.largest:.2g} (allowed: {TOLERANCE:g})"
+        allowed = MOST_DIFFERENT * self.rows
+        if not self.largest <= self.tolerance or self.rows - self.same > allowed:
+            by = f"by up to {self.largest:.2g} (allowed: {self.tolerance:g})"
             if not math.isfinite(self.largest):
                 by = "are not all finite numbers: there is NaN or infinity in the weights"
             raise ExportError(
                 f"The export differs from the model on {self.rows} rows of {self.where}: "
                 f"{self.rows - self.same} answers differ (allowed: {MOST_DIFFERENT:.0%}), "
-                f"log-probabilities a token {by}. Nothing was written."
+                f"{self.numbers} {by}.{self.worst and f' Most in {self.worst}.'} "
+                "Nothing was written."
             )
 
     @property
@@ -69,7 +81,7 @@ class Comparison:
         """
         return (
             f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} answers are the same, "
-            f"log-probabilities a token differ by at most {self.largest:.1g}."
+            f"{self.numbers} differ by at most {self.largest:.1g}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -79,15 +91,19 @@ class Comparison:
             "where": self.where,
             "same": self.same,
             "largest_difference": self.largest,
-            "tolerance": TOLERANCE,
+            "tolerance": self.tolerance,
             "most_different": MOST_DIFFERENT,
         }
 
 
 def compare(
-    predictor: Predictor, exported: ExportedSeq2Seq, rows: Sequence[Row], *, where: str
+    predictor: Predictor,
+    exported: ExportedSeq2Seq | ExportedColumns,
+    rows: Sequence[Row],
+    *,
+    where: str,
 ) -> Comparison:
-    """Asks both the same rows, and the model for the probability of what the export answers.
+    """Asks both the same rows, and compares what they say.
 
     Args:
         predictor: The model.
@@ -95,6 +111,65 @@ def compare(
         rows: At least one row that both can answer.
         where: Where they come from.
     """
+    if isinstance(exported, ExportedSeq2Seq) and isinstance(exported.graph, CTranslate2Graph):
+        return _compare_texts(predictor, exported, rows, where=where)
+    return _compare_answers(predictor, exported, rows, where=where)
+
+
+def _compare_answers(
+    predictor: Predictor, exported: RowPredictor, rows: Sequence[Row], *, where: str
+) -> Comparison:
+    """The answers as plain data; the export is asked row by row, and all at once."""
+    expected = [predictor.answer_row(answer) for answer in predictor.answers(rows)]
+    together = [exported.answer_row(answer) for answer in exported.answers(rows)]
+    alone = [exported.answer_row(exported.answers([row])[0]) for row in rows]
+    same, largest, worst = 0, 0.0, ""
+    for number, (wanted, *found) in enumerate(zip(expected, together, alone, strict=True)):
+        differences = [_difference(wanted, each) for each in found]
+        known = [each for each in differences if each is not None]
+        same += len(known) == len(found)
+        if len(known) < len(found) and not worst:
+            worst = f"row {number}"
+        if known and not max(known) <= largest:
+            largest, worst = max(known), f"row {number}"
+    shown = f"{worst} ({_shown(rows[int(worst[4:])])})" if worst else ""
+    return Comparison(
+        len(rows), where, same, largest, "numbers of answers", NUMBER_TOLERANCE, shown
+    )
+
+
+def _shown(row: Row) -> str:
+    return ", ".join(f"{name}: {value!r:.60}" for name, value in row.items())
+
+
+def _difference(wanted: Any, found: Any) -> float | None:
+    """How far numbers of two answers are apart; None: the answers differ in something else.
+
+    >>> _difference({"label": "a", "score": 0.5}, {"label": "a", "score": 0.25})
+    0.25
+    >>> _difference({"label": "a"}, {"label": "b"})
+    """
+    if isinstance(wanted, float) and isinstance(found, float):
+        apart = abs(wanted - found) / max(1.0, abs(wanted))
+        return apart if math.isfinite(apart) else math.inf
+    if isinstance(wanted, dict) and isinstance(found, dict) and set(wanted) == set(found):
+        return _most([_difference(wanted[name], found[name]) for name in wanted])
+    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple):
+        if len(wanted) != len(found):
+            return None
+        return _most([_difference(*pair) for pair in zip(wanted, found, strict=True)])
+    return 0.0 if wanted == found else None
+
+
+def _most(differences: Sequence[float | None]) -> float | None:
+    known = [each for each in differences if each is not None]
+    return max(known, default=0.0) if len(known) == len(differences) else None
+
+
+def _compare_texts(
+    predictor: Predictor, exported: ExportedSeq2Seq, rows: Sequence[Row], *, where: str
+) -> Comparison:
+    """The answers, and what the model gives to the tokens that the export answers."""
     task = predictor.task
     assert isinstance(task, Seq2Seq), "others are refused before"
     sources = exported.encoded(rows)

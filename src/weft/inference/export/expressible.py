@@ -1,8 +1,11 @@
 """What an export can say of a task: its search as data, and what it has no word for."""
 
+from dataclasses import fields
+
 from weft.errors import UserError
 from weft.exported.seq2seq import Search
-from weft.inference.export import ctranslate2
+from weft.inference.export import ctranslate2, onnx_steps
+from weft.tasks.column_task import ColumnsTask
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.seq2seq_protocols import longest_input
 from weft.tasks.task import Task
@@ -31,12 +34,15 @@ def refuse_inexpressible(task: Task, name: str) -> None:
     Raises:
         UserError: Names every setting in the way.
     """
-    if not isinstance(task, Seq2Seq):
-        raise UserError(
-            f"A {type(task).__name__} cannot be exported: wanted a task that generates text, such "
-            "as translation."
-        )
-    problems = [*_search_problems(task), *ctranslate2.refusals(task.module)]
+    if isinstance(task, Seq2Seq):
+        problems = _text_problems(task, name)
+    elif isinstance(task, ColumnsTask) and name == "onnx":
+        problems = _column_problems(task)
+    else:
+        wanted = "a task that generates text from text, such as translation"
+        if name == "onnx":
+            wanted += ", or one of typed columns, such as classification or tagging"
+        raise UserError(f"A {type(task).__name__} cannot be exported to {name}: wanted {wanted}.")
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
         raise UserError(
@@ -45,11 +51,25 @@ def refuse_inexpressible(task: Task, name: str) -> None:
         )
 
 
-def _search_problems(task: Seq2Seq) -> list[str]:
-    decoding, problems = task.config.decoding, []
-    for name, off in _OFF.items():
-        if (value := getattr(decoding, name)) != off:
-            problems.append(f"task.decoding.{name} is {value}")
+def _column_problems(task: ColumnsTask) -> list[str]:
+    """What of a task is told in Python alone."""
+    kind, order = type(task), type(task).__mro__
+    by = {
+        name: next(number for number, each in enumerate(order) if name in vars(each))
+        for name in ("answers", "exported_outputs", "completed", "answer_row", "predict")
+    }
+    base = order.index(ColumnsTask)
+    own = [name for name in ("completed", "answer_row", "predict") if by[name] != base]
+    if by["exported_outputs"] == base or by["answers"] < by["exported_outputs"]:
+        own.append("answers")
+    return [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]
+
+
+def _text_problems(task: Seq2Seq, name: str) -> list[str]:
+    decoding, problems = task.config.decoding, list[str]()
+    for setting, off in _OFF.items() if name == "ctranslate2" else ():
+        if (value := getattr(decoding, setting)) != off:
+            problems.append(f"task.decoding.{setting} is {value}")
     if task.config.answer_prefix:
         problems.append(f"task.answer_prefix is {task.config.answer_prefix[:40]!r}")
     if task.completed_by:
@@ -57,6 +77,11 @@ def _search_problems(task: Seq2Seq) -> list[str]:
     own_search = type(task).generate is not Seq2Seq.generate
     if own_search or type(task).predict is not Seq2Seq.predict:
         problems.append(f"{type(task).__name__} answers by code of its own")
+    if name == "ctranslate2":
+        return [*problems, *ctranslate2.refusals(task.module)]
+    if type(task.module) not in onnx_steps.STATES:
+        known = ", ".join(kind.__name__ for kind in onnx_steps.STATES)
+        problems.append(f"the model must be one of {known}, but is a {type(task.module).__name__}")
     return problems
 
 
@@ -64,13 +89,9 @@ def search_of(task: Seq2Seq) -> Search:
     """The task's search, as data."""
     decoding, longest = task.config.decoding, longest_input(task.module)
     assert longest is not None, "a module that was not refused says it"
+    shared = {f.name: getattr(decoding, f.name) for f in fields(Search) if f.name != "max_length"}
     return Search(
-        beam_size=decoding.beam_size,
-        n_best=decoding.n_best,
-        length_penalty=decoding.length_penalty,
-        early_stopping=decoding.early_stopping,
-        max_length_a=decoding.max_length_a,
-        max_length_b=decoding.max_length_b,
+        **shared,
         # The last id generated is never read, so it needs no position.
         max_length=longest - len(task.text.target_prefix) + 1,
     )

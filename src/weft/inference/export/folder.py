@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError, UserError, worded
-from weft.exported.formats import FORMATS, refuse_missing
+from weft.exported.formats import WRITERS, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
-from weft.exported.seq2seq import Search
-from weft.inference.export import ctranslate2
+from weft.inference.export import ctranslate2, onnx_columns, onnx_steps
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of
 from weft.inference.load import Predictor
 from weft.runtime.files import make_folder, new_folder
+from weft.tasks.column_task import ColumnsTask
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row, Task
 
@@ -54,23 +54,21 @@ def write_export(
         MissingExtraError: A package is missing.
         ExportError: The export differs by more than is allowed; nothing was written.
     """
-    refuse_missing(name)
+    refuse_missing(name, writes=True)
     refuse_inexpressible(predictor.task, name)
     if not replace:
         refuse_existing(out)
     chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
     with new_folder(out, replace=replace) as folder:
-        search = _write_graph(predictor.task, folder)
-        exported = open_graph(folder, search, device="cpu")
+        facts = {"graph": name, **_write_graph(predictor.task, name, folder, chosen)}
+        exported = open_graph(folder, facts, device="cpu")
         found = compare(predictor, exported, chosen, where=where)
         found.check()
-        facts = {
-            "graph": name,
-            "search": search.to_json(),
+        facts |= {
             "source": {**source, "checkpoint": predictor.checkpoint},
             "compared": found.to_json(),
-            "versions": {each: version(each) for each in ("weft", "torch", *FORMATS[name])},
+            "versions": {each: version(each) for each in ("weft", "torch", *WRITERS[name])},
         }
         seal_folder(folder, facts)
     return found
@@ -87,18 +85,19 @@ def refuse_existing(out: Path) -> None:
         raise UserError(f"{out} is there already. Delete it, or name another folder with {way}.")
 
 
-def _write_graph(task: Task, folder: Path) -> Search:
-    """Writes the module and its text processor; gives how answers are searched with it."""
-    assert isinstance(task, Seq2Seq), "others are refused"
-    (folder / GRAPH).mkdir()
+def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
+    """Writes the module and its text processor; gives what a manifest says of both."""
+    graph = folder / GRAPH
+    graph.mkdir()
     task.text.save(folder / TEXT)
-    ctranslate2.write(
-        task.module,
-        folder / GRAPH,
-        vocab=task.text.tokenizer.vocab_info,
-        start_idx=task.text.target_prefix[0],
-    )
-    return search_of(task)
+    if isinstance(task, ColumnsTask):
+        return {"search": {}, "answers": onnx_columns.write(task, graph, rows)}
+    assert isinstance(task, Seq2Seq), "others are refused"
+    search, vocab = search_of(task).to_json(), task.text.tokenizer.vocab_info
+    if name == "onnx":
+        return {"search": search, "answers": onnx_steps.write(task.module, graph)}
+    ctranslate2.write(task.module, graph, vocab=vocab, start_idx=task.text.target_prefix[0])
+    return {"search": search, "answers": {}}
 
 
 def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Sequence[Row]:

@@ -111,7 +111,7 @@ class CausalDecoder(LayerStack):
     def start(self, like: Tensor) -> DecoderState:
         """A state in which nothing was read, with a row for each of ``like``, and no memory."""
         attention = next(iter(self.each_layer())).attention
-        sizes = (2, len(like), attention.num_kv_heads, 0, attention.head_dim)
+        sizes = (2, like.shape[0], attention.num_kv_heads, 0, attention.head_dim)
         return DecoderState([like.new_zeros(sizes)] * len(self.layers), None)
 
     def step(self, x: Tensor, state: DecoderState) -> Tensor:

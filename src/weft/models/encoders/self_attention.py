@@ -2,6 +2,7 @@
 
 from typing import Literal, final
 
+import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
@@ -108,6 +109,7 @@ class SelfAttentionEncoder(SequenceEncoder):
         rows = self.positions.rows(0, x.shape[1])
         x = self.dropout(x if rows is None else x + rows)
         real = real_tokens(x, lengths)
-        mask = None if bool(real.all()) else real[:, None, None]
+        all_real = not torch.compiler.is_exporting() and bool(real.all())
+        mask = None if all_real else real[:, None, None]
         out: Tensor = self.layers(x, mask)
         return out

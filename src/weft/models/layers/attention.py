@@ -276,8 +276,8 @@ class SelfAttention(_Heads):
         ``num_kv_heads``.
         """
         q, k, v = self._project(x, position)
-        cache[0, :, :, position] = k[:, :, 0]
-        cache[1, :, :, position] = v[:, :, 0]
+        cache[0, :, :, position : position + 1] = k
+        cache[1, :, :, position : position + 1] = v
         keys, values = cache[:, :, :, : position + 1].unbind(0)
         return self.join(self.heads(q, keys, values))
 

@@ -187,20 +187,26 @@ class CharacterCnn(Component, nn.Module):
         """
         real = characters != self.pad_idx
         words = real.any(dim=-1)
+        if torch.compiler.is_exporting():  # a graph has no number of words that only data can tell
+            every: Tensor = self._features(characters.flatten(0, 1), real.flatten(0, 1))
+            there = words.flatten()[:, None]
+            every = every.masked_fill(~there, 0.0)
+            return every.view(*words.shape, self.out_dim)
         # Half of a batch's places are padding or short words' ends: only words are computed.
         ids, own = characters[words], real[words]
+        features = self._features(ids, own)
+        out = features.new_zeros(*words.shape, self.out_dim)
+        return out.index_put((words,), features)
+
+    def _features(self, ids: Tensor, own: Tensor) -> Tensor:
+        """Of words that are in a list. *Shape:* :math:`(N,C)` to :math:`(N,F)`."""
         x = self.dropout(self.characters(ids)).transpose(1, 2)
-        if not len(ids):
-            nothing: Tensor = x.new_zeros(*words.shape, self.out_dim)
-            return nothing
         found = []
         for width, conv in zip(self.config.widths, self.filters, strict=True):
             before = width // 2
             each = conv(F.pad(x, (before, width - 1 - before)))
             found.append(each.masked_fill(~own[:, None], -torch.inf).amax(dim=-1))
-        features = torch.cat(found, dim=1)
-        out = features.new_zeros(*words.shape, self.out_dim)
-        return out.index_put((words,), features)
+        return torch.cat(found, dim=1)
 
 
 class AffixInfo(ModelVocabInfo, Protocol):
@@ -303,7 +309,7 @@ class DictionaryEmbedding(Component, nn.Module):
             pooled = each @ vectors / counts.clamp(min=1)
         else:
             places = torch.where(real, places, length)[..., None].expand_as(vectors)
-            lowest = vectors.new_full((len(found), length + 1, self.out_dim), -torch.inf)
+            lowest = vectors.new_full((found.shape[0], length + 1, self.out_dim), -torch.inf)
             highest = lowest.scatter_reduce(1, places, vectors, "amax")
             if self.config.pooling == "logsumexp":
                 shift = highest.detach()

@@ -1,7 +1,7 @@
 """Text processors that are made of columns: one object for all tasks of typed columns."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -42,6 +42,8 @@ class ColumnsText(TextProcessor):
     """The roles of texts that have one tokenizer and one limit."""
     leading: ClassVar[str | None] = None
     """The role whose limit is that of all: what belongs to words over it is cut with them."""
+    answer_settings: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Attributes that say how answers are told, which its task sets, each with what it can be."""
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         self.inputs, self.targets = dict(inputs), dict(targets)
@@ -123,6 +125,10 @@ class ColumnsText(TextProcessor):
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
         """An answer with what it takes from its row, such as words; as it is, by default."""
         return answer
+
+    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What is shown of an answer's ``row()``, as ``answer_settings`` say; all, by default."""
+        return row
 
     def cut(self, encoded: Encoded) -> Encoded:
         """The same with rows cut to the limits; each keeps its first numbers."""

@@ -101,6 +101,9 @@ class QuestionText(ColumnsText):
     }
     target_roles = frozenset({"answers"})
     optional = frozenset({"question_characters", "context_characters"})
+    answer_settings = {"always_answers": (False, True)}  # noqa: RUF012  # as above
+    always_answers: bool = False
+    """Whether the model never says that a question has no answer."""
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         super().__init__(inputs, targets)
@@ -273,6 +276,11 @@ class QuestionText(ColumnsText):
         places = self._places(text)
         start, end = places[answer.first][0], places[answer.last][1]
         return Answer(text[start:end], start, end, answer.score, answer.no_answer)
+
+    @override
+    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Without the probability of no answer where there always is one."""
+        return {k: row[k] for k in row if k != "no_answer"} if self.always_answers else row
 
 
 def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """The text processor of word tagging: words, and their characters, to a label for each word."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,8 @@ from weft.text.answer_rows import MarkedRow, TaggedRow
 from weft.text.cells import Rows
 from weft.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from weft.text.columns.labels import TagsColumn
+from weft.text.features.slots import places_of, text_of
+from weft.text.features.tag_spans import Scheme, tag_spans
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded, text_processors
 
@@ -97,6 +100,9 @@ class TaggingText(ColumnsText):
     kinds = {**WORD_KINDS, "tags": TagsColumn}  # noqa: RUF012  # a ClassVar of the base
     target_roles = frozenset({"tags"})
     optional = BESIDE_WORDS
+    answer_settings = {"scheme": (None, "bio", "bilou", "io")}  # noqa: RUF012  # as above
+    scheme: Scheme | None = None
+    """How labels mark spans; None: they do not."""
 
     @property
     def tags(self) -> TagsColumn:
@@ -135,3 +141,23 @@ class TaggingText(ColumnsText):
             )
             for numbers, scores in outputs
         ]
+
+    @override
+    def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
+        """The answer with its row's words, and with the spans that its labels mark."""
+        column = self.inputs["words"].name
+        text = text_of(row[column], column, 0)
+        places = places_of(text)[: len(answer.tags)]
+        words = tuple(text[start:end] for start, end in places)
+        spans = []
+        for kind, first, after in tag_spans(answer.tags, self.scheme) if self.scheme else []:
+            start, end = places[first][0], places[after - 1][1]
+            score = min(answer.scores[first:after])
+            part = text[start:end]
+            spans.append(TaggedSpan(kind, text=part, start=start, end=end, score=score))
+        return Tagged(answer.tags, answer.scores, words, tuple(spans))
+
+    @override
+    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Without spans where labels mark none."""
+        return row if self.scheme else {name: row[name] for name in row if name != "spans"}

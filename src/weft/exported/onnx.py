@@ -1,0 +1,91 @@
+"""A graph that onnxruntime runs: from named arrays to arrays."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.errors import UserError
+from weft.exported.manifest import ExportError
+from weft.runtime.bounded_files import read_all
+
+__all__ = ["GRAPH_FILE", "LARGEST_GRAPH", "OnnxGraph"]
+
+GRAPH_FILE = "model.onnx"
+"""The graph, in its folder."""
+LARGEST_GRAPH = (1 << 31) - 1
+"""Bytes of a graph: protobuf has no longer messages."""
+OUTSIDE = b"\x0a\x08location"
+"""How a tensor whose numbers are in another file begins to say in which: ours never are."""
+
+
+class OnnxGraph:
+    """A session of onnxruntime.
+
+    Args:
+        path: The graph.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``; ``auto`` is a GPU where onnxruntime has
+            one.
+        threads: Threads on a processor; 0 is as many as onnxruntime thinks best.
+
+    Raises:
+        ExportError: onnxruntime cannot read the graph.
+        UserError: The device is not there.
+    """
+
+    def __init__(self, path: Path, *, device: str = "auto", threads: int = 0) -> None:
+        import onnxruntime
+
+        model = read_all(path, LARGEST_GRAPH, ExportError)
+        if OUTSIDE in model:
+            raise ExportError(f"{path}: takes numbers from another file.")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 4  # what goes wrong is raised
+        providers = _providers(device, onnxruntime.get_available_providers())
+        try:
+            self.session: Any = onnxruntime.InferenceSession(model, options, providers=providers)
+        except Exception as error:  # onnxruntime's own classes have no common base
+            raise ExportError(f"{path}: onnxruntime cannot use this graph: {error}") from error
+        self.inputs = tuple(each.name for each in self.session.get_inputs())
+        self.outputs = tuple(each.name for each in self.session.get_outputs())
+
+    def run(self, arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """The graph's outputs.
+
+        Args:
+            arrays: By the names of its inputs; others are not looked at.
+
+        Raises:
+            ExportError: The graph does not take them.
+        """
+        try:
+            outputs = self.session.run(None, {name: arrays[name] for name in self.inputs})
+        except Exception as error:  # as above; KeyError too
+            raise ExportError(f"onnxruntime cannot answer with this graph: {error}") from error
+        return [np.asarray(each) for each in outputs]
+
+    def named(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """As :meth:`run`, by the names of the outputs."""
+        return dict(zip(self.outputs, self.run(arrays), strict=True))
+
+
+def _providers(device: str, available: list[str]) -> list[Any]:
+    """What onnxruntime is to compute with.
+
+    >>> _providers("auto", ["CPUExecutionProvider"])
+    ['CPUExecutionProvider']
+    """
+    name, _, index = device.partition(":")
+    if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
+        raise UserError(f"onnxruntime runs on cpu or cuda; the device {device} is neither.")
+    cuda = "CUDAExecutionProvider"
+    if name == "cuda" and cuda not in available:
+        raise UserError(
+            f"The device is {device}, but this onnxruntime has none: {', '.join(available)}. "
+            "Install onnxruntime-gpu, or name cpu."
+        )
+    first = [(cuda, {"device_id": int(index or 0)})] if cuda in available and name != "cpu" else []
+    return [*first, "CPUExecutionProvider"]

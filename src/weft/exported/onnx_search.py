@@ -1,0 +1,91 @@
+"""A model that generates text, as two graphs of onnxruntime and a search beside them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.exported.manifest import ExportError
+from weft.exported.onnx import OnnxGraph
+from weft.exported.seq2seq import Found, Search
+from weft.exported.target_search import Target, search
+from weft.text.tokenizers.tokenizer import VocabInfo
+
+__all__ = ["ENCODE", "STEP", "OnnxDecoder", "OnnxSearch"]
+
+ENCODE, STEP = "encode.onnx", "step.onnx"
+"""Files of the graphs."""
+
+
+class OnnxDecoder:
+    """What :func:`weft.exported.target_search.search` asks, by two graphs.
+
+    The first gives arrays named ``memory.*``, which stay, and ``state.*``; the second takes both
+    and ``tokens``, and gives ``logits`` and the new ones, ``next.state.*``.
+
+    Args:
+        folder: Where the graphs are.
+        axes: Which axis of an array counts rows, by its name.
+        device: As of :class:`OnnxGraph`.
+        threads: As of :class:`OnnxGraph`.
+    """
+
+    def __init__(
+        self, folder: Path, axes: Mapping[str, int], *, device: str = "auto", threads: int = 0
+    ) -> None:
+        self._encode = OnnxGraph(folder / ENCODE, device=device, threads=threads)
+        self._step = OnnxGraph(folder / STEP, device=device, threads=threads)
+        self._axes = axes
+        self._read: dict[str, NDArray[Any]] = {}
+
+    def begin(self, sources: NDArray[np.int64]) -> None:
+        """Reads sources of one length. *Shape:* ``[B, S]``."""
+        self._read = self._encode.named({"source": sources})
+
+    def step(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Reads a token of each row; gives logits. *Shape:* ``[N]`` to ``[N, V]``."""
+        made = self._step.named({"tokens": tokens, **self._read})
+        logits = made.pop("logits")
+        self._read.update({name.removeprefix("next."): each for name, each in made.items()})
+        return logits
+
+    def select(self, rows: NDArray[np.int64], *, same_sources: bool = False) -> None:
+        """Keeps these rows, in their order; a row may repeat."""
+        for name, axis in self._axes.items():
+            if not (same_sources and name.startswith("memory.")):
+                self._read[name] = self._read[name].take(rows, axis=axis)
+
+
+class OnnxSearch:
+    """What :class:`weft.exported.seq2seq.ExportedSeq2Seq` asks of a graph.
+
+    Args:
+        decoder: Reads tokens.
+        search: How it searches.
+        vocab: Facts of the text processor's vocabulary.
+        prefix: Ids that every target begins with.
+    """
+
+    def __init__(
+        self, decoder: OnnxDecoder, search: Search, *, vocab: VocabInfo, prefix: Sequence[int]
+    ) -> None:
+        self._decoder, self._target = (
+            decoder,
+            Target(
+                search=search, prefix=list(prefix), eos_idx=vocab.eos_idx, unk_idx=vocab.unk_idx
+            ),
+        )
+
+    def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
+        """Hypotheses of sources of one length, the best first.
+
+        Args:
+            rows: Ids of sources.
+            limit: Not looked at: the search knows it.
+        """
+        try:
+            return search(self._decoder, np.array(rows, np.int64), self._target)
+        except (ValueError, KeyError, IndexError) as error:
+            raise ExportError(f"The graphs and the text do not fit each other: {error}") from error

@@ -1,0 +1,78 @@
+"""Modules as graphs of ONNX: by torch's exporter, with all it says kept to itself."""
+
+import contextlib
+import inspect
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from weft.errors import UserError
+
+__all__ = ["write_graph"]
+
+
+def write_graph(
+    module: nn.Module,
+    path: Path,
+    given: Mapping[str, Tensor],
+    *,
+    varying: Sequence[Sequence[int]],
+    outputs: Sequence[str] | None = None,
+) -> None:
+    """Writes a module as a graph.
+
+    Args:
+        module: Called with the tensors in their order.
+        path: Where to.
+        given: Examples of its inputs by their names; what varies in them is 2 or more.
+        varying: The axes of each input that can have another size.
+        outputs: Names of what it gives; None: they do not matter.
+
+    Raises:
+        UserError: Torch cannot make a graph of it.
+    """
+    shapes = [dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in varying]
+    try:
+        with torch.inference_mode(), _quiet():
+            program: Any = torch.onnx.export(
+                module.eval(),
+                tuple(given.values()),
+                input_names=list(given),
+                output_names=outputs,
+                dynamic_shapes=_by_parameter(module, shapes),
+                dynamo=True,
+                verbose=False,
+            )
+    except Exception as error:
+        raise UserError(
+            f"Torch cannot make a graph of the {type(module).__name__}: {error.__cause__ or error}"
+        ) from error
+    for node in program.model.graph.all_nodes():
+        node.metadata_props.clear()  # source lines and paths of this machine
+    program.save(path, external_data=False)
+
+
+def _by_parameter(module: nn.Module, shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """Shapes by the parameters of forward: all behind a star are one."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    single = sum(each.kind is not each.VAR_POSITIONAL for each in parameters)
+    rest = [tuple(shapes[single:])] if single < len(parameters) else []
+    return (*shapes[:single], *rest)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,55 @@
+"""A random field without torch beside the one that is trained, and beside all its sequences."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from weft.exported.crf import decode_with_chances
+from weft.models.crf import LinearChainCrf
+
+NAMES = ["O", "B-x", "I-x", "B-y", "I-y"]
+
+
+def made(rows, length, *, constrained, scale=2.0):
+    random = torch.Generator().manual_seed(rows * 31 + length)
+    crf = LinearChainCrf(NAMES, constrained=constrained)
+    crf.transitions.data = torch.randn(crf.transitions.shape, generator=random) * scale
+    scores = torch.randn(rows, length, len(NAMES), generator=random) * scale
+    lengths = torch.randint(1, length + 1, (rows,), generator=random)
+    lengths[0] = length
+    return crf, scores, torch.arange(length) < lengths[:, None]
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize(("rows", "length"), [(1, 1), (1, 9), (7, 4), (40, 30)])
+def test_it_answers_as_the_trained_one(rows, length, constrained):
+    crf, scores, real = made(rows, length, constrained=constrained)
+    with torch.no_grad():
+        labels, chances = crf.decode_with_chances(scores, real)
+    numbers, found = decode_with_chances(
+        scores.numpy(), real.numpy(), crf.answering_transitions().detach().numpy()
+    )
+    there = real.numpy()
+    assert (numbers[there] == labels.numpy()[there]).all()
+    assert np.abs(found[there] - chances.numpy()[there]).max() < 2e-5
+
+
+def test_it_answers_as_all_sequences_say():
+    random = np.random.default_rng(3)
+    scores = random.normal(size=(1, 4, 3)).astype(np.float32)
+    moves = random.normal(size=(5, 5)).astype(np.float32)
+    totals = {}
+    for path in itertools.product(range(3), repeat=4):
+        own = sum(scores[0, t, label] for t, label in enumerate(path))
+        between = sum(moves[a, b] for a, b in itertools.pairwise(path))
+        totals[path] = own + between + moves[3, path[0]] + moves[path[-1], 4]
+    best = max(totals, key=totals.get)
+    shares = np.exp(np.array([*totals.values()]) - max(totals.values()))
+    shares /= shares.sum()
+    numbers, chances = decode_with_chances(scores, np.ones((1, 4), np.bool_), moves)
+    assert tuple(numbers[0].tolist()) == best
+    for t, label in enumerate(best):
+        right = sum(s for path, s in zip(totals, shares, strict=True) if path[t] == label)
+        assert chances[0, t] == pytest.approx(right, abs=1e-5)

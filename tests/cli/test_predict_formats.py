@@ -234,6 +234,15 @@ def test_a_column_that_the_rows_have_too_keeps_its_values(answered, to):
     )
 
 
+def test_the_column_that_has_the_errors_is_named(answered):
+    _, found, _, err = answered("a.csv", "source,error\n,mine\n", *NAMED, to="out.csv")
+    assert (found[0]["error"], found[0]["error_2"][:10]) == ("mine", "a.csv:2 (b")
+    assert err == (
+        "The rows have a column 'error' of their own: the answers' is 'error_2'.\n"
+        "1 of 1 rows could not be answered: the column 'error_2' says why.\n"
+    )
+
+
 def test_a_file_without_rows_has_columns(answered):
     for to in ("out.csv", "out.parquet"):
         assert answered("a.csv", "id,source\n", *NAMED, to=to)[:2] == (0, [])

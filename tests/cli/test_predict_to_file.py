@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.killed_prediction import Together, command, write_place
@@ -148,6 +150,28 @@ def test_what_a_power_cut_leaves_is_cut_off(place, monkeypatch, torn):
     assert Path("out.csv").read_bytes() == found
 
 
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path, monkeypatch, capsys):
+    write_place(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    rows = [{"text": f"row {n}"} for n in range(300)]
+    pq.write_table(pa.Table.from_pylist(rows), "rows.parquet")
+
+    class Changing(Together):
+        def answers(self, asked):
+            pq.write_table(pa.Table.from_pylist(rows[:200]), "other.parquet")
+            Path("other.parquet").rename("rows.parquet")
+            return super().answers(asked)
+
+    monkeypatch.setattr(predict, "load_predictor", lambda _: Changing())
+    monkeypatch.setattr(Together, "data", {"path": "rows.parquet", "columns": ["text"]})
+    assert main(["predict", "run", "rows.parquet", "--output", "out.csv"]) == 2
+    assert capsys.readouterr().err == (
+        "error: The file that is read was changed while its rows were answered. Begin anew: "
+        "--restart.\n"
+    )
+    assert not Path("out.csv").exists()
+
+
 def test_one_process_at_a_time_writes_it(place, capsys):
     made_of = {"model": ("", ""), "reading": ""}
     with PartialPredictions(Path("out.csv"), **made_of):
@@ -208,6 +232,14 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     assert "512 rows · " in said
     assert "rows/s · eta 0s" in said
     assert "writing out.csv" in said
+    assert "reading the " not in said
+    stopped(monkeypatch, 1200, "--overwrite")
+    said = capsys.readouterr().err
+    assert said.endswith(
+        "\nout.csv.part has 1,024 answers; the same command goes on after them.\n\n"
+    )
+    command("--overwrite")
+    assert "reading the 1,024 rows that are answered" in capsys.readouterr().err
 
 
 def test_every_failure_of_the_disk_leaves_what_goes_on(place, failing_disk, capsys):

@@ -39,12 +39,13 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
         reading=" ".join(reading),
         restart=args.restart,
     )
-    with unfinished as part, RowProgress(rows.size) as progress:
+    with unfinished as part:
         try:
-            _answer(predictor, rows, part, progress)
-            progress.say(f"writing {args.output.name}")
-            file = PredictionFile(part.blocks, rows.batches, rows.names)
-            part.finish(file.write)
+            with RowProgress(rows.size) as progress:
+                _answer(predictor, rows, part, progress)
+                progress.say(f"writing {args.output.name}")
+                file = PredictionFile(part.blocks, rows.batches, rows.names)
+                part.finish(file.write)
         except BaseException as error:
             if part.rows and not isinstance(error, UserError):
                 said = (
@@ -55,7 +56,7 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
     for name, called in file.renamed.items():
         said = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
         print(printable(said), file=sys.stderr)
-    return _said(args.output, part.rows, part.failed)
+    return _said(args.output, part.rows, part.failed, column=file.renamed.get("error", "error"))
 
 
 def _answer(
@@ -64,6 +65,7 @@ def _answer(
     """Answers all rows but those that are answered, which must be the first."""
     digest, first = hashlib.sha256(), part.rows
     left = _digested(rows, digest)
+    progress.say(f"reading the {first:,} rows that are answered" if first else "")
     for _ in islice(left, first):
         pass
     if first and digest.hexdigest() != part.digest:
@@ -97,12 +99,12 @@ def _model(run: Path, predictor: Any) -> tuple[str, str]:
     return "".join(both), str(checkpoint)
 
 
-def _said(output: Path, rows: int, failed: int) -> int:
+def _said(output: Path, rows: int, failed: int, *, column: str = "error") -> int:
     """Says what a file has; the exit code."""
     print(f"{output}: {rows:,} row{'s' * (rows != 1)}")
     if failed:
         print(
-            f"{failed:,} of {rows:,} rows could not be answered: the column 'error' says why.",
+            f"{failed:,} of {rows:,} rows could not be answered: the column '{column}' says why.",
             file=sys.stderr,
         )
     return 1 if failed else 0

@@ -65,13 +65,13 @@ class RowProgress:
         if self._total and done > done_then:
             left = (self._total - done) * (now - began) / (done - done_then)
             parts.append(f"eta {format_duration(left)}")
-        self._draw(" · ".join(parts), done)
+        self._draw(text=" · ".join(parts), completed=done)
 
     def say(self, text: str) -> None:
-        """Draws what is done when all rows are answered."""
+        """Draws what is done before and after rows are answered."""
         if self._bar is not None:
-            self._draw(text, self._total or 0)
+            self._draw(text=text)
 
-    def _draw(self, text: str, done: int) -> None:
-        self._bar.update(self._bar.task_ids[0], completed=done, text=text)
+    def _draw(self, **fields: Any) -> None:
+        self._bar.update(self._bar.task_ids[0], **fields)
         self._bar.refresh()

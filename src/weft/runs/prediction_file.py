@@ -119,7 +119,9 @@ class PredictionFile:
         else:
             if next(pairs, None) is None:
                 return
-        raise DataError("The file that is read was changed while its rows were answered.")
+        raise DataError(
+            "The file that is read was changed while its rows were answered. Begin anew: --restart."
+        )
 
     def _rows(self, final: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """All rows, with the columns of the answers."""

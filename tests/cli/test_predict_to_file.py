@@ -5,6 +5,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tests.cli.killed_prediction import Together, command, write_place
 from tests.cli.test_predict_formats import rows_of
 from weft.cli import predict, row_progress
 from weft.cli.main import main
+from weft.runs import prediction_file
 from weft.runs.partial_predictions import PartialPredictions
 
 
@@ -240,6 +242,19 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     )
     command("--overwrite")
     assert "reading the 1,024 rows that are answered" in capsys.readouterr().err
+
+
+def test_memory_does_not_grow_with_the_rows(place, monkeypatch):
+    monkeypatch.setattr(prediction_file, "ROWS", 256)
+    peaks = []
+    for count in (5_000, 15_000):  # of 1 MB, which is read at once, each has more
+        rows = (f"row {n} {'x' * 300}\n" for n in range(count))
+        Path("rows.txt").write_text("".join(rows))
+        tracemalloc.start()
+        assert command("--overwrite", to="out.parquet") == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_every_failure_of_the_disk_leaves_what_goes_on(place, failing_disk, capsys):

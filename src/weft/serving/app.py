@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from weft.exported.row_predictor import RowPredictor
-from weft.serving.batcher import Batcher
+from weft.serving.batcher import Batcher, Question
 from weft.serving.limits import Limits, RefusedError
 from weft.serving.questions import read_body, read_rows, request_schema
 from weft.serving.telemetry import Telemetry
@@ -123,23 +123,26 @@ class Service:
     ) -> Sequence[Mapping[str, Any]]:
         """The answers to rows, in time; who leaves does not wait on."""
         self.refuse_stopping()
-        waiting, leave = self.batcher.submit(rows, characters), self.batcher.leave
-        gone = RefusedError(LEFT, "The client has left.", where="connection")
-        request.scope.get("state", {})["left"] = partial(leave, waiting, gone)
-        late = RefusedError(
-            503,
-            f"No answer in {self.limits.timeout:g} s. Ask again later, or with less.",
-            where="model",
-            headers={"Retry-After": str(self.batcher.wait())},
-        )
-        timer = asyncio.get_running_loop().call_later(self.limits.timeout, leave, waiting, late)
+        waiting = self.batcher.submit(rows, characters)
+        request.scope.get("state", {})["left"] = left = partial(self._left, waiting)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.limits.timeout, self._late, waiting)
         try:
             return await waiting.future
         except asyncio.CancelledError:
-            leave(waiting, gone)
+            left()
             raise
         finally:
             timer.cancel()
+
+    def _left(self, waiting: Question) -> None:
+        gone = RefusedError(LEFT, "The client has left.", where="connection")
+        self.batcher.leave(waiting, gone)
+
+    def _late(self, waiting: Question) -> None:
+        text = f"No answer in {self.limits.timeout:g} s. Ask again later, or with less."
+        again = {"Retry-After": str(self.batcher.wait())}
+        self.batcher.leave(waiting, RefusedError(503, text, where="model", headers=again))
 
     def refuse_stopping(self) -> None:
         """Refuses what comes when the server is about to end."""
@@ -226,7 +229,12 @@ class _Gate:
 
         try:
             self._service.check(scope)
-            await self._app(scope, receive, counted)
+            if scope["path"] == "/predict" and scope["method"] == "POST":
+                # FastAPI's way to it, of which nothing is used here, takes as long as the answer.
+                response = await self._service.predict(Request(scope, receive))
+                await response(scope, receive, counted)
+            else:
+                await self._app(scope, receive, counted)
         except RefusedError as refusal:
             response = _json(refusal.to_json(), refusal.status, refusal.headers)
             await response(scope, receive, counted)

@@ -38,10 +38,8 @@ class Limits:
     what comes while a batch is computed is the next, so a busy server has full ones anyhow."""
     timeout: float = field(default=30.0, metadata={"help": "seconds until an answer"})
     """Seconds from a request's last byte to its answer; later it is answered 503."""
-    read_timeout: float = field(
-        default=10.0, metadata={"help": "seconds for a request to come, head and body each"}
-    )
-    """Seconds for the head of a request to come, and for its body; a slow one is answered 408."""
+    read_timeout: float = field(default=10.0, metadata={"help": "seconds for a request to come"})
+    """Seconds from a request's first byte to its last; a slow one is answered 408."""
     connections: int = field(default=1_000, metadata={"help": "connections at once"})
     """Connections at once; one more is answered 503."""
 

@@ -1,6 +1,5 @@
 """The body of a request, read: JSON to rows, each of its parts within the limits."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,25 +16,18 @@ async def read_body(request: HttpRequest, limits: Limits) -> bytes:
     """The whole body.
 
     Raises:
-        RefusedError: It is too long (of a length that is announced nothing is read), or too slow.
+        RefusedError: It is too long (of a length that is announced nothing is read), or the sender
+            has left.
     """
     announced = request.headers.get("content-length", "0")
     if int(announced) > limits.body:
         raise _too_long(f"{int(announced):,}", limits)
     body = b""
     try:
-        async with asyncio.timeout(limits.read_timeout):
-            async for part in request.stream():
-                body += part
-                if len(body) > limits.body:
-                    raise _too_long(f"at least {len(body):,}", limits)
-    except TimeoutError:
-        raise RefusedError(
-            408,
-            f"Wanted the whole body in {limits.read_timeout:g} s; found {len(body):,} bytes of it.",
-            where="body",
-            headers={"Connection": "close"},
-        ) from None
+        async for part in request.stream():
+            body += part
+            if len(body) > limits.body:
+                raise _too_long(f"at least {len(body):,}", limits)
     except ClientDisconnect:
         raise RefusedError(499, "The client has left.", where="connection") from None
     return body

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import json
 import os
 import signal
@@ -70,6 +71,9 @@ def serve(service: Service, listener: socket.socket, ready: Callable[[str], None
         timeout_graceful_shutdown=max(1, round(limits.timeout + limits.read_timeout)),
     )
     config.limits = limits
+    # All that torch has imported would be looked through now and then, which takes 0.2 s.
+    gc.collect()
+    gc.freeze()
     _Server(config, service, ready).run(sockets=[listener])
     service.batcher.close()
 
@@ -81,11 +85,13 @@ class _Config(uvicorn.Config):
 
 
 class _Guarded(HttpToolsProtocol):
-    """A connection that waits neither for slow heads nor for bodies that nobody reads any more."""
+    """A connection that waits for no slow request, nor for a body that nobody reads any more."""
 
     config: _Config
     _timer: asyncio.TimerHandle | None = None
-    _head = 0
+    """Runs from a request's first byte to its last."""
+    _head: int | None = None
+    """Bytes of a head that is not whole; None between heads."""
 
     @override
     def connection_made(self, transport: Any) -> None:
@@ -100,31 +106,26 @@ class _Guarded(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        if self._timer is None and self._idle():
+        if self._timer is None:
             self._wait()
+        if self._head is None and not self._body_comes():
+            self._head = 0
         super().data_received(data)
-        if self._timer is not None and not self.transport.is_closing():
+        if self._head is not None:
             self._head += len(data)
-            if self._head > MOST_HEAD and not self._body_left():
+            if self._head > MOST_HEAD:
                 self._refuse(431, f"Wanted a head of at most {MOST_HEAD:,} bytes.")
 
     @override
     def on_headers_complete(self) -> None:
-        self._unwait()
+        self._head = None
         super().on_headers_complete()
 
     @override
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        if self.cycle.response_complete:
-            self.cycle.more_body = False
-            self._unwait()
-
-    @override
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self._body_left():
-            self._wait()  # the sender may still be sending, and reads the answer after that
+        self.cycle.more_body = False  # of a request that is refused before it is whole, too
+        self._unwait()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -142,24 +143,24 @@ class _Guarded(HttpToolsProtocol):
         cycle: Any = self.cycle
         return cycle is None or cycle.response_complete
 
-    def _body_left(self) -> bool:
-        """Whether a body still comes whose request is answered, such as one that is too long."""
+    def _body_comes(self) -> bool:
         cycle: Any = self.cycle
-        return cycle is not None and cycle.response_complete and cycle.more_body
+        return cycle is not None and cycle.more_body
 
     def _wait(self) -> None:
         self._unwait()
         self._timer = self.loop.call_later(self.config.limits.read_timeout, self._late)
 
     def _unwait(self) -> None:
-        self._head = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _late(self) -> None:
-        if self._head and not self._body_left():
-            self._refuse(408, f"Wanted a whole head in {self.config.limits.read_timeout:g} s.")
+        waits = self._body_comes() and not self.cycle.response_started
+        if self._head or waits:
+            seconds = self.config.limits.read_timeout
+            self._refuse(408, f"Wanted the whole request in {seconds:g} s.")
         self.transport.close()
 
     def _refuse(self, status: int, text: str) -> None:

@@ -22,16 +22,35 @@ def test_what_comes_while_a_batch_is_computed_is_the_next_batch(tmp_path):
         assert batches(served) == [1, 8, 4]
 
 
-def test_a_window_lets_rows_wait_for_others():
-    with reversing(limits={"batch": 4, "window": 60.0}) as served:
-        with served.waiting(["ab"] * 3) as asked, served.connection(question("cd")) as last:
+def all_at_once(served, folder, texts):
+    """Answers to questions that waited while one was computed, so that they are a batch."""
+    with served.held(folder / "go"), served.waiting(texts) as asked:
+        (folder / "go").touch()
+        assert all(b"prediction" in read_all(raw) for raw in asked)
+    (folder / "go").unlink()
+    (folder / "go.begun").unlink()
+
+
+def test_a_batch_waits_a_moment_for_as_many_questions_as_the_last_had(tmp_path):
+    with reversing(limits={"window": 60.0}) as served:
+        all_at_once(served, tmp_path, ["ab"] * 3)
+        with served.waiting(["ab"] * 2) as asked, served.connection(question("cd")) as last:
             assert read_all(last).endswith(b'{"prediction":"dc"}')
             assert all(read_all(raw).endswith(b'{"prediction":"ba"}') for raw in asked)
-        assert batches(served) == [4]
-    with reversing(limits={"batch": 4, "window": 0.4}) as served:
+        assert batches(served) == [1, 3, 3]
+
+
+def test_it_waits_no_longer_than_the_window_and_for_nobody_who_left(tmp_path):
+    with reversing(limits={"window": 0.4}) as served:
+        all_at_once(served, tmp_path, ["ab"] * 3)
+        with served.waiting(["left"]):
+            pass
+        wait_until(lambda: "weft_waiting_rows 0.0" in served.get("metrics").text)
+        time.sleep(0.5)
         start = time.perf_counter()
-        assert served.ask("alone").status_code == 200
+        assert served.ask("alone").json() == {"prediction": "enola"}
         assert time.perf_counter() - start >= 0.4
+        assert batches(served) == [1, 3, 1]
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path):
@@ -83,7 +102,10 @@ def test_who_leaves_is_not_answered(tmp_path):
         assert batches(served) == [1, 1]
 
 
-SLOW = {"limits": {"read_timeout": 0.5, "connections": 20}}
+@pytest.fixture(scope="module")
+def impatient():
+    with reversing(limits={"read_timeout": 0.5}) as served:
+        yield served
 
 
 @pytest.mark.parametrize(
@@ -100,23 +122,22 @@ SLOW = {"limits": {"read_timeout": 0.5, "connections": 20}}
         (b"GET /" + b"a" * 300_000, b"HTTP/1.1 431 "),
     ],
 )
-def test_half_a_request_ends_in_time(sent, answer):
-    with reversing(**SLOW) as served:
-        start = time.perf_counter()
-        said = served.said(sent)
-        assert time.perf_counter() - start < 3
-        assert said.startswith(answer)
-        assert not answer or b'"where":' in said
-        assert served.ask("ab").json() == {"prediction": "ba"}
+def test_half_a_request_ends_in_time(impatient, sent, answer):
+    start = time.perf_counter()
+    said = impatient.said(sent)
+    assert time.perf_counter() - start < 3
+    assert said.startswith(answer)
+    assert not answer or b'"where":' in said
+    assert impatient.ask("ab").json() == {"prediction": "ba"}
 
 
-def test_a_head_that_comes_byte_by_byte_ends_in_time():
+def test_a_head_that_comes_byte_by_byte_ends_in_time(impatient):
     def dribble(until):
         while time.perf_counter() < until:
             raw.sendall(b"\r\n" if time.perf_counter() - start < 0.2 else b"G")
             time.sleep(0.05)
 
-    with reversing(**SLOW) as served, served.connection() as raw:
+    with impatient.connection() as raw:
         start = time.perf_counter()
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             dribble(start + 10)
@@ -124,7 +145,7 @@ def test_a_head_that_comes_byte_by_byte_ends_in_time():
 
 
 def test_more_connections_than_allowed_are_refused_and_the_others_are_answered():
-    with reversing(**{"limits": {"connections": 3}}) as served:
+    with reversing(limits={"connections": 3}) as served:
         with served.connection(), served.connection(), served.connection() as last:
             time.sleep(0.1)
             refused = served.said(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -1,7 +1,7 @@
 """Requests that arrive together, answered together: a queue, and the thread that asks the model.
 
-A batch is what has queued while the last one was computed. So a lone question never waits, and a
-busy server computes full batches.
+A batch is what has queued while the last one was computed; where that is less than the last, it
+waits a moment for as many. So a lone question never waits, and a busy server computes full batches.
 """
 
 import logging
@@ -51,6 +51,7 @@ class Batcher:
         self.predictor, self.limits, self._telemetry = predictor, limits, telemetry
         self._waiting: deque[Question] = deque()
         self._rows = 0
+        self._wanted = self._together = 1
         self._changed = Condition()
         self._open = True
         self._seconds_a_row = 0.0
@@ -80,7 +81,8 @@ class Batcher:
                 )
             self._waiting.append(question)
             self._rows += len(rows)
-            self._changed.notify()
+            if self._enough():  # to wake the thread for each question takes as long as to read it
+                self._changed.notify()
         self.admitted += 1
         return question
 
@@ -147,20 +149,26 @@ class Batcher:
         batch: list[Question] = []
         rows = characters = 0
         with self._changed:
-            while self._open and not self._waiting:
-                self._changed.wait_for(lambda: self._waiting or not self._open)
-                if self.limits.window:  # those that waited may leave in it
-                    self._changed.wait_for(self._full, self.limits.window)
+            while self._open:
+                self._wanted = 1
+                self._changed.wait_for(self._enough)
+                self._wanted = self._together
+                self._changed.wait_for(self._enough, self.limits.window)
+                if self._waiting:  # those that waited may have left
+                    break
             while self._waiting and rows < self.limits.batch and characters < CHUNK_CHARACTERS:
                 question = self._waiting.popleft()
                 batch.append(question)
                 rows += len(question.rows)
                 characters += question.characters
             self._rows -= rows
+            self._together = len(batch)
         return batch
 
-    def _full(self) -> bool:
-        return self._rows >= self.limits.batch or not self._open
+    def _enough(self) -> bool:
+        """Whether there is enough for a batch: full, or as many questions as are waited for."""
+        full = self._rows >= self.limits.batch
+        return full or len(self._waiting) >= self._wanted or not self._open
 
     def _answers(self, batch: Sequence[Question]) -> list[list[Mapping[str, Any]] | Exception]:
         """Answers to each question, or what is wrong with it."""

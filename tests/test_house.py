@@ -122,3 +122,12 @@ def test_what_a_class_of_another_module_overrides_has_a_public_name() -> None:
         if homes[base] != homes[name] and homes[base].relative_to(SOURCE).parts[0] in PUBLIC
     }
     assert found == set()
+
+
+def test_every_file_of_tests_has_one() -> None:
+    empty = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if not re.search(r"^ *(async )?def test_", path.read_text(), flags=re.MULTILINE)
+    ]
+    assert empty == []

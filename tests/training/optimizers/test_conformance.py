@@ -1,1 +1,350 @@
 """What holds of every optimizer: its formula, its state, its groups, its rate."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from weft.checkpoint.parts import check_fit
+from weft.checkpoint.state import join_state, split_state
+from weft.checkpoint.tensors import read_tensors, write_tensors
+from weft.runtime.disk import HashingFile
+from weft.training import LAMB, LBFGS, SGD, Adafactor, Adam, AdamW, Lion, Muon, registries
+from weft.training.optimizers import foreach_optimizer as stepping
+
+
+class Tiny(nn.Module):
+    """Two layers of a stack between an embedding and a head, of many shapes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(5, 4)
+        self.layers = nn.ModuleList([nn.Linear(4, 6), nn.Linear(6, 4)])
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return self.head(x)
+
+
+def adam_reference(p, g, s, t, c):
+    """Kingma and Ba 2015, algorithm 1, with the decay in the gradient."""
+    g = g + c.weight_decay * p if p.ndim > 1 else g
+    return p - c.lr * adam_direction(g, s, t, c)
+
+
+def adamw_reference(p, g, s, t, c):
+    """Loshchilov and Hutter 2019, algorithm 2."""
+    decay = c.weight_decay if p.ndim > 1 else 0
+    return p - c.lr * (adam_direction(g, s, t, c) + decay * p)
+
+
+def adam_direction(g, s, t, c):
+    b1, b2 = c.betas
+    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+    s["v"] = b2 * s.get("v", 0) + (1 - b2) * g**2
+    return (s["m"] / (1 - b1**t)) / ((s["v"] / (1 - b2**t)).sqrt() + c.eps)
+
+
+def sgd_reference(p, g, s, t, c):
+    """Sutskever et al. 2013 as torch writes it."""
+    g = g + c.weight_decay * p if p.ndim > 1 else g
+    s["b"] = c.momentum * s["b"] + g if "b" in s else g
+    return p - c.lr * (g + c.momentum * s["b"] if c.nesterov else s["b"])
+
+
+def adafactor_reference(p, g, s, t, c):
+    """Shazeer and Stern 2018, algorithms 4 and 5, with torch's place of the first epsilon."""
+    keep, tiny = 1 - t**c.beta2_decay, torch.finfo(p.dtype).eps
+    rho = min(c.lr, 1 / math.sqrt(t))
+    alpha = max(c.eps, p.pow(2).mean().sqrt().item()) * rho
+    p = p * (1 - c.lr * (c.weight_decay if p.ndim > 1 else 0))
+    if p.ndim > 1:
+        s["r"] = keep * s.get("r", 0) + (1 - keep) * (g**2).mean(-1, keepdim=True)
+        s["c"] = keep * s.get("c", 0) + (1 - keep) * (g**2).mean(-2, keepdim=True)
+        v = s["r"] @ s["c"] / s["r"].mean(-2, keepdim=True).clamp(min=tiny)
+    else:
+        v = s["v"] = keep * s.get("v", 0) + (1 - keep) * g**2
+    u = g / v.sqrt().clamp(min=tiny)
+    return p - alpha * u / max(1.0, u.pow(2).mean().sqrt().item() / c.clip)
+
+
+def lion_reference(p, g, s, t, c):
+    """Chen et al. 2023, algorithm 2."""
+    b1, b2 = c.betas
+    m, decay = s.get("m", torch.zeros_like(p)), c.weight_decay if p.ndim > 1 else 0
+    s["m"] = b2 * m + (1 - b2) * g
+    return p - c.lr * ((b1 * m + (1 - b1) * g).sign() + decay * p)
+
+
+def lamb_reference(p, g, s, t, c):
+    """You et al. 2020, algorithm 2, with phi the identity."""
+    u = adam_direction(g, s, t, c) + (c.weight_decay if p.ndim > 1 else 0) * p
+    size, length = p.norm().item(), u.norm().item()
+    return p - c.lr * (size / length if size and length else 1) * u
+
+
+def muon_reference(p, g, s, t, c):
+    """Jordan et al. 2024 with the scale of Liu et al. 2025; ``s`` says what is in the layers."""
+    if not s["hidden"]:
+        return adamw_reference(p, g, s, t, c)
+    s["b"] = c.momentum * s.get("b", 0) + (1 - c.momentum) * g
+    x = (1 - c.momentum) * g + c.momentum * s["b"] if c.nesterov else s["b"]
+    x = x / x.norm()
+    for _ in range(5):
+        a = x @ x.T
+        x = 3.4445 * x + (-4.775 * a + 2.0315 * a @ a) @ x
+    return p - c.lr * (c.weight_decay * p + 0.2 * math.sqrt(max(p.shape)) * x)
+
+
+def lbfgs_reference(weights, gradients, s, c):
+    """Nocedal and Wright 2006, (7.16), with the whole matrix; the secant where a step overshot."""
+    flat = lambda parts: torch.cat([part.double().flatten() for part in parts.values()])  # noqa: E731
+    decay = {n: c.weight_decay if p.ndim > 1 else 0 for n, p in weights.items()}
+    raw = flat(gradients)
+    g = flat({n: gradients[n] + decay[n] * p for n, p in weights.items()})
+    if "d" in s:
+        end, begin = g @ s["d"], -s["slope"]
+        if s["tries"] < 2 and end > 0.9 * begin:
+            taken = s["taken"] * begin / (begin + end)
+            move, s["taken"], s["tries"] = (taken - s["taken"]) * s["d"], taken, s["tries"] + 1
+            return _parts(move, weights)
+        step, change = s["taken"] * s["d"], g - s["g"]
+        s["pairs"] = (
+            [*s["pairs"], (step, change)][-c.history :] if step @ change > 0 else s["pairs"]
+        )
+    inverse = torch.eye(len(g), dtype=torch.float64) / raw.norm()
+    for step, change in s.setdefault("pairs", [])[-1:]:
+        inverse = torch.eye(len(g), dtype=torch.float64) * (step @ change) / (change @ change)
+    for step, change in s["pairs"]:
+        rho = 1 / (step @ change)
+        left = torch.eye(len(g), dtype=torch.float64) - rho * torch.outer(step, change)
+        inverse = left @ inverse @ left.T + rho * torch.outer(step, step)
+    d = -c.lr * inverse @ g
+    if "d" in s:
+        d *= min(1, 2 * s["taken"] * s["d"].norm() / d.norm())
+    s.update(d=d, g=g, slope=g @ d, taken=1.0, tries=0)
+    return _parts(d, weights)
+
+
+def _parts(move, weights):
+    parts = move.split([p.numel() for p in weights.values()])
+    return {
+        n: (p + part.view_as(p)).to(p.dtype)
+        for (n, p), part in zip(weights.items(), parts, strict=True)
+    }
+
+
+ALL = {
+    "adam": (Adam.Config(lr=0.05, weight_decay=0.1), adam_reference),
+    "adamw": (AdamW.Config(lr=0.05, weight_decay=0.1), adamw_reference),
+    "sgd": (SGD.Config(lr=0.1, weight_decay=0.01), sgd_reference),
+    "sgd, momentum": (SGD.Config(lr=0.03, momentum=0.9), sgd_reference),
+    "sgd, nesterov": (SGD.Config(lr=0.03, momentum=0.9, nesterov=True), sgd_reference),
+    "adafactor": (Adafactor.Config(lr=0.05, weight_decay=0.1), adafactor_reference),
+    "lion": (Lion.Config(lr=0.01, weight_decay=0.1), lion_reference),
+    "lamb": (LAMB.Config(lr=0.05, weight_decay=0.1), lamb_reference),
+    "muon": (Muon.Config(lr=0.05, weight_decay=0.1), muon_reference),
+    "lbfgs": (LBFGS.Config(history=3, weight_decay=0.01), lbfgs_reference),
+    "muon, plain": (Muon.Config(lr=0.05, nesterov=False), muon_reference),
+}
+NOISE = {"muon": 2e-2, "muon, plain": 2e-2}
+"""torch's Newton-Schulz steps are in bfloat16, which has 8 bits."""
+
+
+@pytest.fixture(params=ALL)
+def name(request):
+    return request.param
+
+
+class Job:
+    """A module with its optimizer and gradients to follow; a task's groups, without a task."""
+
+    def __init__(self, config, *, seed: int = 1) -> None:
+        torch.manual_seed(seed)
+        self.module, self.config = Tiny(), config
+        self.optimizer = config.build(module=self.module, task=self)
+        self.ids = torch.arange(5)
+        self.wanted = torch.randn(5, 3)
+
+    def parameter_groups(self):
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        return [
+            {"params": [p for p in trained if p.ndim > 1]},
+            {"params": [p for p in trained if p.ndim == 1], "weight_decay": 0.0},
+        ]
+
+    def loss(self):
+        return (self.module(self.ids) - self.wanted).pow(2).mean()
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss().backward()
+        self.gradients = {
+            n: p.grad.clone() for n, p in self.module.named_parameters() if p.requires_grad
+        }
+        self.optimizer.step()
+
+    def weights(self):
+        return {name: p.detach().clone() for name, p in self.module.named_parameters()}
+
+
+def through_a_checkpoint(state, path):
+    tensors, plain = split_state(state)
+    with HashingFile(path) as file:
+        write_tensors(file, tensors)
+    return join_state(read_tensors(path.read_bytes()), plain)
+
+
+def test_every_optimizer_is_here():
+    assert {name.split(",")[0] for name in ALL} == set(registries.optimizers.names())
+
+
+def test_the_loss_falls(name):
+    job = Job(ALL[name][0])
+    before = job.loss().item()
+    for _ in range(40):
+        job.step()
+    assert job.loss().item() < 0.5 * before
+
+
+def test_it_is_the_papers_formula(name):
+    config, reference = ALL[name]
+    job = Job(config)
+    inside = {id(p) for p in job.module.layers.parameters() if p.ndim == 2}
+    states = {n: {"hidden": id(p) in inside} for n, p in job.module.named_parameters()}
+    together = {}
+    for step in range(1, 13 if reference is lbfgs_reference else 7):
+        before = job.weights()
+        job.step()
+        after = job.weights()
+        if reference is lbfgs_reference:  # of all parameters together
+            found = reference(before, job.gradients, together, config)
+        else:
+            found = {
+                key: reference(before[key], gradient, states[key], step, config)
+                for key, gradient in job.gradients.items()
+            }
+        for key, wanted in found.items():
+            moved, should = after[key] - before[key], wanted - before[key]
+            torch.testing.assert_close(
+                moved, should, rtol=NOISE.get(name, 1e-4), atol=NOISE.get(name, 5e-5) * config.lr
+            )
+
+
+def test_its_state_is_saved_and_loaded_bitwise(name, tmp_path):
+    config = ALL[name][0]
+    one, other = Job(config), Job(config, seed=2)
+    for _ in range(3):
+        one.step()
+    saved = copy.deepcopy(one.optimizer.state_dict())
+    loaded = through_a_checkpoint(saved, tmp_path / "optimizer.safetensors")
+    assert check_fit(other.optimizer, loaded) == []
+    other.optimizer.load_state_dict(loaded)
+    other.module.load_state_dict(one.module.state_dict())
+    other.wanted = one.wanted
+    for _ in range(3):
+        one.step()
+        other.step()
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(one.module.parameters(), other.module.parameters(), strict=True)
+    )
+    again = through_a_checkpoint(other.optimizer.state_dict(), tmp_path / "again.safetensors")
+    assert repr(again) == repr(through_a_checkpoint(one.optimizer.state_dict(), tmp_path / "x"))
+
+
+def test_the_rate_of_a_group_is_obeyed(name):
+    """A factor on the group's rate, as the loop sets it, is a factor on the first step."""
+    config = ALL[name][0]
+    whole, half = Job(config), Job(config)
+    for group in half.optimizer.param_groups:
+        group["lr"] *= 0.5
+    start = whole.weights()
+    whole.step()
+    half.step()
+    for key, weight in whole.weights().items():
+        torch.testing.assert_close(
+            half.weights()[key] - start[key], (weight - start[key]) / 2, rtol=1e-3, atol=1e-7
+        )
+
+
+def test_only_the_groups_that_say_so_decay(name):
+    config = ALL[name][0]
+    decayed = type(config)(**{**vars(config), "weight_decay": 0.5})
+    plain = type(config)(**{**vars(config), "weight_decay": 0.0})
+    one, other = Job(decayed), Job(plain)
+    one.step()
+    other.step()
+    for key, weight in one.weights().items():
+        assert torch.equal(weight, other.weights()[key]) == (weight.ndim == 1), key
+
+
+def test_a_frozen_parameter_has_no_state_and_does_not_move(name):
+    config = ALL[name][0]
+    job = Job(type(config)(**{**vars(config), "freeze": ("embedding.*", "layers.0.bias")}))
+    before = job.weights()
+    job.step()
+    trained = {p for p in job.module.parameters() if p.requires_grad}
+    assert len(trained) == 5
+    assert {p for group in job.optimizer.param_groups for p in group["params"]} == trained
+    assert job.optimizer.state.keys() == (trained if name != "sgd" else set())
+    after = job.weights()
+    still = {key for key in before if torch.equal(before[key], after[key])}
+    assert still == {"embedding.weight", "layers.0.bias"}
+
+
+def test_a_parameter_without_a_gradient_is_left_out(name):
+    job = Job(ALL[name][0])
+    before = job.weights()
+    job.loss().backward()
+    job.module.head.weight.grad = None
+    job.optimizer.step()
+    assert torch.equal(job.module.head.weight, before["head.weight"])
+    assert not torch.equal(job.module.head.bias, before["head.bias"])
+    job.step()
+    assert not torch.equal(job.module.head.weight, before["head.weight"])
+
+
+def test_a_closure_is_called_with_gradients(name):
+    job = Job(ALL[name][0])
+    before = job.weights()
+
+    def closure():
+        assert torch.is_grad_enabled()
+        loss = job.loss()
+        loss.backward()
+        return loss.item()
+
+    assert job.optimizer.step(closure) == pytest.approx(Job(ALL[name][0]).loss().item())
+    assert not torch.equal(job.module.head.weight, before["head.weight"])
+
+
+def test_a_tensor_of_no_gradient_anywhere_is_no_error(name):
+    job = Job(ALL[name][0])
+    before = job.weights()
+    job.optimizer.step()
+    assert all(torch.equal(weight, before[key]) for key, weight in job.weights().items())
+
+
+@pytest.mark.parametrize("name", ["lion", "lamb"])
+@pytest.mark.parametrize("numbers", [1, 20])
+def test_how_many_numbers_are_moved_at_once_changes_nothing(name, numbers, monkeypatch):
+    whole, parts = Job(ALL[name][0]), Job(ALL[name][0])
+    calls = []
+    move = type(parts.optimizer).move
+    monkeypatch.setattr(
+        type(parts.optimizer), "move", lambda *a: (calls.append(len(a[1])), move(*a))
+    )
+    whole.step()
+    assert calls == [4, 3]
+    calls.clear()
+    monkeypatch.setattr(stepping, "CPU_NUMBERS", numbers)
+    parts.step()
+    assert calls == ([1] * 7 if numbers == 1 else [1, 1, 1, 1, 3])
+    for one, other in zip(whole.module.parameters(), parts.module.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -211,7 +211,7 @@ class LstmSeq2Seq(Component, nn.Module):
 
     @override
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """Scores the next token everywhere, as :meth:`weft.models.Transformer.forward`."""
+        """Scores the next token, as :meth:`weft.models.transformer.Transformer.forward`."""
         return self.project(self.hidden(source, source_lengths, target_in))
 
     def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokeni
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 __all__ = [
-    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "WordsColumn",
-    "check_words", "joined_words",
+    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "WordPartsColumn",
+    "WordsColumn", "check_words", "joined_words",
 ]  # fmt: skip
 
 

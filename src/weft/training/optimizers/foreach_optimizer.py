@@ -10,7 +10,7 @@ from typing_extensions import override
 from weft.training import registries
 from weft.training.optimizers.optimizer import AlgorithmConfig, Optimizer
 
-__all__ = ["LAMB", "ForeachOptimizer", "Lion"]
+__all__ = ["LAMB", "ForeachOptimizer", "LAMBSteps", "Lion", "LionSteps"]
 
 CPU_NUMBERS = 65_536
 """Numbers moved at once on a CPU, whose cache they fit: LAMB moves 9.4 million in 57 ms, not 96."""

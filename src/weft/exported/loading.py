@@ -4,13 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import UserError
-from weft.exported.columns import ExportedColumns, load_columns
+from weft.exported.columns import MODEL, ExportedColumns, load_columns
 from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.formats import FORMATS, refuse_missing
+from weft.exported.language import ExportedLanguageModel, ExportedMaskedModel
 from weft.exported.manifest import MANIFEST, ExportError, is_export, read
+from weft.exported.onnx import OnnxGraph
 from weft.exported.onnx_search import OnnxDecoder, OnnxSearch
-from weft.exported.seq2seq import ExportedSeq2Seq, Graph, Search
+from weft.exported.seq2seq import LARGEST, ExportedSeq2Seq, Graph, Search
 from weft.text.processors.column_processor import ColumnsText
+from weft.text.processors.language_model import LanguageText
+from weft.text.processors.masked_language_model import MaskedText
 from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
 
 __all__ = ["GRAPH", "TEXT", "load", "open_graph"]
@@ -18,7 +22,7 @@ __all__ = ["GRAPH", "TEXT", "load", "open_graph"]
 GRAPH, TEXT = "graph", "text"
 """Folders of an export."""
 
-Exported = ExportedColumns | ExportedSeq2Seq
+Exported = ExportedColumns | ExportedSeq2Seq | ExportedLanguageModel | ExportedMaskedModel
 
 
 def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Exported:
@@ -79,6 +83,8 @@ def open_graph(
         ExportError: They cannot be used together.
     """
     text, graph, answers = load_text_processor(folder / TEXT), folder / GRAPH, facts["answers"]
+    if isinstance(text, LanguageText | MaskedText) and facts["graph"] == "onnx":
+        return _open_language(text, graph, facts, device=device, threads=threads)
     if isinstance(text, ColumnsText) and facts["graph"] == "onnx":
         return load_columns(text, graph, answers, device=device, threads=threads)
     if not isinstance(text, Seq2SeqText):
@@ -91,9 +97,37 @@ def open_graph(
             graph, search, vocab=vocab, prefix=prefix, device=device, threads=threads
         )
     else:
-        axes = answers.get("axes")
-        if not isinstance(axes, dict) or not all(axis in (0, 1, 2, 3) for axis in axes.values()):
-            raise ExportError("'axes' must be numbers of axes")
-        decoder = OnnxDecoder(graph, axes, device=device, threads=threads)
+        decoder = _decoder(graph, answers, device=device, threads=threads)
         made = OnnxSearch(decoder, search, vocab=vocab, prefix=prefix)
     return ExportedSeq2Seq(text, search, made)
+
+
+def _open_language(
+    text: LanguageText | MaskedText,
+    graph: Path,
+    facts: dict[str, Any],
+    *,
+    device: str,
+    threads: int,
+) -> ExportedLanguageModel | ExportedMaskedModel:
+    answers = facts["answers"]
+    if isinstance(text, MaskedText):
+        top_k, longest = answers.get("top_k"), answers.get("longest")
+        numbers = [top_k] if longest is None else [top_k, longest]
+        if not all(type(number) is int and 0 < number <= LARGEST for number in numbers):
+            raise ExportError("'top_k' and 'longest' must be numbers of tokens")
+        opened = OnnxGraph(graph / MODEL, device=device, threads=threads)
+        return ExportedMaskedModel(text, opened, top_k=top_k, longest=longest)
+    until = answers.get("until")
+    if until not in ("row", "length"):
+        raise ExportError("'until' must be row or length")
+    search = Search.from_json(facts["search"])
+    decoder = _decoder(graph, answers, device=device, threads=threads)
+    return ExportedLanguageModel(text, decoder, search, by_row=until == "row")
+
+
+def _decoder(graph: Path, answers: dict[str, Any], *, device: str, threads: int) -> OnnxDecoder:
+    axes = answers.get("axes")
+    if not isinstance(axes, dict) or not all(axis in (0, 1, 2, 3) for axis in axes.values()):
+        raise ExportError("'axes' must be numbers of axes")
+    return OnnxDecoder(graph, axes, device=device, threads=threads)

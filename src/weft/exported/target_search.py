@@ -1,6 +1,6 @@
 """Searches for targets, a token at a time, as the trained model has them: in numpy.
 
-The definitions are those of :mod:`weft.models.decoding`; a test holds both side by side.
+The definitions are those of ``weft.models.decoding``; a test holds both side by side.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from weft.config.validators import require
 from weft.data.batching import Batching, plan_epoch
 from weft.data.block_batches import BlockBatch, Blocking, TextBlocks
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
-from weft.errors import DataError, UserError
+from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import BitsPerByte, Perplexity
 from weft.models import fast
@@ -241,7 +241,6 @@ class LanguageModeling(Task):
     def predict(self, rows: Sequence[Row]) -> list[Any]:
         """How texts go on, in order; batches are sorted by length inside."""
         begun = self._begun(rows)
-        self._check_lengths(begun)
         decoding, lengths = self.config.decoding, np.array([len(ids) for ids in begun], np.int64)
         # What is generated takes memory too.
         whole = lengths + np.ceil(decoding.max_length_a * lengths).astype(np.int64)
@@ -270,29 +269,13 @@ class LanguageModeling(Task):
             unk_idx=self.text.unk_idx,
             forced=begun,
         )
-        given = self.text.decode(begun)
-        texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
-        answers = []
-        for text, hypotheses in zip(given, found, strict=True):
-            best, *others = (
-                Continued(next(texts)[len(text) :], hypothesis.score) for hypothesis in hypotheses
-            )
-            answers.append(Continued(best.text, best.score, tuple(others)))
-        return answers
+        hypotheses = [[(one.ids, one.score) for one in each] for each in found]
+        return self.text.continued(begun, hypotheses)
 
     def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
-        texts = [row[self.config.column] for row in rows]
-        return self.text.begun(texts, lines=self.config.until == "length")
-
-    def _check_lengths(self, begun: Sequence[Sequence[int]]) -> None:
-        most = self.module.max_length - 1
-        for row, ids in enumerate(begun):
-            if len(ids) > most:
-                raise DataError(
-                    f"Row {row}, column '{self.config.column}': has {len(ids)} tokens, but the "
-                    f"model goes on with at most {most}. Give the last part of the text."
-                )
+        texts, most = [row[self.config.column] for row in rows], self.module.max_length - 1
+        return self.text.begun(texts, lines=self.config.until == "length", longest=most)
 
     @override
     def check(self, row: Row) -> None:
-        self._check_lengths(self._begun([row]))
+        self._begun([row])

@@ -14,7 +14,7 @@ from weft.config.validators import require
 from weft.data.block_batches import BlockBatch, Blocking
 from weft.data.masking import MaskedBlocks, Masking
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
-from weft.errors import DataError, UserError
+from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
@@ -167,8 +167,7 @@ class MaskedLanguageModeling(Task):
     def predict(self, rows: Sequence[Row]) -> list[Filled]:
         """Texts with their masks filled, in order."""
         given = [row[self.config.column] for row in rows]
-        ids = self.text.masked(given)
-        self._check_lengths(ids)
+        ids = self.text.masked(given, longest=self.module.encoder.max_length)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         starts = range(0, len(order), PREDICTION_TEXTS)
 
@@ -199,15 +198,6 @@ class MaskedLanguageModeling(Task):
         masks = is_mask.sum(1).tolist()
         return zip(torch.cat(ids).split(masks), torch.cat(scores).split(masks), strict=True)
 
-    def _check_lengths(self, texts: Sequence[Sequence[int]]) -> None:
-        most = self.module.encoder.max_length
-        for row, ids in enumerate(texts):
-            if most is not None and len(ids) > most:
-                raise DataError(
-                    f"Row {row}, column '{self.config.column}': has {len(ids)} tokens, but the "
-                    f"model reads at most {most}. Give the part of the text around its {MASK}."
-                )
-
     @override
     def asked(self, row: Row) -> Row:
         """The row's text with a mask in place of its last word."""
@@ -215,7 +205,7 @@ class MaskedLanguageModeling(Task):
 
     @override
     def check(self, row: Row) -> None:
-        self._check_lengths(self.text.masked([row[self.config.column]]))
+        self.text.masked([row[self.config.column]], longest=self.module.encoder.max_length)
 
 
 def _parts(count: int) -> Iterator[slice]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from weft.exported.columns import ExportedColumns
 from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.manifest import ExportError
 from weft.exported.row_predictor import RowPredictor
@@ -98,7 +97,7 @@ class Comparison:
 
 def compare(
     predictor: Predictor,
-    exported: ExportedSeq2Seq | ExportedColumns,
+    exported: RowPredictor,
     rows: Sequence[Row],
     *,
     where: str,

@@ -5,12 +5,15 @@ from dataclasses import fields
 from weft.errors import UserError
 from weft.exported.seq2seq import Search
 from weft.inference.export import ctranslate2, onnx_steps
+from weft.models.decoding.search_settings import Decoding
 from weft.tasks.column_task import ColumnsTask
+from weft.tasks.language_model import LanguageModeling
+from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.seq2seq_protocols import longest_input
 from weft.tasks.task import Task
 
-__all__ = ["refuse_inexpressible", "search_of"]
+__all__ = ["refuse_inexpressible", "search_of", "searched"]
 
 
 _OFF = {
@@ -38,10 +41,14 @@ def refuse_inexpressible(task: Task, name: str) -> None:
         problems = _text_problems(task, name)
     elif isinstance(task, ColumnsTask) and name == "onnx":
         problems = _column_problems(task)
+    elif isinstance(task, LanguageModeling) and name == "onnx":
+        problems = [*_model_problems(task), *_own_methods(task, LanguageModeling)]
+    elif isinstance(task, MaskedLanguageModeling) and name == "onnx":
+        problems = _own_methods(task, MaskedLanguageModeling)
     else:
         wanted = "a task that generates text from text, such as translation"
         if name == "onnx":
-            wanted += ", or one of typed columns, such as classification or tagging"
+            wanted = "one of the library's tasks, or a subclass of ColumnsTask"
         raise UserError(f"A {type(task).__name__} cannot be exported to {name}: wanted {wanted}.")
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
@@ -79,19 +86,32 @@ def _text_problems(task: Seq2Seq, name: str) -> list[str]:
         problems.append(f"{type(task).__name__} answers by code of its own")
     if name == "ctranslate2":
         return [*problems, *ctranslate2.refusals(task.module)]
-    if type(task.module) not in onnx_steps.STATES:
-        known = ", ".join(kind.__name__ for kind in onnx_steps.STATES)
-        problems.append(f"the model must be one of {known}, but is a {type(task.module).__name__}")
-    return problems
+    return [*problems, *_model_problems(task)]
+
+
+def _model_problems(task: Task) -> list[str]:
+    if type(task.module) in onnx_steps.STATES:
+        return []
+    known = ", ".join(kind.__name__ for kind in onnx_steps.STATES)
+    return [f"the model must be one of {known}, but is a {type(task.module).__name__}"]
+
+
+def _own_methods(task: Task, library: type[Task]) -> list[str]:
+    """What a subclass of a task answers by code of its own."""
+    names = ("answer_row", "check", "predict")
+    own = [name for name in names if getattr(type(task), name) is not getattr(library, name)]
+    return [f"{type(task).__name__} has a method of its own, {name}" for name in own]
 
 
 def search_of(task: Seq2Seq) -> Search:
     """The task's search, as data."""
-    decoding, longest = task.config.decoding, longest_input(task.module)
+    longest = longest_input(task.module)
     assert longest is not None, "a module that was not refused says it"
+    # The last id generated is never read, so it needs no position.
+    return searched(task.config.decoding, longest - len(task.text.target_prefix) + 1)
+
+
+def searched(decoding: Decoding, longest: int) -> Search:
+    """A search of at most so many ids, as data."""
     shared = {f.name: getattr(decoding, f.name) for f in fields(Search) if f.name != "max_length"}
-    return Search(
-        **shared,
-        # The last id generated is never read, so it needs no position.
-        max_length=longest - len(task.text.target_prefix) + 1,
-    )
+    return Search(**shared, max_length=longest)

@@ -1,6 +1,6 @@
 """Writing an export: whole and compared, or not at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,14 @@ from weft.errors import DataError, UserError, worded
 from weft.exported.formats import WRITERS, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
-from weft.inference.export import ctranslate2, onnx_columns, onnx_steps
+from weft.inference.export import ctranslate2, onnx_columns, onnx_masked, onnx_steps
 from weft.inference.export.compare import Comparison, compare
-from weft.inference.export.expressible import refuse_inexpressible, search_of
+from weft.inference.export.expressible import refuse_inexpressible, search_of, searched
 from weft.inference.load import Predictor
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.column_task import ColumnsTask
+from weft.tasks.language_model import LanguageModeling
+from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row, Task
 
@@ -92,6 +94,12 @@ def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> di
     task.text.save(folder / TEXT)
     if isinstance(task, ColumnsTask):
         return {"search": {}, "answers": onnx_columns.write(task, graph, rows)}
+    if isinstance(task, MaskedLanguageModeling):
+        return {"search": {}, "answers": onnx_masked.write(task, graph)}
+    if isinstance(task, LanguageModeling):
+        longest = task.module.max_length
+        answers = {**onnx_steps.write(task.module, graph), "until": task.config.until}
+        return {"search": searched(task.config.decoding, longest).to_json(), "answers": answers}
     assert isinstance(task, Seq2Seq), "others are refused"
     search, vocab = search_of(task).to_json(), task.text.tokenizer.vocab_info
     if name == "onnx":
@@ -119,7 +127,15 @@ def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Seque
 
 
 def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if _is_answerable(predictor, row)]
+    """Those that can be answered, as they are or as a row of data is asked."""
+    asked = ([row, *_asked(predictor, row)] for row in rows)
+    found = (next((one for one in each if _is_answerable(predictor, one)), None) for each in asked)
+    return [row for row in found if row is not None]
+
+
+def _asked(predictor: Predictor, row: Row) -> Iterator[Row]:
+    if all(isinstance(row.get(name), str) for name in predictor.columns):
+        yield predictor.task.asked(row)
 
 
 def _is_answerable(predictor: Predictor, row: Row) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 from weft.text.answer_rows import ContinuedRow
 from weft.text.columns.column import Column, texts_of
 from weft.text.columns.token_ids import TextColumn
@@ -113,12 +113,18 @@ class LanguageText(TextOnly):
         self.eos_idx = tokenizer.vocab_info.eos_idx
         self.unk_idx = tokenizer.vocab_info.unk_idx
 
-    def begun(self, texts: Sequence[str], *, lines: bool = False) -> list[list[int]]:
+    def begun(
+        self, texts: Sequence[str], *, lines: bool = False, longest: int | None = None
+    ) -> list[list[int]]:
         r"""Ids of texts that are to be gone on with: without the mark of their end.
 
         Args:
             texts: The texts.
             lines: Whether rows are lines of one text: a line end is then the mark of a row's end.
+            longest: Most ids that the model goes on with; None is any number.
+
+        Raises:
+            DataError: A text has more, or is none; names its row.
 
         Example:
             >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -132,7 +138,33 @@ class LanguageText(TextOnly):
         parts = [text.split("\n") if lines else [text] for text in texts]
         rows = iter(encoder.batch([line for part in parts for line in part]))
         # Each row has its end mark; what a text ends with is still to come.
-        return [np.concatenate([next(rows) for _ in part]).tolist()[:-1] for part in parts]
+        begun = [np.concatenate([next(rows) for _ in part]).tolist()[:-1] for part in parts]
+        for row, ids in enumerate(begun):
+            if longest is not None and len(ids) > longest:
+                raise DataError(
+                    f"Row {row}, column '{self.column}': has {len(ids)} tokens, but the "
+                    f"model goes on with at most {longest}. Give the last part of the text."
+                )
+        return begun
+
+    def continued(
+        self,
+        begun: Sequence[Sequence[int]],
+        found: Sequence[Sequence[tuple[Sequence[int], float]]],
+    ) -> list[Continued]:
+        """How texts go on.
+
+        Args:
+            begun: Their ids.
+            found: For each the ids of whole texts with their scores, the best first.
+        """
+        given = self.decode(begun)
+        texts = iter(self.decode([ids for hypotheses in found for ids, _ in hypotheses]))
+        answers = []
+        for text, hypotheses in zip(given, found, strict=True):
+            best, *others = (Continued(next(texts)[len(text) :], score) for _, score in hypotheses)
+            answers.append(Continued(best.text, best.score, tuple(others)))
+        return answers
 
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:

@@ -111,11 +111,15 @@ class MaskedText(TextOnly):
         """What the ids of the vocabulary are."""
         return pieces_of(self.tokenizer)
 
-    def masked(self, texts: Sequence[str]) -> list[list[int]]:
+    def masked(self, texts: Sequence[str], *, longest: int | None = None) -> list[list[int]]:
         """Ids of texts, with the mask's in place of each ``[MASK]``.
 
+        Args:
+            texts: The texts.
+            longest: Most ids that the model reads; None is any number.
+
         Raises:
-            DataError: A text has none; names its row.
+            DataError: A text has no mask, or more ids; names its row.
 
         Example:
             >>> from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -149,6 +153,12 @@ class MaskedText(TextOnly):
             for row in (next(rows).tolist() for _ in part):
                 ids += [self.mask_idx, *row[len(before) : len(row) - ends]]
             masked.append([*before, *ids[1:], *after])
+        for row, ids in enumerate(masked):
+            if longest is not None and len(ids) > longest:
+                raise DataError(
+                    f"Row {row}, column '{self.column}': has {len(ids)} tokens, but the "
+                    f"model reads at most {longest}. Give the part of the text around its {MASK}."
+                )
         return masked
 
     @override

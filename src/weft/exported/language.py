@@ -1,0 +1,147 @@
+"""Exported models of language: those that go on with a text, and those that fill its masks."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.exported.manifest import ExportError
+from weft.exported.onnx import OnnxGraph
+from weft.exported.onnx_search import OnnxDecoder
+from weft.exported.row_predictor import Row, RowPredictor
+from weft.exported.seq2seq import Found, Search
+from weft.exported.target_search import Target, search
+from weft.text.processors.language_model import Continued, LanguageText
+from weft.text.processors.masked_language_model import Filled, MaskedText
+
+__all__ = ["ExportedLanguageModel", "ExportedMaskedModel"]
+
+TEXTS = 64
+"""Texts answered together."""
+
+
+class ExportedLanguageModel(RowPredictor):
+    """Goes on with texts as the trained model did, without torch.
+
+    Args:
+        text: The saved text processor.
+        decoder: Reads tokens.
+        searched: How it is gone on.
+        by_row: Whether the end of a row ends an answer; else its length alone does.
+    """
+
+    def __init__(
+        self, text: LanguageText, decoder: OnnxDecoder, searched: Search, *, by_row: bool
+    ) -> None:
+        super().__init__(text.input_columns)
+        self.text, self.by_row, self._decoder = text, by_row, decoder
+        self.search = replace(searched, unknown_penalty=np.inf)  # it is no text
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Continued]:
+        begun, by_length = self._begun(rows), defaultdict[int, list[int]](list)
+        for number, ids in enumerate(begun):
+            by_length[len(ids)].append(number)
+        found: dict[int, list[Found]] = {}
+        for numbers in by_length.values():
+            for start in range(0, len(numbers), TEXTS):
+                some = numbers[start : start + TEXTS]
+                made = self._found([begun[i] for i in some])
+                found.update(zip(some, made, strict=True))
+        hypotheses = [[(one.ids, one.score) for one in found[i]] for i in range(len(begun))]
+        return self.text.continued(begun, hypotheses)
+
+    def _found(self, begun: Sequence[list[int]]) -> list[list[Found]]:
+        eos = self.text.eos_idx
+        target = Target(
+            search=self.search,
+            prefix=[eos],
+            eos_idx=eos if self.by_row else -1,
+            unk_idx=self.text.unk_idx,
+            forced=begun,
+        )
+        try:
+            return search(self._decoder, np.array(begun, np.int64).reshape(len(begun), -1), target)
+        except (ValueError, KeyError, IndexError) as error:
+            raise ExportError(f"The graphs and the text do not fit each other: {error}") from error
+
+    def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
+        texts = [row[self.text.column] for row in rows]
+        return self.text.begun(texts, lines=not self.by_row, longest=self.search.max_length - 1)
+
+    @override
+    def check(self, row: Row) -> None:
+        self._begun([row])
+
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        return dict(answer.row())
+
+
+class ExportedMaskedModel(RowPredictor):
+    """Fills the masks of texts as the trained model did, without torch.
+
+    Args:
+        text: The saved text processor.
+        graph: Scores the tokens at places: of ``text``, ``text.lengths``, and ``rows`` and
+            ``places``, the numbers of the masks' rows and their places.
+        top_k: How many tokens an answer has for each mask.
+        longest: Most tokens of a text; None is any number.
+    """
+
+    def __init__(
+        self, text: MaskedText, graph: OnnxGraph, *, top_k: int, longest: int | None
+    ) -> None:
+        super().__init__(text.input_columns)
+        self.text, self.graph, self.top_k, self.longest = text, graph, top_k, longest
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Filled]:
+        texts = [row[self.text.column] for row in rows]
+        ids = self.text.masked(texts, longest=self.longest)
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        found: dict[int, Filled] = {}
+        for start in range(0, len(order), TEXTS):
+            some = order[start : start + TEXTS]
+            try:
+                fills = self.text.decode(self._likeliest([ids[row] for row in some]))
+            except (ValueError, KeyError, IndexError) as error:
+                raise ExportError(f"The graph and the text do not fit: {error}") from error
+            for row, masks in zip(some, fills, strict=True):
+                found[row] = self.text.filled(texts[row], masks)
+        return [found[row] for row in range(len(rows))]
+
+    def _likeliest(
+        self, texts: Sequence[Sequence[int]]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Of each text ids and probabilities of the likeliest tokens at its masks."""
+        width, pad = max(map(len, texts)), self.text.tokenizer.vocab_info.pad_idx
+        read = np.array([[*ids, *[pad] * (width - len(ids))] for ids in texts], np.int64)
+        lengths = np.array([len(ids) for ids in texts])
+        rows, places = np.nonzero(read == self.text.mask_idx)
+        arrays = {"text": read, "text.lengths": lengths, "rows": rows, "places": places}
+        plain = self.text.pieces.plain
+        logits = np.where(plain, self.graph.run(arrays)[0].astype(np.float64), -np.inf)
+        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        count = min(self.top_k, int(plain.sum()))
+        best = np.argsort(-chances, axis=1, kind="stable")[:, :count]
+        scores = np.take_along_axis(chances, best, axis=1)
+        ends = np.cumsum(np.bincount(rows, minlength=len(texts)))[:-1]
+        return [*zip(np.split(best, ends), np.split(scores, ends), strict=True)]
+
+    @override
+    def check(self, row: Row) -> None:
+        self.text.masked([row[self.text.column]], longest=self.longest)
+
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        return dict(answer.row())

@@ -13,7 +13,7 @@ from weft.errors import DataError
 from weft.exported.forward import FORWARDS, ColumnGraph, Forward
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
-from weft.exported.row_predictor import Row, RowPredictor
+from weft.exported.row_predictor import Row, RowPredictor, returned_type
 from weft.runtime.bounded_files import read_all
 from weft.runtime.files import write_file
 from weft.text.columns.padding import padded_columns
@@ -100,6 +100,12 @@ class ExportedColumns(RowPredictor):
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         return self.text.shown(dict(answer.row()))
+
+    @property
+    @override
+    def answer_type(self) -> Any:
+        kind = self.text.answer_class
+        return super().answer_type if kind is None else returned_type(kind.row)
 
 
 def load_columns(

@@ -15,6 +15,7 @@ from weft.exported.onnx_search import OnnxDecoder
 from weft.exported.row_predictor import Row, RowPredictor
 from weft.exported.seq2seq import Found, Search
 from weft.exported.target_search import Target, search
+from weft.text.answer_rows import ContinuedRow, FilledRow
 from weft.text.processors.language_model import Continued, LanguageText
 from weft.text.processors.masked_language_model import Filled, MaskedText
 
@@ -80,8 +81,8 @@ class ExportedLanguageModel(RowPredictor):
         self._begun([row])
 
     @override
-    def answer_row(self, answer: Any) -> Mapping[str, Any]:
-        return dict(answer.row())
+    def answer_row(self, answer: Continued) -> ContinuedRow:
+        return answer.row()
 
 
 class ExportedMaskedModel(RowPredictor):
@@ -143,5 +144,5 @@ class ExportedMaskedModel(RowPredictor):
         self.text.masked([row[self.text.column]], longest=self.longest)
 
     @override
-    def answer_row(self, answer: Any) -> Mapping[str, Any]:
-        return dict(answer.row())
+    def answer_row(self, answer: Filled) -> FilledRow:
+        return answer.row()

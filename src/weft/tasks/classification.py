@@ -158,8 +158,6 @@ class DocumentClassification(ColumnsTask):
     ``ngrams=`` where the recipe has such, and gives scores, :math:`(B,L)`.
     """
 
-    answer_class = Classified
-
     class Config(LabelConfig):
         """Settings of the task."""
 
@@ -203,8 +201,6 @@ class PairClassification(ColumnsTask):
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives scores,
     :math:`(B,L)`.
     """
-
-    answer_class = Classified
 
     class Config(LabelConfig):
         """Settings of the task."""

@@ -52,8 +52,6 @@ class IntentSlots(ColumnsTask):
     all its tags.
     """
 
-    answer_class = Frame
-
     class Config(UnseenLabelsConfig):
         """Settings of the task."""
 

@@ -55,8 +55,6 @@ class LanguageModeling(Task):
     Every token and every row's end is a target, the first one too: it follows a row's end.
     """
 
-    answer_class = Continued
-
     class Config(AnsweredConfig):
         """Settings of the task."""
 

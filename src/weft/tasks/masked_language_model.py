@@ -48,8 +48,6 @@ class MaskedLanguageModeling(Task):
     (Liu et al. 2019, "RoBERTa", section 4.2).
     """
 
-    answer_class = Filled
-
     class Config(BaseConfig):
         """Settings of the task."""
 

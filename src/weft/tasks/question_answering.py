@@ -67,8 +67,6 @@ class QuestionAnswering(ColumnsTask):
     over all of them, shared by the windows of a context).
     """
 
-    answer_class = Answer
-
     class Config(ColumnsTask.Config):
         """Settings of the task."""
 

@@ -34,8 +34,6 @@ class QueryDocumentRanking(ColumnsTask):
     document, :math:`(B,1)` or :math:`(B,2)`.
     """
 
-    answer_class = Ranked
-
     class Config(ColumnsTask.Config):
         """Settings of the task."""
 

@@ -95,8 +95,6 @@ class DocumentRegression(ColumnsTask):
     ``ngrams=`` where the recipe has such, and gives one number a row, :math:`(B,1)`.
     """
 
-    answer_class = Estimated
-
     class Config(NumberConfig):
         """Settings of the task."""
 
@@ -138,8 +136,6 @@ class PairRegression(ColumnsTask):
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives one number a row,
     :math:`(B,1)`.
     """
-
-    answer_class = Estimated
 
     class Config(NumberConfig):
         """Settings of the task."""

@@ -47,8 +47,6 @@ class Seq2Seq(Task):
     To change the loss, override :meth:`loss`.
     """
 
-    answer_class = Translated
-
     class Config(BaseConfig):
         """Settings of the task."""
 
@@ -264,6 +262,11 @@ class Seq2Seq(Task):
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Translated], rows: Rows) -> None:
         self.score(metrics, [answer.text for answer in answers], rows)
+
+    @property
+    @override
+    def answer_class(self) -> type[Translated]:
+        return Translated
 
     def generate(
         self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None

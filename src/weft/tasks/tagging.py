@@ -50,8 +50,6 @@ class WordTagging(ColumnsTask):
     attribute ``crf``, loss and answers are of whole sequences.
     """
 
-    answer_class = Tagged
-
     class Config(UnseenLabelsConfig):
         """Settings of the task."""
 

@@ -9,7 +9,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -136,8 +136,6 @@ class Task(Component):
     config: Any = None
     module: nn.Module
     text: TextProcessor
-    answer_class: ClassVar[type[HasRow] | None] = None
-    """What it answers with: how ``row`` of it is annotated is what a server says it answers."""
     notes: Sequence[str] = ()
     """What was to be said of the data that was read."""
     _reading: str = ""
@@ -306,6 +304,11 @@ class Task(Component):
     def check(self, row: Row) -> None:
         """Refuses a row that cannot be answered, with a DataError that says why."""
         return
+
+    @property
+    def answer_class(self) -> type[HasRow] | None:
+        """What it answers with: how ``row`` of it is annotated is what a server says it answers."""
+        return self.text.answer_class
 
     def answer_row(self, answer: Any) -> dict[str, Any]:
         """An answer as plain data, for a predictions file: what its method ``row`` gives.

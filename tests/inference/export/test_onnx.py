@@ -1,4 +1,7 @@
-"""Every task by its ONNX export: as the run, in any batch, at any length, without torch."""
+"""Every task: what the run answers, its evaluation, its ONNX export and a server of that.
+
+In any batch, at any length, without torch. A new task is a line of this file.
+"""
 
 import json
 import subprocess
@@ -7,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 import weft
 from tests.recipes.local_data import write_data
@@ -17,6 +21,8 @@ from weft.inference.export import compare
 from weft.inference.export.folder import write_export
 from weft.recipes import registries
 from weft.runs.export import export
+from weft.serving.app import Service, make_app
+from weft.serving.limits import Limits
 
 LOCAL = [name for name in registries.experiments.names() if name.endswith("/local")]
 QUICK = (
@@ -94,6 +100,12 @@ def test_it_answers_as_the_run(runs, name):
     for answer, row in zip(exported(inputs), rows, strict=True):
         shown = exported.answer_row(answer)
         assert alike(shown, {key: row[key] for key in shown})
+    service = Service(predictor=exported, name="m", limits=Limits())
+    with TestClient(make_app(service)) as client:
+        answered = client.post("/predict", json=given).json()
+    service.batcher.close()
+    assert all(map(alike, answered, expected))
+    assert exported.answer_type == predictor.answer_type
     streamed = [row["prediction"] for row in exported.stream(inputs)]
     assert alike(streamed, [row["prediction"] for row in rows])
 

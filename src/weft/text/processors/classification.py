@@ -49,6 +49,8 @@ class Classified:
 class LabelText(ColumnsText):
     """Base of text processors whose answer is a label, or several: the target ``label``."""
 
+    answer_class = Classified
+
     target_roles = frozenset({"label"})
 
     @property

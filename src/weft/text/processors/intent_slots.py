@@ -82,6 +82,7 @@ class IntentSlotText(ColumnsText):
         UserError: As :class:`ColumnsText`, or the intents are several a row.
     """
 
+    answer_class = Frame
     kind = "intent_slot"
     leading = "words"
     kinds = {  # noqa: RUF012  # a ClassVar of the base

@@ -100,6 +100,7 @@ class LanguageText(TextOnly):
         UserError: The tokenizer has no mark of a text's end.
     """
 
+    answer_class = Continued
     kind = "language"
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:

@@ -99,6 +99,7 @@ class MaskedText(TextOnly):
     Any tokenizer will do: the mask's id is one beyond its vocabulary.
     """
 
+    answer_class = Filled
     kind = "masked"
 
     @property

@@ -90,6 +90,7 @@ class QuestionText(ColumnsText):
     ``text`` and ``answer_start``.
     """
 
+    answer_class = Answer
     kind = "question"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "question": PassageColumn,

@@ -48,6 +48,7 @@ class RankingText(ColumnsText):
     In prediction the column ``positive`` is of the document that is asked about.
     """
 
+    answer_class = Ranked
     kind = "ranking"
     kinds = {  # noqa: RUF012  # of the base
         "query": TextColumn,

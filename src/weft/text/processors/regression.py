@@ -41,6 +41,8 @@ class Estimated:
 class NumberText(ColumnsText):
     """Base of text processors whose answer is a number: the target ``number``."""
 
+    answer_class = Estimated
+
     target_roles = frozenset({"number"})
 
     @property

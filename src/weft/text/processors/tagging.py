@@ -95,6 +95,7 @@ class Tagged:
 class TaggingText(ColumnsText):
     """Words, and what stands beside them, to a label for each."""
 
+    answer_class = Tagged
     kind = "tagging"
     leading = "words"
     kinds = {**WORD_KINDS, "tags": TagsColumn}  # noqa: RUF012  # a ClassVar of the base

@@ -105,6 +105,8 @@ class TextProcessor(ABC):
     """Columns every row must have, in prediction too."""
     target_columns: ClassVar[tuple[str, ...]]
     """Columns that only training and evaluation need."""
+    answer_class: ClassVar[type[Any] | None] = None
+    """What its task answers with: its method ``row`` gives plain data."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Answers one row, or each row of a list, in order."""
         self.refuse_stopping()
+        self.batcher.refuse_full()  # before anything is read: that costs less
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
         if kind != "application/json":
             text = f"Wanted 'Content-Type: application/json'; found {kind:.100}."
@@ -174,8 +175,12 @@ class Service:
         return _json({**known, "examples": list(self.examples)})
 
 
-def make_app(service: Service) -> FastAPI:
-    """The application of a service; what it says of itself in ``/openapi.json`` is its model's."""
+def make_app(service: Service) -> ASGIApp:
+    """The application of a service; what it says of itself in ``/openapi.json`` is its model's.
+
+    FastAPI describes all of it and does most. A question is answered before FastAPI sees it: its
+    routing and validation, of which nothing would be used, take as long as all that is done here.
+    """
     app = FastAPI(
         title=f"weft: {service.name}",
         description="Answers rows of " + ", ".join(service.predictor.columns) + ".",
@@ -204,9 +209,9 @@ def make_app(service: Service) -> FastAPI:
     for path in PAGE:
         app.get(path, include_in_schema=False)(_page(path))
     app.add_exception_handler(StarletteHTTPException, _unknown)
+    app.add_exception_handler(RefusedError, _refused)
     app.add_exception_handler(Exception, _failed)
-    app.add_middleware(_Gate, service=service)
-    return app
+    return _Gate(app, service)
 
 
 class _Gate:
@@ -220,7 +225,7 @@ class _Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 500
+        start, status = time.perf_counter(), 0
 
         async def counted(message: Message) -> None:
             nonlocal status
@@ -230,14 +235,16 @@ class _Gate:
         try:
             self._service.check(scope)
             if scope["path"] == "/predict" and scope["method"] == "POST":
-                # FastAPI's way to it, of which nothing is used here, takes as long as the answer.
                 response = await self._service.predict(Request(scope, receive))
                 await response(scope, receive, counted)
             else:
                 await self._app(scope, receive, counted)
         except RefusedError as refusal:
-            response = _json(refusal.to_json(), refusal.status, refusal.headers)
-            await response(scope, receive, counted)
+            await (await _refused(Request(scope), refusal))(scope, receive, counted)
+        except Exception as error:
+            if not status:
+                await (await _failed(Request(scope), error))(scope, receive, counted)
+            raise  # uvicorn logs it
         finally:
             path = scope["path"] if scope["path"] in self._known else "other"
             self._service.telemetry.answered(path, status, time.perf_counter() - start)
@@ -264,6 +271,11 @@ async def _unknown(request: Request, error: Exception) -> Response:
     text = f"{error.detail}. This server has POST /predict, and /openapi.json says what else."
     where = f"{request.method} {request.url.path:.200}"
     return _json({"error": text, "where": where}, error.status_code, error.headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    return _json(error.to_json(), error.status, error.headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

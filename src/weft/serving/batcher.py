@@ -64,6 +64,16 @@ class Batcher:
 
     # -- on the event loop
 
+    def refuse_full(self) -> None:
+        """Refuses where as many rows wait as may."""
+        if self._rows >= self.limits.queue:
+            raise RefusedError(
+                503,
+                f"{self._rows} rows wait for the model, and no more may. Ask again later.",
+                where="queue",
+                headers={"Retry-After": str(self.wait())},
+            )
+
     def submit(self, rows: Sequence[Any], characters: int) -> Question:
         """Queues rows.
 
@@ -72,13 +82,7 @@ class Batcher:
         """
         question = Question(rows, characters, get_running_loop().create_future())
         with self._changed:
-            if self._rows >= self.limits.queue:
-                raise RefusedError(
-                    503,
-                    f"{self._rows} rows wait for the model, and no more may. Ask again later.",
-                    where="queue",
-                    headers={"Retry-After": str(self.wait())},
-                )
+            self.refuse_full()
             self._waiting.append(question)
             self._rows += len(rows)
             if self._enough():  # to wake the thread for each question takes as long as to read it

@@ -276,6 +276,40 @@ def quality_table(lab: Lab) -> None:
     print(f"\nOthers used {line['process']['others']:.2f} cores.")
 
 
+def serve_table(lab: Lab) -> None:
+    """A served classifier with 64 clients, and with twice as many questions as it can answer."""
+    import serve
+
+    seconds = "1" if lab.args.quick else str(lab.args.seconds)
+    words = [str(HERE / "serve.py"), "--data", str(lab.args.pairs), "--cache", str(lab.cache)]
+    peers = [peer for peer, needs in serve.PEERS.items() if lab.has(peer, needs)]
+    chosen = {peer: [*words, "--seconds", seconds, "--peer", peer] for peer in peers}
+    found = lab.turns("serve", chosen)
+    heading("Serving: answers a second, 64 clients (wanted: 0.8 of the lower of model and echo)")
+    if not (has_base(found, "echo") and has_base(found, "model alone")):
+        return
+    base = min(middle(found["echo"], "rate"), middle(found["model alone"], "rate"))
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        rate, cpu = (middle(lines, name) for name in ("rate", "us"))
+        slow = "-" if peer == "model alone" else f"{middle(lines, 'p99_ms'):.1f}"
+        shown = [f"{rate:,.0f}", f"{cpu:.0f}", slow, f"{rate / base:.2f}"]
+        return [peer, str(len(lines)), *shown, f"{others(lines):.2f}"]
+
+    columns = ["what", "n", "a second", "CPU us each", "p99 ms", "of the lower", "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+    over = "2" if lab.args.quick else "60"
+    line = lab.command([*words, "--seconds", over, "--peer", "overload"])
+    if line is not None:
+        lab.keep("serve", "overload", line)
+        times_slower = line["p99_ms"] / max(line["light_p99_ms"], 1e-9)
+        print(
+            f"\nAsked {line['asked']:,.0f} a second for {over} s: {line['rate']:,.0f} a second "
+            f"answered, {line['wrong']} wrong; p99 {line['p99_ms']:.0f} ms, {times_slower:.1f} "
+            f"times that of half its load; memory {100 * line['growth']:+.1f} %."
+        )
+
+
 BENCHES: dict[str, Callable[[Lab], None]] = {
     "train": train_table,
     "overhead": overhead_table,
@@ -285,6 +319,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "decode": decode_table,
     "tagging": tagging_table,
     "quality": quality_table,
+    "serve": serve_table,
 }
 
 

@@ -20,12 +20,22 @@ from weft.text.columns.padding import padded_columns
 from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.text_processor import Encoded
 
-__all__ = ["ARRAYS", "MODEL", "ExportedColumns", "answers_of", "load_columns", "save_arrays"]
+__all__ = [
+    "ARRAYS",
+    "MISFITS",
+    "MODEL",
+    "ExportedColumns",
+    "answers_of",
+    "load_columns",
+    "save_arrays",
+]
 
 TOKENS = 4096
 """Padded tokens answered together, as the trained model does."""
 MODEL, ARRAYS = "model.onnx", "arrays.safetensors"
 """Files of the graph's folder."""
+MISFITS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""What comes of a graph that gives something else than the text processor decodes."""
 LARGEST_ARRAYS = 1 << 28
 """Bytes: transitions between 8,000 labels."""
 
@@ -62,7 +72,7 @@ class ExportedColumns(RowPredictor):
                 outputs = self.forward(self.graph, columns, lengths)
                 answers = self.text.decode(outputs)
                 found.update(zip(chosen.tolist(), answers, strict=True))
-            except (ValueError, IndexError, KeyError) as error:
+            except MISFITS as error:
                 raise ExportError(f"The graph and the text do not fit: {error}") from error
         return [self.text.completed(found[number], row) for number, row in enumerate(rows)]
 
@@ -71,13 +81,11 @@ class ExportedColumns(RowPredictor):
         if not len(encoded.over_length):
             return encoded
         if self.refuses_long:
-            limits = " or ".join(
-                f"{limit} tokens of '{self.text.all[role].name}'"
-                for role, limit in self.text.limits.items()
-            )
+            row = int(encoded.over_length[0])
+            which = f"Row {row} has" if len(rows) > 1 else "The row has"
             raise DataError(
-                f"Row {int(encoded.over_length[0])}, has more tokens than the model takes: "
-                f"{limits}. Give a longer text in parts."
+                f"{which} more tokens than the model takes: {self.text.limits_in_words}. Give a "
+                "longer text in parts: the trained model's limit stays."
             )
         return self.text.cut(encoded)
 
@@ -133,9 +141,12 @@ def load_columns(
         or over_length not in ("cut", "error")
     ):
         raise ExportError("what becomes of the graph's outputs is not said as this weft does")
+    if set(settings) != set(text.answer_settings):
+        listed = ", ".join(text.answer_settings) or "none"
+        raise ExportError(f"wanted the settings {listed} of answers, found {[*settings]!r:.80}")
     for name, value in settings.items():
-        if value not in text.answer_settings.get(name, ()):
-            raise ExportError(f"the setting '{name:.80}' cannot be {value!r:.80}")
+        if value not in text.answer_settings[name]:
+            raise ExportError(f"the setting '{name}' cannot be {value!r:.80}")
         setattr(text, name, value)
     forward = _forward(kind, numbers, graph / ARRAYS)
     opened = OnnxGraph(graph / MODEL, device=device, threads=threads)
@@ -178,7 +189,7 @@ def _forward(kind: type[Forward], numbers: Mapping[str, Any], arrays: Path) -> F
             given |= load(read_all(arrays, LARGEST_ARRAYS, ExportError))
         if fits:
             return kind(**given)
-    except (ValueError, TypeError, SafetensorError) as error:
+    except (*MISFITS, SafetensorError) as error:
         raise ExportError(f"the settings of '{kind.name}' do not fit: {error}") from None
     raise ExportError(f"the settings of '{kind.name}' are not this weft's")
 

@@ -4,7 +4,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast, final
+from functools import partial
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ __all__ = [
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 20
 """Of numbers: no model reads as many tokens."""
+WINDOWS = 64
+"""Parts of a context that are read together."""
 
 
 class ColumnGraph(Protocol):
@@ -103,13 +106,22 @@ class CrfForward(Forward):
 
     def __post_init__(self) -> None:
         shape = self.transitions.shape
-        if len(shape) != 2 or shape[0] != shape[1] or self.transitions.dtype != np.float32:
-            message = "transitions are no square of numbers"
+        square = len(shape) == 2 and shape[0] == shape[1] > 2
+        if not square or self.transitions.dtype != np.float32:
+            kind = self.transitions.dtype
+            message = f"transitions must be a square of float32, not {shape} of {kind}"
+            raise ValueError(message)
+        if not np.isfinite(self.transitions).all():
+            message = "transitions must be finite"
             raise ValueError(message)
 
     @override
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
         *others, scores = graph.run(graph_inputs(columns, lengths))
+        wanted = *columns["words"].shape[:2], len(self.transitions) - 2
+        if scores.shape != wanted:
+            message = f"scores of labels are {scores.shape}, not {wanted}"
+            raise ValueError(message)
         real = np.arange(scores.shape[1]) < lengths["words"][:, None]
         numbers, chances = decode_with_chances(scores, real, self.transitions)
         return _cut(others, numbers, chances, lengths["words"])
@@ -121,6 +133,13 @@ def _cut(
     chances: NDArray[Any],
     lengths: NDArray[Any],
 ) -> Iterable[Any]:
+    longest = int(lengths.max(initial=0))
+    if numbers.ndim != 2 or numbers.shape != chances.shape or numbers.shape[1] < longest:
+        message = f"labels of words are {numbers.shape} and {chances.shape}"
+        raise ValueError(message)
+    if not np.issubdtype(numbers.dtype, np.integer) or (numbers < 0).any():
+        message = "labels of words are no numbers of labels"
+        raise ValueError(message)
     for *said, number, chance, end in zip(*others, numbers, chances, lengths.tolist(), strict=True):
         yield (*said, number[:end], chance[:end])
 
@@ -150,8 +169,9 @@ class WindowForward(Forward):
         if min(sizes) < 1 or max(sizes) > LARGEST or self.stride > self.size:
             message = f"sizes of windows cannot be {sizes}"
             raise ValueError(message)
-        if not math.isfinite(self.threshold) or not all(type(p) is int for p in self.pads.values()):
-            message = "the threshold and what pads are numbers"
+        ids = all(type(pad) is int and 0 <= pad < 1 << 31 for pad in self.pads.values())
+        if not math.isfinite(self.threshold) or not ids:
+            message = "the threshold must be a number, and what pads are ids"
             raise ValueError(message)
 
     @override
@@ -160,16 +180,44 @@ class WindowForward(Forward):
             own = {role: column[row] for role, column in columns.items()}
             begins = np.arange(0, max(end - self.size, 0) + self.stride, self.stride)
             ends = np.minimum(end - begins, self.size)
-            parts = self._parts(own, begins, ends)
-            sizes = {
-                role: np.repeat(each[row], len(begins)) if role.startswith("question") else ends
-                for role, each in lengths.items()
-            }
-            start, last, *none = graph.run(graph_inputs(parts, sizes))
+            read = partial(self._read, graph, own, {r: each[row] for r, each in lengths.items()})
+            made = [
+                read(begins=begins[first : first + WINDOWS], ends=ends[first : first + WINDOWS])
+                for first in range(0, len(begins), WINDOWS)
+            ]
+            start, last, odds = (np.concatenate(each) for each in zip(*made, strict=True))
             best = _centred(begins, ends, end)
             inside = np.arange(end) - begins[best]
-            odds = float(none[0].min()) if none else math.inf * -1
-            yield self._answer(start[best, inside], last[best, inside], odds)
+            yield self._answer(start[best, inside], last[best, inside], float(odds.min()))
+
+    def _read(
+        self,
+        graph: ColumnGraph,
+        columns: Arrays,
+        lengths: Arrays,
+        *,
+        begins: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Scores of some parts of a row: of beginnings, of ends, and of there being no answer.
+
+        The last are minus infinity where the graph always gives one. *Shape:* ``[N, size]`` twice,
+        and ``[N]``.
+        """
+        parts, count = self._parts(columns, begins, ends), len(begins)
+        sizes = {
+            role: np.repeat(each, count) if role.startswith("question") else ends
+            for role, each in lengths.items()
+        }
+        start, last, *none = graph.run(graph_inputs(parts, sizes))
+        width = parts["context"].shape[1]
+        shapes = [each.shape for each in (start, last, *none)]
+        if shapes[:2] != [(count, width)] * 2 or shapes[2:] not in ([], [(count,)]):
+            message = f"scores of {count} parts of {width} tokens are {shapes}"
+            raise ValueError(message)
+        around = ((0, 0), (0, self.size - width))
+        odds = none[0] if none else np.full(count, -np.inf)
+        return np.pad(start, around), np.pad(last, around), odds
 
     def _parts(
         self, columns: Arrays, begins: NDArray[np.int64], ends: NDArray[np.int64]
@@ -215,11 +263,13 @@ def _centred(begins: NDArray[np.int64], ends: NDArray[np.int64], length: int) ->
     >>> _centred(np.array([0, 2]), np.array([4, 3]), 5).tolist()
     [0, 0, 0, 1, 1]
     """
-    context = np.full((len(begins), length), -1)
+    best, furthest = np.zeros(length, np.int64), np.full(length, -1)
     for part, (begin, size) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         place = np.arange(size)
-        context[part, begin : begin + size] = np.minimum(place, size - 1 - place)
-    return cast("NDArray[np.int64]", context.argmax(axis=0))
+        context = np.minimum(place, size - 1 - place)
+        better = begin + np.flatnonzero(context > furthest[begin : begin + size])
+        furthest[better], best[better] = context[better - begin], part
+    return best
 
 
 def _log_softmax(scores: NDArray[Any]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from weft.exported.columns import MISFITS
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
 from weft.exported.onnx_search import OnnxDecoder
@@ -69,7 +70,7 @@ class ExportedLanguageModel(RowPredictor):
         )
         try:
             return search(self._decoder, np.array(begun, np.int64).reshape(len(begun), -1), target)
-        except (ValueError, KeyError, IndexError) as error:
+        except MISFITS as error:
             raise ExportError(f"The graphs and the text do not fit each other: {error}") from error
 
     def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
@@ -114,7 +115,7 @@ class ExportedMaskedModel(RowPredictor):
             some = order[start : start + TEXTS]
             try:
                 fills = self.text.decode(self._likeliest([ids[row] for row in some]))
-            except (ValueError, KeyError, IndexError) as error:
+            except MISFITS as error:
                 raise ExportError(f"The graph and the text do not fit: {error}") from error
             for row, masks in zip(some, fills, strict=True):
                 found[row] = self.text.filled(texts[row], masks)

@@ -62,7 +62,8 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
     try:
         predictor = open_graph(path, facts, device=device, threads=threads)
     except ExportError as error:
-        raise ExportError(f"{path / MANIFEST}: {error}.") from None
+        text = str(error).removesuffix(".")
+        raise ExportError(f"{path / MANIFEST}: {text}.") from None
     data = manifest.source.get("data")
     predictor.data = data if isinstance(data, dict) else {}
     return predictor
@@ -128,6 +129,6 @@ def _open_language(
 
 def _decoder(graph: Path, answers: dict[str, Any], *, device: str, threads: int) -> OnnxDecoder:
     axes = answers.get("axes")
-    if not isinstance(axes, dict) or not all(axis in (0, 1, 2, 3) for axis in axes.values()):
+    if not isinstance(axes, dict) or not all(type(a) is int and 0 <= a < 4 for a in axes.values()):
         raise ExportError("'axes' must be numbers of axes")
     return OnnxDecoder(graph, axes, device=device, threads=threads)

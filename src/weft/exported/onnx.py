@@ -11,14 +11,12 @@ from weft.errors import UserError
 from weft.exported.manifest import ExportError
 from weft.runtime.bounded_files import read_all
 
-__all__ = ["GRAPH_FILE", "LARGEST_GRAPH", "OnnxGraph"]
+__all__ = ["LARGEST_GRAPH", "OnnxGraph"]
 
-GRAPH_FILE = "model.onnx"
-"""The graph, in its folder."""
 LARGEST_GRAPH = (1 << 31) - 1
 """Bytes of a graph: protobuf has no longer messages."""
-OUTSIDE = b"\x0a\x08location"
-"""How a tensor whose numbers are in another file begins to say in which: ours never are."""
+OUTSIDE = b"location"
+"""What a tensor says whose numbers are in another file. No graph that weft writes has the word."""
 
 
 class OnnxGraph:
@@ -38,9 +36,10 @@ class OnnxGraph:
     def __init__(self, path: Path, *, device: str = "auto", threads: int = 0) -> None:
         import onnxruntime
 
+        self.path = path
         model = read_all(path, LARGEST_GRAPH, ExportError)
         if OUTSIDE in model:
-            raise ExportError(f"{path}: takes numbers from another file.")
+            raise ExportError(f"{path}: may take numbers from another file")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4  # what goes wrong is raised
@@ -61,11 +60,21 @@ class OnnxGraph:
         Raises:
             ExportError: The graph does not take them.
         """
+        missing = [name for name in self.inputs if name not in arrays]
+        if missing:
+            raise ExportError(f"{self.path}: wants '{missing[0]:.80}', which the text has not")
         try:
             outputs = self.session.run(None, {name: arrays[name] for name in self.inputs})
-        except Exception as error:  # as above; KeyError too
-            raise ExportError(f"onnxruntime cannot answer with this graph: {error}") from error
-        return [np.asarray(each) for each in outputs]
+        except Exception as error:
+            raise ExportError(f"{self.path}: onnxruntime cannot answer: {error}") from error
+        made = [np.asarray(each) for each in outputs]
+        for name, array in zip(self.outputs, made, strict=True):
+            is_float = np.issubdtype(array.dtype, np.floating)
+            if not (is_float or np.issubdtype(array.dtype, np.integer)):
+                raise ExportError(f"{self.path}: gives '{name:.80}' as {array.dtype}, no numbers")
+            if is_float and not np.isfinite(array).all():
+                raise ExportError(f"{self.path}: gives '{name:.80}' with NaN or infinity")
+        return made
 
     def named(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As :meth:`run`, by the names of the outputs."""

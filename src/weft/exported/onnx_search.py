@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.exported.columns import MISFITS
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
 from weft.exported.seq2seq import Found, Search
@@ -38,6 +39,13 @@ class OnnxDecoder:
         self._encode = OnnxGraph(folder / ENCODE, device=device, threads=threads)
         self._step = OnnxGraph(folder / STEP, device=device, threads=threads)
         self._axes = axes
+        kept, made = set(self._encode.outputs), set(self._step.outputs)
+        states = {f"next.{name}" for name in kept if name.startswith("state.")}
+        if kept != set(axes) or made != {"logits", *states}:
+            raise ExportError(
+                f"the graphs keep {', '.join(sorted(kept | made)):.200}, but 'axes' are of "
+                f"{', '.join(axes):.200}"
+            )
         self._read: dict[str, NDArray[Any]] = {}
 
     def begin(self, sources: NDArray[np.int64]) -> None:
@@ -86,6 +94,9 @@ class OnnxSearch:
             limit: Not looked at: the search knows it.
         """
         try:
-            return search(self._decoder, np.array(rows, np.int64), self._target)
-        except (ValueError, KeyError, IndexError) as error:
+            found = search(self._decoder, np.array(rows, np.int64), self._target)
+        except MISFITS as error:
             raise ExportError(f"The graphs and the text do not fit each other: {error}") from error
+        if not all(found):
+            raise ExportError("The graphs find no target: their scores order nothing.")
+        return found

@@ -161,7 +161,7 @@ class Ranker(Component, nn.Module):
         width = max(text.shape[1] for text in documents[::2])
         texts = torch.cat([F.pad(text, (0, width - text.shape[1])) for text in documents[::2]])
         found = self.document(self.text(texts, torch.cat(documents[1::2])))
-        by_row = found.view(-1, len(query), self.config.dim).transpose(0, 1)
+        by_row = found.view(-1, query.shape[0], self.config.dim).transpose(0, 1)
         return F.cosine_similarity(asked[:, None], by_row, dim=2)
 
 

@@ -231,7 +231,9 @@ class ColumnsTask(Task):
             )
         done = "left out" if self.config.over_length == "skip" else "cut"
         self._warn(
-            f"{len(over)} of {count} rows {done}: more than {self._limits}.", details, "over_length"
+            f"{len(over)} of {count} rows {done}: more than {self.text.limits_in_words}.",
+            details,
+            "over_length",
         )
 
     def _warn(self, note: str, details: dict[str, str], name: str) -> None:
@@ -239,16 +241,10 @@ class ColumnsTask(Task):
         details[name] = note
         self.note(note)
 
-    @property
-    def _limits(self) -> str:
-        return " or ".join(
-            f"{limit} tokens of '{self.text.all[role].name}'"
-            for role, limit in self.text.limits.items()
-        )
-
     def _rows_over(self, over: NDArray[np.int64], count: int) -> str:
         listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
-        return f"{len(over)} of {count} rows have more than {self._limits}: rows {listed} (from 0)."
+        most = self.text.limits_in_words
+        return f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0)."
 
     def _epochs(
         self,
@@ -319,7 +315,8 @@ class ColumnsTask(Task):
         over = self.text.encode([row], with_targets=False).over_length
         if len(over) and self.config.over_length == "error":
             raise DataError(
-                f"The row has more tokens than the model takes: {self._limits}. {IN_PARTS}"
+                "The row has more tokens than the model takes: "
+                f"{self.text.limits_in_words}. {IN_PARTS}"
             )
 
 

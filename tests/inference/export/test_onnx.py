@@ -4,8 +4,10 @@ In any batch, at any length, without torch. A new task is a line of this file.
 """
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +18,13 @@ import weft
 from tests.recipes.local_data import write_data
 from weft.errors import DataError, UserError
 from weft.exported import load
-from weft.exported.manifest import ExportError
+from weft.exported.manifest import MANIFEST, ExportError, seal_folder
+from weft.exported.onnx import OnnxGraph
 from weft.inference.export import compare
 from weft.inference.export.folder import write_export
 from weft.recipes import registries
 from weft.runs.export import export
+from weft.runtime.sealed import seal
 from weft.serving.app import Service, make_app
 from weft.serving.limits import Limits
 
@@ -51,6 +55,8 @@ def runs(tmp_path_factory):
                 settings = write_data(name)
                 words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps"]
                 words += ["reporters.console=false", "reporters.html=false"]
+                if name.startswith("parsing/top"):
+                    words += ["task.copy_unknown=false"]  # answers are not completed by a graph
                 if "decoding" in settings["task"]:
                     words += ["task.decoding.max_length_a=0", "task.decoding.max_length_b=5"]
                 run = weft.run_experiment(name, "train_and_evaluate", "run", words)
@@ -149,6 +155,190 @@ def test_torch_is_not_needed(runs, name):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert alike(json.loads(done.stdout), predictor.answer_row(predictor(row)))
+
+
+def phrases(folder):
+    (folder / "phrases.tsv").write_text("wake me\tverb\nseven\ttime\n", encoding="utf-8")
+    return ["dictionary.type=phrases", "dictionary.path=phrases.tsv"]
+
+
+def numbers(folder):
+    for path in folder.rglob("*.tsv"):
+        rows = path.read_text(encoding="utf-8").splitlines()
+        lines = (f"{row}\t{len(row)} {n}\n" for n, row in enumerate(rows))
+        path.write_text("".join(lines), encoding="utf-8")
+    columns = "{label: 0, text: 1, dense: 2}"
+    return ["dense.type=fitted"] + [f"{d}.columns={columns}" for d in ("train_data", "valid_data")]
+
+
+BESIDE = {
+    "dictionary": ("classification/docnn/local", phrases),
+    "dictionary of words": ("tagging/bilstm-crf/local", phrases),
+    "dense": ("classification/docnn/local", numbers),
+    "dense of n-grams": ("classification/ngrams/local", numbers),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_texts_is_in_the_graph(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    experiment, prepare = BESIDE[name]
+    write_data(experiment)
+    words = [*prepare(tmp_path), "trainer.max_steps=2", "reporters.console=false"]
+    words += ["dictionary.column=words"] * experiment.startswith("tagging")
+    weft.run_experiment(experiment, "train", "run", words)
+    export("run", "onnx", out="out")
+    predictor, exported = weft.load("run"), load("out", device="cpu", threads=1)
+    given = texts(predictor, [1, 5, 30])
+    given = [{**row, **({"dense": "3 0.5"} if "dense" in row else {})} for row in given]
+    expected = [predictor.answer_row(answer) for answer in predictor(given)]
+    assert all(map(alike, [exported.answer_row(answer) for answer in exported(given)], expected))
+
+
+def test_a_long_context_is_read_in_many_windows(runs):
+    folder, _, _ = runs("question/drqa/local")
+    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    (asked, long) = texts(predictor, [3, 16_000], seed=9)
+    row = {"question": asked["question"], "context": long["context"]}
+    assert alike(exported.answer_row(exported(row)), predictor.answer_row(predictor(row)))
+
+
+@pytest.mark.parametrize("row", ["", " ", [], ["wake", "me"], "snow ☃ 😀"])
+@pytest.mark.parametrize("name", ["classification/bilstm/local", "joint/bilstm-crf/local"])
+def test_odd_texts_are_answered_as_the_run_answers_them(runs, name, row):
+    folder, _, _ = runs(name)
+    found = []
+    for model in (weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)):
+        given = dict.fromkeys(model.columns, row)
+        found.append(next(iter(model.stream([given]))))
+    assert alike(found[1], found[0])
+
+
+def test_a_text_that_is_too_long_is_told_alike(runs):
+    folder, _, _ = runs("joint/bilstm-crf/local")
+    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    predictor.task.config = replace(predictor.task.config, over_length="error")
+    exported.refuses_long = True
+    (row,) = texts(predictor, [600])
+    told = [next(iter(model.stream([row])))["error"] for model in (predictor, exported)]
+    assert told[0] == told[1]
+    assert told[0].startswith("The row has more tokens than the model takes: 512 tokens of ")
+
+
+def resealed(folder, out, **changed):
+    """A copy of an export whose manifest says something else, under a seal that fits."""
+    shutil.copytree(folder, out)
+    content = json.loads((out / MANIFEST).read_text())
+    del content["digest"]
+    content["answers"] |= changed
+    (out / MANIFEST).write_bytes(seal(content))
+    return out
+
+
+HOSTILE = {
+    "another forward": ("classification/bilstm/local", {"forward": "eval"}),
+    "numbers it has not": ("classification/bilstm/local", {"numbers": {"size": 3}}),
+    "settings it has not": ("joint/bilstm-crf/local", {"settings": {"scheme": "bio"}}),
+    "no settings": ("tagging/transformer/local", {"settings": {}}),
+    "a setting that is none": ("tagging/transformer/local", {"settings": {"scheme": ["bio"]}}),
+    "another end": ("classification/bilstm/local", {"over_length": "hang"}),
+    "windows of nothing": (
+        "question/drqa/local",
+        {"numbers": {"size": 0, "stride": 0, "longest": 1, "threshold": 0.0, "pads": {}}},
+    ),
+    "a number that is a mapping": (
+        "question/drqa/local",
+        {"numbers": {"size": {}, "stride": 1, "longest": 1, "threshold": 0.0, "pads": {}}},
+    ),
+    "a huge pad": (
+        "question/drqa/local",
+        {
+            "numbers": {
+                "size": 9,
+                "stride": 1,
+                "longest": 1,
+                "threshold": 0.0,
+                "pads": {"a": 10**30},
+            }
+        },
+    ),
+    "no axes": ("translation/demo/local", {"axes": {}}),
+    "axes that are true": (
+        "translation/demo/local",
+        {"axes": {"memory.keys_values": True, "state.keys_values": 2}},
+    ),
+    "no limit": ("bert/pretraining/local", {"top_k": 0}),
+    "another until": ("language/lstm/local", {"until": "never"}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_manifest_that_says_something_else_is_refused(runs, tmp_path, name):
+    experiment, changed = HOSTILE[name]
+    folder = resealed(runs(experiment)[0] / "out", tmp_path / "out", **changed)
+    with pytest.raises(ExportError) as caught:
+        load(folder, device="cpu", threads=1)
+    assert str(folder) in str(caught.value)
+
+
+def graph_of(path, **made):
+    """Writes a graph with the inputs of another and outputs of one's own."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    model = onnx.load(str(path))
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))
+        for name, value in made.items()
+    ]
+    outputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+        )
+        for name, value in made.items()
+    ]
+    graph = helper.make_graph(nodes, "g", list(model.graph.input), outputs)
+    path.write_bytes(helper.make_model(graph, opset_imports=model.opset_import).SerializeToString())
+
+
+WRONG = {
+    "NaN": ("classification/bilstm/local", {"a": np.full((1, 2), np.nan, np.float32)}),
+    "strings": ("classification/bilstm/local", {"a": np.array([["x", "y"]], dtype=object)}),
+    "one number": ("regression/ngrams/local", {"a": np.float32(1)}),
+    "fewer labels": ("joint/bilstm-crf/local", {"a": np.ones((1, 2), np.float32)}),
+    "scores of fewer words": (
+        "joint/bilstm-crf/local",
+        {"a": np.ones((1, 2), np.float32), "b": np.ones((1, 1, 9), np.float32)},
+    ),
+    "labels below nothing": (
+        "tagging/transformer/local",
+        {"a": np.full((1, 4), -1), "b": np.ones((1, 4), np.float32)},
+    ),
+    "scores of other parts": ("question/drqa/local", {"a": np.ones((3, 3), np.float32)}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_graph_of_other_outputs_is_refused(runs, tmp_path, name):
+    experiment, made = WRONG[name]
+    source, out = runs(experiment)[0] / "out", tmp_path / "out"
+    shutil.copytree(source, out)
+    graph_of(out / "graph" / "model.onnx", **made)
+    content = json.loads((out / MANIFEST).read_text())
+    facts = {k: v for k, v in content.items() if k not in ("digest", "files", "format")}
+    (out / MANIFEST).unlink()
+    seal_folder(out, facts)
+    model = load(out, device="cpu", threads=1)
+    with pytest.raises(ExportError):
+        model(dict.fromkeys(model.columns, "wake me at seven"))
+
+
+def test_a_graph_whose_numbers_are_in_another_file_is_refused(runs, tmp_path):
+    graph = runs("classification/bilstm/local")[0] / "out" / "graph" / "model.onnx"
+    assert b"location" not in graph.read_bytes()
+    (tmp_path / "model.onnx").write_bytes(graph.read_bytes() + b"\x0a\x88\x00location")
+    with pytest.raises(ExportError, match="may take numbers from another file"):
+        OnnxGraph(tmp_path / "model.onnx", device="cpu")
 
 
 def test_nothing_of_this_machine_is_in_a_graph(runs):

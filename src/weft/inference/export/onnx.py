@@ -28,7 +28,7 @@ def write_graph(
     """Writes a module as a graph.
 
     Args:
-        module: Called with the tensors in their order.
+        module: Called with the tensors in their order; it computes with its attribute ``model``.
         path: Where to.
         given: Examples of its inputs by their names; what varies in them is 2 or more.
         varying: The axes of each input that can have another size.
@@ -51,7 +51,8 @@ def write_graph(
             )
     except Exception as error:
         raise UserError(
-            f"Torch cannot make a graph of the {type(module).__name__}: {error.__cause__ or error}"
+            f"Torch cannot make a graph of this model, a {type(module.model).__name__}. Use the "
+            f"run itself: weft predict RUN. Torch says: {error.__cause__ or error}"
         ) from error
     for node in program.model.graph.all_nodes():
         node.metadata_props.clear()  # source lines and paths of this machine
@@ -69,7 +70,7 @@ def _by_parameter(module: nn.Module, shapes: Sequence[Any]) -> tuple[Any, ...]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")

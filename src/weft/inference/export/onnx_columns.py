@@ -28,7 +28,7 @@ class _Outputs(nn.Module):
 
     def __init__(self, task: ColumnsTask, roles: Sequence[str], measured: Sequence[str]) -> None:
         super().__init__()
-        self.module, self.roles, self.measured = task.module, roles, measured
+        self.model, self.roles, self.measured = task.module, roles, measured
         self.outputs = task.exported_outputs
 
     @override
@@ -62,8 +62,10 @@ def write(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> dict[str, Any
     }
     axes = {name: [*range(tensor.ndim)] for name, tensor in tensors.items()}
     for role, column in text.inputs.items():
-        if column.single:  # numbers beside a text: always as many
+        if column.single or column.fixed:
             axes[role] = [0]
+        elif column.width > 1 and issubclass(column.dtype, np.floating):
+            axes[role] = [0, 1]  # only ids that are padding everywhere are left out
     module = _Outputs(task, list(columns), list(lengths))
     write_graph(module, folder / MODEL, tensors, varying=[*axes.values()])
     save_arrays(forward, folder / ARRAYS)

@@ -60,6 +60,8 @@ class Column(ABC):
     sorted: bool = True
     """Whether rows of like length share a batch: not where a length is part of the target, or
     where it says much of it and a batch of one length leads a model of high rates astray."""
+    fixed: ClassVar[bool] = False
+    """Whether each row has as many numbers as any other, more than one: none is padding."""
     shares: ClassVar[bool] = False
     """Whether it reads a column of the rows that another one may read too."""
     unseen: bool = False

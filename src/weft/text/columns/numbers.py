@@ -146,6 +146,7 @@ class NumbersColumn(Column):
     kind = "numbers"
     saved: ClassVar[Mapping[str, Any]] = {"name": str, "fitted": str}
     sorted = False
+    fixed = True
     dtype = np.float32
 
     def __init__(self, name: str, numbers: Numbers) -> None:

@@ -55,7 +55,7 @@ def padded_columns(
                 box = box.reshape(len(rows), box.shape[1] // kind.width, kind.width)
         else:
             box = _several(column.padded(rows, kind.pad), kind)
-        if (missing := least - box.shape[1]) > 0:
+        if not kind.fixed and (missing := least - box.shape[1]) > 0:
             around = [(0, 0), (0, missing), *[(0, 0)] * (box.ndim - 2)]
             box = np.pad(box, around, constant_values=kind.pad)
         columns[role] = box

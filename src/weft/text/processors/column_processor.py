@@ -80,6 +80,13 @@ class ColumnsText(TextProcessor):
         return {role: c.limit for role, c in self.all.items() if c.limit is not None}
 
     @property
+    def limits_in_words(self) -> str:
+        """How many tokens a row may have, of which columns."""
+        return " or ".join(
+            f"{limit} tokens of '{self.all[role].name}'" for role, limit in self.limits.items()
+        )
+
+    @property
     @override
     def arrays(self) -> dict[str, str]:
         return {role: column.kept_as for role, column in self.all.items()}

@@ -1,7 +1,7 @@
 """A served classifier: 64 clients at once, beside the model alone and an echo of the same stack.
 
-    python benchmarks/serve.py --peer "weft serve" --data data/tatoeba --clients 64
-    python benchmarks/serve.py --peer "overload" --data data/tatoeba --seconds 60
+    python benchmarks/serve.py --peer "weft serve" --data data/tatoeba/train.tsv --cache /tmp
+    python benchmarks/serve.py --peer "overload" --data data/tatoeba/train.tsv --cache /tmp --seconds 60
 
 The classifier tells the languages of sentence pairs apart. ``overload`` asks twice as often as was
 answered before, whether answers come or not; every answer is compared with that of the model alone.
@@ -65,7 +65,7 @@ def run_of(data: Path, cache: Path) -> Path:
 
 
 def texts_of(data: Path, count: int) -> list[tuple[str, str]]:
-    with (data / "train.tsv").open(encoding="utf-8") as file:
+    with data.open(encoding="utf-8") as file:
         lines = [line.rstrip("\n").split("\t")[:2] for line in itertools.islice(file, count // 2)]
     return [pair for line in lines for pair in zip(("source", "target"), line, strict=True)]
 

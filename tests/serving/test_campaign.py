@@ -91,7 +91,7 @@ def test_twice_too_many_questions_do_no_harm(tmp_path):
     lines = [f"This is sentence {n}.\tVoici la phrase {n}.\n" for n in range(400)]
     (tmp_path / "train.tsv").write_text("".join(lines))
     command = [sys.executable, str(BENCH), "--peer", "overload", "--seconds", "20"]
-    command += ["--data", str(tmp_path), "--cache", str(tmp_path)]
+    command += ["--data", str(tmp_path / "train.tsv"), "--cache", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

@@ -1,7 +1,7 @@
 """A served classifier: 64 clients at once, beside the model alone and an echo of the same stack.
 
-    python benchmarks/serve.py --peer "weft serve" --data data/tatoeba/train.tsv --cache /tmp
-    python benchmarks/serve.py --peer "overload" --data data/tatoeba/train.tsv --cache /tmp --seconds 60
+    python benchmarks/serve.py --peer "weft serve" --data train.tsv --cache /tmp
+    python benchmarks/serve.py --peer overload --data train.tsv --cache /tmp --seconds 60
 
 The classifier tells the languages of sentence pairs apart. ``overload`` asks twice as often as was
 answered before, whether answers come or not; every answer is compared with that of the model alone.

@@ -32,7 +32,7 @@ def decode_with_chances(
         >>> numbers, chances = decode_with_chances(
         ...     scores, np.ones((1, 2), np.bool_), np.zeros((4, 4), np.float32)
         ... )
-        >>> numbers.tolist(), chances.round(4).tolist()
+        >>> numbers.tolist(), chances.astype(float).round(4).tolist()
         ([[1, 0]], [[0.9526, 0.8808]])
     """
     size = scores.shape[2]

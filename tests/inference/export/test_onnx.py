@@ -31,8 +31,8 @@ from weft.serving.limits import Limits
 LOCAL = [name for name in registries.experiments.names() if name.endswith("/local")]
 QUICK = (
     "bert/pretraining", "classification/bilstm", "joint/bilstm-crf", "language/lstm",
-    "pairs/ngrams", "question/drqa", "regression/ngrams", "tagging/transformer",
-    "translation/demo",
+    "question/drqa", "regression/ngrams", "tagging/transformer",
+    "translation/tatoeba",
 )  # fmt: skip
 WORDS = ["wake", "me", "at", "seven", "play", "old", "song", "now", "Ann", "met", "Bob", "Rollo"]
 
@@ -138,7 +138,7 @@ def test_the_longest_text_it_takes_is_answered(runs, name):
         "bert/pretraining/local",
         "classification/bilstm/local",
         "language/lstm/local",
-        "translation/demo/local",
+        "translation/tatoeba/local",
     ],
 )
 def test_torch_is_not_needed(runs, name):
@@ -179,7 +179,15 @@ BESIDE = {
 }
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=() if name in ("dictionary of words", "dense") else pytest.mark.slow
+        )
+        for name in BESIDE
+    ],
+)
 def test_what_stands_beside_texts_is_in_the_graph(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     experiment, prepare = BESIDE[name]
@@ -262,9 +270,9 @@ HOSTILE = {
             }
         },
     ),
-    "no axes": ("translation/demo/local", {"axes": {}}),
+    "no axes": ("translation/tatoeba/local", {"axes": {}}),
     "axes that are true": (
-        "translation/demo/local",
+        "translation/tatoeba/local",
         {"axes": {"memory.keys_values": True, "state.keys_values": 2}},
     ),
     "no limit": ("bert/pretraining/local", {"top_k": 0}),

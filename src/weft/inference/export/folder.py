@@ -134,7 +134,8 @@ def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:
 
 
 def _asked(predictor: Predictor, row: Row) -> Iterator[Row]:
-    if all(isinstance(row.get(name), str) for name in predictor.columns):
+    texts = all(isinstance(row.get(name), str) for name in predictor.columns)
+    if texts and not row.get("prefix"):
         yield predictor.task.asked(row)
 
 

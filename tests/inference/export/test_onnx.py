@@ -74,14 +74,16 @@ def texts(predictor, lengths, *, seed=0):
     return [dict(predictor.task.asked(row)) for row in rows]
 
 
-def alike(found, expected):
-    """Whether two answers as plain data are the same, numbers to 1e-5."""
+def alike(found, expected, *, most=1e-5):
+    """Whether two answers as plain data are the same, numbers to ``most``."""
     if isinstance(expected, dict):
-        return set(found) == set(expected) and all(alike(found[k], expected[k]) for k in expected)
+        same = set(found) == set(expected)
+        return same and all(alike(found[k], expected[k], most=most) for k in expected)
     if isinstance(expected, list):
-        return len(found) == len(expected) and all(map(alike, found, expected))
+        pairs = zip(found, expected, strict=False)
+        return len(found) == len(expected) and all(alike(*pair, most=most) for pair in pairs)
     if isinstance(expected, float):
-        return found == pytest.approx(expected, abs=1e-5, rel=1e-5)
+        return found == pytest.approx(expected, abs=most, rel=most)
     return found == expected
 
 

@@ -131,7 +131,8 @@ def test_the_longest_text_it_takes_is_answered(runs, name):
         limits = [each for each in predictor.task.text.limits.values() if each is not None]
         (row,) = texts(predictor, [min(limits, default=160) // 8], seed=3)
         expected = predictor.answer_row(predictor(row))
-    assert alike(exported.answer_row(exported(row)), expected)
+    # Sums over 512 tokens in another order: 1.5e-5 was seen.
+    assert alike(exported.answer_row(exported(row)), expected, most=1e-4)
 
 
 @pytest.mark.parametrize(

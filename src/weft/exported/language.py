@@ -12,10 +12,10 @@ from typing_extensions import override
 from weft.exported.columns import MISFITS
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
-from weft.exported.onnx_search import OnnxDecoder
+from weft.exported.onnx_search import OnnxDecoder, find_targets
 from weft.exported.row_predictor import Row, RowPredictor
 from weft.exported.seq2seq import Found, Search
-from weft.exported.target_search import Target, search
+from weft.exported.target_search import Target
 from weft.text.answer_rows import ContinuedRow, FilledRow
 from weft.text.processors.language_model import Continued, LanguageText
 from weft.text.processors.masked_language_model import Filled, MaskedText
@@ -68,10 +68,7 @@ class ExportedLanguageModel(RowPredictor):
             unk_idx=self.text.unk_idx,
             forced=begun,
         )
-        try:
-            return search(self._decoder, np.array(begun, np.int64).reshape(len(begun), -1), target)
-        except MISFITS as error:
-            raise ExportError(f"The graphs and the text do not fit each other: {error}") from error
+        return find_targets(self._decoder, begun, target)
 
     def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
         texts = [row[self.text.column] for row in rows]

@@ -14,7 +14,7 @@ from weft.exported.seq2seq import Found, Search
 from weft.exported.target_search import Target, search
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["ENCODE", "STEP", "OnnxDecoder", "OnnxSearch"]
+__all__ = ["ENCODE", "STEP", "OnnxDecoder", "OnnxSearch", "find_targets"]
 
 ENCODE, STEP = "encode.onnx", "step.onnx"
 """Files of the graphs."""
@@ -79,11 +79,9 @@ class OnnxSearch:
     def __init__(
         self, decoder: OnnxDecoder, search: Search, *, vocab: VocabInfo, prefix: Sequence[int]
     ) -> None:
-        self._decoder, self._target = (
-            decoder,
-            Target(
-                search=search, prefix=list(prefix), eos_idx=vocab.eos_idx, unk_idx=vocab.unk_idx
-            ),
+        self._decoder = decoder
+        self._target = Target(
+            search=search, prefix=list(prefix), eos_idx=vocab.eos_idx, unk_idx=vocab.unk_idx
         )
 
     def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
@@ -93,10 +91,21 @@ class OnnxSearch:
             rows: Ids of sources.
             limit: Not looked at: the search knows it.
         """
-        try:
-            found = search(self._decoder, np.array(rows, np.int64), self._target)
-        except MISFITS as error:
-            raise ExportError(f"The graphs and the text do not fit each other: {error}") from error
-        if not all(found):
-            raise ExportError("The graphs find no target: their scores order nothing.")
-        return found
+        return find_targets(self._decoder, rows, self._target)
+
+
+def find_targets(
+    decoder: OnnxDecoder, sources: Sequence[Sequence[int]], target: Target
+) -> list[list[Found]]:
+    """Hypotheses of sources of one length, the best first; one each at least.
+
+    Raises:
+        ExportError: The graphs give what no search can go on with.
+    """
+    try:
+        found = search(decoder, np.array(sources, np.int64).reshape(len(sources), -1), target)
+    except MISFITS as error:
+        raise ExportError(f"The graphs and the text do not fit each other: {error}") from error
+    if not all(found):
+        raise ExportError("The graphs find no target: their scores order nothing.")
+    return found

@@ -20,6 +20,9 @@ from weft.errors import DataError, UserError
 from weft.exported import load
 from weft.exported.manifest import MANIFEST, ExportError, seal_folder
 from weft.exported.onnx import OnnxGraph
+from weft.exported.onnx_search import find_targets
+from weft.exported.seq2seq import Search
+from weft.exported.target_search import Target
 from weft.inference.export import compare
 from weft.inference.export.folder import write_export
 from weft.recipes import registries
@@ -27,6 +30,7 @@ from weft.runs.export import export
 from weft.runtime.sealed import seal
 from weft.serving.app import Service, make_app
 from weft.serving.limits import Limits
+from weft.text.processors.column_processor import PlainColumns
 
 LOCAL = [name for name in registries.experiments.names() if name.endswith("/local")]
 QUICK = (
@@ -386,6 +390,31 @@ def test_a_task_that_answers_by_its_own_code_is_refused(runs, tmp_path, monkeypa
     predictor.task.__class__ = Mine
     with pytest.raises(UserError, match=r"Mine has a method of its own, answers"):
         write_export(predictor, "onnx", tmp_path / "out", rows=[], where="rows", source={})
+
+
+def test_a_text_processor_that_makes_no_answers_is_refused(runs, tmp_path):
+    folder, _, _ = runs("classification/bilstm/local")
+    predictor = weft.load(folder / "run")
+    text = predictor.task.text
+    predictor.task.text = PlainColumns(text.inputs, text.targets)
+    with pytest.raises(UserError, match=r"its text processor is PlainColumns, which makes no ans"):
+        write_export(predictor, "onnx", tmp_path / "out", rows=[], where="rows", source={})
+
+
+def test_scores_that_order_nothing_are_refused():
+    class Nothing:
+        def begin(self, sources):
+            self.rows = len(sources)
+
+        def step(self, tokens):
+            return np.full((len(tokens), 9), -np.inf, np.float32)
+
+        def select(self, rows, *, same_sources=False):
+            pass
+
+    target = Target(search=Search(beam_size=2, max_length=5), prefix=[1], eos_idx=2)
+    with np.errstate(all="ignore"), pytest.raises(ExportError, match="find no target"):
+        find_targets(Nothing(), [[3, 4]], target)
 
 
 def test_a_model_of_ones_own_that_generates_is_refused(runs, tmp_path):

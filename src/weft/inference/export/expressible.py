@@ -12,6 +12,7 @@ from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.seq2seq_protocols import longest_input
 from weft.tasks.task import Task
+from weft.text.processors.column_processor import PlainColumns
 
 __all__ = ["refuse_inexpressible", "search_of", "searched"]
 
@@ -69,7 +70,10 @@ def _column_problems(task: ColumnsTask) -> list[str]:
     own = [name for name in ("completed", "answer_row", "predict") if by[name] != base]
     if by["exported_outputs"] == base or by["answers"] < by["exported_outputs"]:
         own.append("answers")
-    return [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]
+    told = [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]
+    if isinstance(task.text, PlainColumns):
+        told.append("its text processor is PlainColumns, which makes no answers of outputs")
+    return told
 
 
 def _text_problems(task: Seq2Seq, name: str) -> list[str]:

@@ -67,4 +67,6 @@ class WideScores(nn.Module):
         if not ids.shape[1]:
             ids = F.pad(ids, (0, 1))  # embedding_bag wants a place, if one of no value
         values = SCALE * F.normalize(self.values[ids], dim=1)
+        if torch.compiler.is_exporting():  # a graph would have a loop over the rows
+            return (self.table[ids] * values[..., None]).sum(dim=1)
         return F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")

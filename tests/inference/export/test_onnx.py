@@ -19,7 +19,6 @@ from tests.recipes.local_data import write_data
 from weft.errors import DataError, UserError
 from weft.exported import load
 from weft.exported.manifest import MANIFEST, ExportError, seal_folder
-from weft.exported.onnx import OnnxGraph
 from weft.exported.onnx_search import find_targets
 from weft.exported.seq2seq import Search
 from weft.exported.target_search import Target
@@ -346,14 +345,6 @@ def test_a_graph_of_other_outputs_is_refused(runs, tmp_path, name):
     model = load(out, device="cpu", threads=1)
     with pytest.raises(ExportError):
         model(dict.fromkeys(model.columns, "wake me at seven"))
-
-
-def test_a_graph_whose_numbers_are_in_another_file_is_refused(runs, tmp_path):
-    graph = runs("classification/bilstm/local")[0] / "out" / "graph" / "model.onnx"
-    assert b"location" not in graph.read_bytes()
-    (tmp_path / "model.onnx").write_bytes(graph.read_bytes() + b"\x0a\x88\x00location")
-    with pytest.raises(ExportError, match="may take numbers from another file"):
-        OnnxGraph(tmp_path / "model.onnx", device="cpu")
 
 
 def test_nothing_of_this_machine_is_in_a_graph(runs):

@@ -227,3 +227,31 @@ def test_where_all_labels_are_answered_there_is_no_remark():
     batches = task.batches(Data(batch_size=9), train=True, seed=1)
     learn(task, batches, epochs=30, lr=0.05)
     assert evaluate(task, task.batches(Data(), train=False, seed=1)).remarks == ()
+
+
+def test_rows_to_answer_are_encoded_once(monkeypatch):
+    predictor, seen = Predictor(make()), []
+    encode = predictor.task.text.encode
+    monkeypatch.setattr(
+        predictor.task.text,
+        "encode",
+        lambda rows, **how: (seen.extend(rows), encode(rows, **how))[1],
+    )
+    given = ["see you", "win cash", "", "late"]
+    assert len([*predictor.stream(given, size=3)]) == len(seen) == 4
+    found = [*predictor.stream([*given, 7])]
+    assert ["error" in row for row in found] == [False] * 4 + [True]
+
+
+def test_what_a_task_of_ones_own_refuses_is_an_error_row():
+    class Short(DocumentClassification):
+        """Answers texts of few words."""
+
+        def check(self, row):
+            if len(row["text"].split()) > 3:
+                raise DataError("four words are too many")
+
+    task = make()
+    task.__class__ = Short
+    found = [*Predictor(task).stream(["win cash now", "see you at home"])]
+    assert [row.get("error") for row in found] == [None, "four words are too many"]

@@ -91,6 +91,9 @@ class ExportedColumns(RowPredictor):
 
     def _batches(self, encoded: Encoded) -> Iterator[NDArray[np.int64]]:
         """The numbers of rows of like length, at most ``TOKENS`` padded tokens together."""
+        if encoded.num_rows == 1:
+            yield np.zeros(1, np.int64)
+            return
         lengths = np.max([column.lengths for column in encoded.values()], axis=0)
         order = np.argsort(lengths, kind="stable")
         start = 0
@@ -104,6 +107,11 @@ class ExportedColumns(RowPredictor):
     @override
     def check(self, row: Row) -> None:
         self._encoded([row])
+
+    @property
+    @override
+    def checks_itself(self) -> bool:
+        return True
 
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:

@@ -73,8 +73,8 @@ class OnnxGraph:
             raise ExportError(f"{self.path}: onnxruntime cannot answer: {error}") from error
         made = [np.asarray(each) for each in outputs]
         for name, array in zip(self.outputs, made, strict=True):
-            is_float = np.issubdtype(array.dtype, np.floating)
-            if not (is_float or np.issubdtype(array.dtype, np.integer)):
+            is_float = array.dtype.kind == "f"
+            if not is_float and array.dtype.kind not in "iu":
                 raise ExportError(f"{self.path}: gives '{name:.80}' as {array.dtype}, no numbers")
             if is_float and not np.isfinite(array).all():
                 raise ExportError(f"{self.path}: gives '{name:.80}' with NaN or infinity")

@@ -45,6 +45,14 @@ class RowPredictor(ABC):
     def check(self, row: Row) -> None:
         """Refuses a row that cannot be answered, with a DataError that says why."""
 
+    @property
+    def checks_itself(self) -> bool:
+        """Whether :meth:`answers` refuses each row that :meth:`check` does.
+
+        Then rows are looked at one by one only where they are refused together.
+        """
+        return False
+
     @abstractmethod
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         """An answer as plain data."""
@@ -132,6 +140,20 @@ class RowPredictor(ABC):
         self, rows: Sequence[str | Row | Sequence[str]]
     ) -> list[tuple[Row, Mapping[str, Any]]]:
         """Each row with its answer as plain data, or with ``error``; all are answered together."""
+        if not self.checks_itself:
+            return self._checked(rows)
+        try:
+            whole = [self.row(given) for given in rows]
+            answers = self.answers(whole)
+        except DataError:
+            return self._checked(rows)
+        pairs = zip(whole, answers, strict=True)
+        return [(dict(row), self.answer_row(answer)) for row, answer in pairs]
+
+    def _checked(
+        self, rows: Sequence[str | Row | Sequence[str]]
+    ) -> list[tuple[Row, Mapping[str, Any]]]:
+        """As :meth:`answered`; each row is looked at by itself first."""
         good: list[Row] = []
         results: list[tuple[Row, str | None]] = []
         for given in rows:

@@ -79,6 +79,11 @@ class Predictor(RowPredictor):
     def check(self, row: Row) -> None:
         self.task.check(row)
 
+    @property
+    @override
+    def checks_itself(self) -> bool:
+        return self.task.predict_checks
+
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         return self.task.answer_row(answer)

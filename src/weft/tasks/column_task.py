@@ -319,6 +319,12 @@ class ColumnsTask(Task):
                 f"{self.text.limits_in_words}. {IN_PARTS}"
             )
 
+    @property
+    @override
+    def predict_checks(self) -> bool:
+        own = type(self)  # what a subclass refuses, or answers, is its own affair
+        return own.check is ColumnsTask.check and own.predict is ColumnsTask.predict
+
 
 class UnseenLabelsConfig(ColumnsTask.Config):
     """Settings of tasks whose answers are labels."""

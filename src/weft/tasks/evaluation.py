@@ -85,9 +85,12 @@ def answer_batches(
 @contextmanager
 def _inference(module: nn.Module) -> Iterator[None]:
     was_training = module.training
-    module.eval()
+    # To set the mode of every part takes as long as a small model does: only what trains is told.
+    if any(part.training for part in module.modules()):
+        module.eval()
     try:
         with torch.inference_mode():
             yield
     finally:
-        module.train(was_training)
+        if was_training:
+            module.train()

@@ -306,6 +306,11 @@ class Task(Component):
         return
 
     @property
+    def predict_checks(self) -> bool:
+        """Whether :meth:`predict` refuses each row that :meth:`check` does: none is asked twice."""
+        return type(self).check is Task.check
+
+    @property
     def answer_class(self) -> type[HasRow] | None:
         """What it answers with: how ``row`` of it is annotated is what a server says it answers."""
         return self.text.answer_class

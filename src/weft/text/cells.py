@@ -204,7 +204,8 @@ def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
         >>> values_of([{"text": "a"}, {"text": "b"}], "text")
         ['a', 'b']
     """
-    if isinstance(rows, RowsByColumn) and name in rows.names:
+    # To look for the methods of a protocol takes as long as to encode a short text.
+    if type(rows) is not list and isinstance(rows, RowsByColumn) and name in rows.names:
         return rows.column(name)
     try:
         return [row[name] for row in rows]

@@ -43,7 +43,7 @@ class Ragged:
             len(ends) == 0
             or ends[0] != 0
             or ends[-1] != len(self.values)
-            or (np.diff(ends) < 0).any()
+            or (ends[1:] < ends[:-1]).any()
         ):
             message = f"Ragged: offsets must rise from 0 to {len(self.values)}, but are {ends!r}."
             raise ValueError(message)
@@ -76,6 +76,15 @@ class Ragged:
         values = np.concatenate([np.zeros(0, np.int32), *(part.values for part in kept)])
         return cls(values, offsets_of(lengths))
 
+    @classmethod
+    def of_one(cls, row: Sequence[int] | NDArray[Any]) -> "Ragged":
+        """A single row of ids.
+
+        >>> Ragged.of_one([5, 6]).lengths.tolist()
+        [2]
+        """
+        return cls(np.asarray(row, dtype=np.int32), np.array([0, len(row)], dtype=np.int64))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -103,7 +112,7 @@ class Ragged:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """*Shape:* ``[n]``; the number of ids in each row."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def take(self, indices: ArrayLike) -> "Ragged":
         """The rows of those indices, in that order, copied.
@@ -134,6 +143,9 @@ class Ragged:
             *Shape:* ``[len(indices), longest]``, int64.
         """
         starts, lengths = self.bounds(indices)
+        if len(starts) == 1:
+            start, length = int(starts[0]), int(lengths[0])
+            return self.values[None, start : start + length].astype(np.int64)
         columns = np.arange(int(lengths.max(initial=0)))
         if not len(columns):
             return np.empty((len(lengths), 0), dtype=np.int64)

@@ -90,6 +90,14 @@ def alike(found, expected, *, most=1e-5):
     return found == expected
 
 
+def refused(ask, given):
+    try:
+        ask(given)
+    except DataError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("name", [*map(marked, LOCAL)])
 def test_it_answers_as_the_run(runs, name):
     folder, rows, compared = runs(name)
@@ -119,6 +127,12 @@ def test_it_answers_as_the_run(runs, name):
     assert exported.answer_type == predictor.answer_type
     streamed = [row["prediction"] for row in exported.stream(inputs)]
     assert alike(streamed, [row["prediction"] for row in rows])
+    # What answers rows that it has not checked refuses all that a check would.
+    for model in (predictor, exported):
+        for bad in ("a\ud800", 7, b"a", {"a": 1}, None, ["two words", 3]):
+            row = {**given[0], predictor.columns[-1]: bad}
+            if model.checks_itself and refused(model.check, row):
+                assert refused(model.answers, [row])
 
 
 @pytest.mark.parametrize("name", [*map(marked, LOCAL)])

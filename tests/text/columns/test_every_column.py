@@ -286,3 +286,28 @@ def test_ngrams_are_those_of_a_tokenizer_of_ngrams():
     with pytest.raises(UserError) as error:
         NgramsColumn("c", WORDS)
     assert str(error.value) == "ngrams must be of type fitted_ngrams, but they are a WordTokenizer."
+
+
+def test_a_row_by_itself_is_encoded_as_among_others(case):
+    among = case.column.encode(case.values)
+    for _ in range(2):  # what is remembered of the first time changes nothing
+        for number, value in enumerate(case.values):
+            alone = case.column.encode([value])
+            assert alone[0].tolist() == among[number].tolist()
+            assert alone.values.dtype == among.values.dtype
+
+
+@pytest.mark.parametrize("most", [0, 2, 100])
+@pytest.mark.parametrize("name", ["characters", "affixes"])
+def test_parts_of_words_are_remembered_up_to_a_limit(name, most, monkeypatch):
+    monkeypatch.setattr("weft.text.columns.words.KEPT", most)
+    column = type(CASES[name].column)(CASES[name].column.feature)
+    rows = ["dog Go", "x dog gg", "", "Gx dog", "dog x Go g o", "Gx"]
+    wanted = [column.feature.table(row.split()).reshape(-1).tolist() for row in rows]
+    for chosen in ([0], [1, 2], [2], [0, 3], [4], [5], range(6)):
+        found = column.encode([rows[i] for i in chosen])
+        assert [row.tolist() for row in found] == [wanted[i] for i in chosen]
+        assert len(column._known) <= most
+    long = "d" * 1_000_000
+    assert column.encode([long])[0].tolist() == column.feature.table([long])[0].tolist()
+    assert long not in column._known

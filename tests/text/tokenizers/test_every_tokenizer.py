@@ -130,10 +130,19 @@ def test_unknown_characters_leave_one_mark_and_harm_nothing_else(one, kind):
 
 def test_nul_is_a_character(one, kind):
     encode, decode = one.create_encoder(), one.create_decoder()
-    assert encode("The\0cat").tolist() == encode.batch(["The\0cat"])[0].tolist()
+    assert encode("The\0cat").tolist() == encode.batch(["The\0cat", ""])[0].tolist()
     assert "cat" in spaceless(decode(encode("The \0 cat")))
     if kind in ("byte_bpe", "bytes"):
         assert decode(encode("The\0cat\0")) == "The\0cat\0"
+
+
+def test_a_text_by_itself_is_encoded_as_among_others(one):
+    for mode in ("source", "target"):
+        encode = one.create_encoder(mode=mode)
+        for text in (*TEXTS, "", " ", "  The  cat ", "The ☃ cat", "a\0b", "\tThe\ncat", "été ﬁ"):
+            among = encode.batch([text, "The cat"])[0]
+            assert encode(text).tolist() == encode.batch([text])[0].tolist() == among.tolist()
+            assert encode.batch([text]).values.dtype == among.dtype
 
 
 def test_very_long_texts(one, kind):
@@ -156,7 +165,7 @@ def test_marks_written_in_a_text_are_text(one, kind):
         for text in (mark, f"a {mark} cat", f"a{mark}cat", f" {mark} "):
             ids = encode(text).tolist()
             assert not marks & set(ids[:-1]), text
-            assert ids == encode.batch([text])[0].tolist()
+            assert ids == encode.batch([text, ""])[0].tolist()
             if "▁" not in text:  # the sign that most kinds write a space with
                 assert spaceless(decode(ids)) == spaceless(text)
                 assert one.vocab_info.unk_idx not in ids

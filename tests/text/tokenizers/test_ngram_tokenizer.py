@@ -178,3 +178,32 @@ def test_rows_of_any_number_of_ngrams_share_a_batch():
     assert TextColumn("text", fit()).sorted is False
     words = FittedWords.Config().build(train_data=ROWS)
     assert TextColumn("text", words).sorted is True
+
+
+PIECES = st.lists(
+    st.sampled_from([*"aAb ,!_", "ab", "  ", "up", "\u00e9", "\u0130", "\n"]), max_size=12
+)
+
+
+@pytest.mark.parametrize(
+    "orders", [(2, (2, 5)), (0, (1, 2)), (1, (1, 0)), (3, (3, 3)), (2, (1, 0))]
+)
+@given(texts=st.lists(PIECES.map("".join), max_size=6), size=st.integers(0, 3))
+def test_a_vocabulary_gives_what_counting_finds(orders, texts, size):
+    words, characters = orders
+    rows = [{"text": text} for text in ["a b up", "ab, b!", "\u00e9a a"]]
+    tokenizer = fit(rows, words=words, characters=characters, vocab_size=12)
+    of_words, of_characters = tokenizer.numbers()
+    numbers = (lambda ngram: of_words.get(ngram, -1)), (lambda ngram: of_characters.get(ngram, -1))
+    encoder = tokenizer.create_encoder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ngrams, "KEPT", size)
+        for some in (texts, texts[:1], [*texts, *texts]):
+            rows, ids = ngrams.ngrams_of(some, numbers, orders)
+            found = encoder.batch(some)
+            assert found.values.tolist() == ids.tolist()
+            assert found.lengths.tolist() == np.bincount(rows, minlength=len(some)).tolist()
+            assert len(encoder._known) <= max(size, 1)
+    assert known(tokenizer, "b" * 1_000) == known(tokenizer, "b" * 1_000)
+    encoder("b" * 1_000)
+    assert "b" * 1_000 not in encoder._known

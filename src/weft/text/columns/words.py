@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
@@ -13,7 +14,7 @@ from weft.text.cells import unlisted, words_in
 from weft.text.columns.column import Column, columns
 from weft.text.columns.token_ids import IdsColumn
 from weft.text.features.spelling import Affixes, Characters
-from weft.text.ragged import Ragged
+from weft.text.ragged import Ragged, offsets_of
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -22,6 +23,9 @@ __all__ = [
     "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "WordPartsColumn",
     "WordsColumn", "check_words", "joined_words",
 ]  # fmt: skip
+
+KEPT, LONGEST_KEPT = 1 << 12, 128
+"""Words whose parts a column remembers, each of some 200 bytes, and characters of one."""
 
 
 def check_words(name: str, tokenizer: Tokenizer) -> None:
@@ -97,6 +101,7 @@ class WordPartsColumn(Column):
     def __init__(self, feature: Characters | Affixes, *, name: str | None = None) -> None:
         super().__init__(feature.column if name is None else name, **{self.kind: feature})
         self.feature, self.width = feature, feature.length
+        self._known: dict[str, NDArray[np.int32]] = {}
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
@@ -110,14 +115,24 @@ class WordPartsColumn(Column):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
-        # Each different word is asked for once: a corpus has ten times as many words as words
-        # differ.
-        places: dict[str, int] = {}
-        at = [places.setdefault(word, len(places)) for row in rows for word in row]
+        words = [word for row in rows for word in row]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * self.width
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        table = self.feature.table([*places])
-        return Ragged(table[np.array(at, dtype=np.int64)].reshape(-1), offsets)
+        if not words:
+            return Ragged(np.zeros(0, np.int32), offsets_of(lengths))
+        return Ragged(np.concatenate(self._parts(words)), offsets_of(lengths))
+
+    def _parts(self, words: list[str]) -> list[NDArray[np.int32]]:
+        """The ids of each word. Each different one is asked for once: few are most of any text."""
+        known, different = self._known, dict.fromkeys(words)
+        new = [word for word in different if word not in known]
+        if len(known) + len(new) > KEPT:
+            known, new = {}, [*different]
+        if new:
+            known.update(zip(new, self.feature.table(new), strict=True))
+            # What many words needed is let go of with them, and so are long ones.
+            few = len(known) <= KEPT and max(map(len, new)) <= LONGEST_KEPT
+            self._known = known if few else {}
+        return [known[word] for word in words]
 
     @abstractmethod
     @override

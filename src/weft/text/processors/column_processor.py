@@ -118,14 +118,14 @@ class ColumnsText(TextProcessor):
         Raises:
             DataError: A row lacks a column, or has a value that cannot be used; names both.
         """
-        encoded, over = {}, np.zeros(len(rows), dtype=np.bool_)
-        for role, column in (self.all if with_targets else self.inputs).items():
+        encoded, over, kinds = {}, np.zeros(len(rows), dtype=np.bool_), self.all
+        for role, column in (kinds if with_targets else self.inputs).items():
             made = column.encode(values_of(rows, column.name))
             if column.limit is not None:
                 over |= made.lengths > column.limit
             encoded[role] = made
         for role in encoded:
-            self.all[role].check(encoded, self.all)
+            kinds[role].check(encoded, kinds)
         found = Encoded(encoded, np.flatnonzero(over))
         return self.cut(found) if truncate else found
 

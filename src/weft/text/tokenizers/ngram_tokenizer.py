@@ -50,6 +50,9 @@ LOG = logging.getLogger("weft")
 MOST = 4_000_000
 """N-grams that are counted; where there are more, those seen once so far are forgotten: 1 GB."""
 
+KEPT, LONGEST_KEPT = 1 << 14, 128
+"""Words whose n-grams an encoder remembers, and characters of one: some 6 MB of ordinary text."""
+
 Ids = NDArray[np.int64]
 Number = Callable[[str], int]
 Orders = tuple[int, tuple[int, int]]
@@ -128,12 +131,11 @@ class NgramTokenizer(Tokenizer):
         """None: n-grams are not written."""
         return []
 
-    def numbers(self) -> tuple[Number, Number]:
-        """The ids of n-grams of words, and of those of characters; below 0 where not known."""
-        words, characters = self._counts
-        known = _Known((ngram, i) for i, ngram in enumerate(words, FIRST))
-        parts = _Known((ngram, i) for i, ngram in enumerate(characters, FIRST + len(words)))
-        return known.__getitem__, parts.__getitem__
+    def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The ids of the n-grams of words, and of those of characters."""
+        ids = count(FIRST)
+        words, characters = (dict(zip(part, ids, strict=False)) for part in self._counts)
+        return words, characters
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -159,22 +161,50 @@ class NgramTokenizer(Tokenizer):
             raise SavedTextError(f"{path}: {error} Save the text processor again.") from None
 
 
-class _Known(dict[str, int]):
-    def __missing__(self, ngram: str) -> int:
-        return NONE
-
-
 class _NgramEncoder(Encoder):
     def __init__(self, tokenizer: NgramTokenizer) -> None:
-        self._size, self._numbers = len(tokenizer.weights), tokenizer.numbers()
+        self._words, self._characters = tokenizer.numbers()
         self._orders = tokenizer.longest, tokenizer.lengths
+        self._known: dict[str, Ids] = {}
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
         if error := not_text(texts):
             raise error
-        rows, ids = ngrams_of(texts, self._numbers, self._orders)
-        return Ragged(ids.astype(np.int32), offsets_of(np.bincount(rows, minlength=len(texts))))
+        rows = [self._ids(WORD["punctuation"].findall(text.lower())) for text in texts]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        none = np.zeros(0, np.int64)
+        return Ragged(np.concatenate([none, *rows]).astype(np.int32), offsets_of(lengths))
+
+    def _ids(self, words: list[str]) -> Ids:
+        """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
+        known, get = self._known, self._words.get
+        parts = [known[word] if word in known else self._of_word(word) for word in words]
+        for size in range(2, self._orders[0] + 1):
+            numbers = [get(ngram, NONE) for ngram in _of_words(words, size)]
+            parts.append(np.array(numbers, np.int64))
+        ids = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        ids.sort()
+        first = np.searchsorted(ids, 0)  # those that are not known are before it
+        new = np.ones(len(ids), np.bool_)
+        np.not_equal(ids[1:], ids[:-1], out=new[1:])
+        return ids[first:][new[first:]]
+
+    def _of_word(self, word: str) -> Ids:
+        """The ids of what one word has, kept for the next text: few words are most of any text."""
+        (longest, (least, most)), get, marked = self._orders, self._characters.get, f" {word} "
+        size = len(marked) + 1
+        found = {
+            get(marked[i : i + n], NONE) for n in range(least, most + 1) for i in range(size - n)
+        }
+        if longest:
+            found.add(self._words.get(word, NONE))
+        ids = np.array([number for number in found if number >= 0], np.int64)
+        if size <= LONGEST_KEPT:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[word] = ids
+        return ids
 
 
 class _NgramDecoder(Decoder):
@@ -213,7 +243,7 @@ def ngrams_of(
     row_of = np.repeat(np.arange(len(texts)), np.fromiter(map(len, split), np.int64, len(split)))
     found = [(np.repeat(row_of, lists.lengths), lists.values.astype(np.int64))]
     for size in range(2, orders[0] + 1):
-        rows = [_of_words(row, size, numbers[0]) for row in split]
+        rows = [[*map(numbers[0], _of_words(row, size))] for row in split]
         more = Ragged.from_lists(rows)
         found.append((np.repeat(np.arange(len(texts)), more.lengths), more.values.astype(np.int64)))
     all_rows, ids = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -233,11 +263,11 @@ def _of_word(word: str, numbers: tuple[Number, Number], orders: Orders) -> list[
     return [*([words(word)] if longest else []), *map(characters, sorted(parts))]
 
 
-def _of_words(row: Sequence[str], size: int, words: Number) -> list[int]:
+def _of_words(row: Sequence[str], size: int) -> list[str]:
     begun = ["", *row]
     if size == 2:  # by far the most asked for, and twice as fast
-        return [words(f"{a} {b}") for a, b in zip(begun, row, strict=False)]
-    return [words(" ".join(begun[i : i + size])) for i in range(len(begun) - size + 1)]
+        return [f"{a} {b}" for a, b in zip(begun, row, strict=False)]
+    return [" ".join(begun[i : i + size]) for i in range(len(begun) - size + 1)]
 
 
 @registries.tokenizers.register("fitted_ngrams")

@@ -111,7 +111,7 @@ endef
 
 # The stamps say what is installed: while neither file below them changes, a second call installs nothing.
 $(VENV)/core.stamp: $(PINS) | $(VENV)/made.stamp
-	$(call install,-e .)
+	$(call install,-e '.[train]')
 	@touch $@
 
 $(VENV)/test.stamp: $(PINS) | $(VENV)/made.stamp
@@ -127,7 +127,7 @@ $(VENV)/bench.stamp: $(PINS) | $(VENV)/made.stamp
 	@touch $@
 
 $(VENV)/lowest.stamp: $(PINS) | $(VENV)/made.stamp
-	$(call install,-e . $(LOWEST_TOOLS))
+	$(call install,-e '.[train]' $(LOWEST_TOOLS))
 	@touch $@
 
 # The first Python that really runs, is new enough and can make a virtual environment. Being on the PATH

@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import weft
+from weft.errors import TRAINING_PACKAGES
 from weft.recipes import registries
 
 ROOT = Path(__file__).parents[1]
@@ -183,7 +184,8 @@ def declared(*, but: str = "") -> list[Requirement]:
         name: needs for name, needs in project["optional-dependencies"].items() if name != but
     }
     lists = [project["dependencies"], *extras.values()]
-    return [Requirement(line) for lines in lists for line in lines]
+    found = [Requirement(line) for lines in lists for line in lines]
+    return [need for need in found if need.name != "weft"]  # an extra that brings another
 
 
 def test_every_dependency_is_pinned_to_a_version_it_allows() -> None:
@@ -191,6 +193,19 @@ def test_every_dependency_is_pinned_to_a_version_it_allows() -> None:
     assert [str(r) for r in declared() if canonicalize_name(r.name) not in found] == []
     wrong = [r for r in declared() if found[canonicalize_name(r.name)] not in r.specifier]
     assert [str(r) for r in wrong] == []
+
+
+def test_the_extras_that_train_bring_torch_and_the_others_do_not() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    bring = {name for name, lines in extras.items() if "weft[train]" in lines}
+    assert set(extras) - bring == {"exported", "serve", "train"}
+    assert sorted(Requirement(line).name for line in extras["train"]) == list(TRAINING_PACKAGES)
+    makefile = (ROOT / "Makefile").read_text()
+    installed = re.findall(r"^\t\$\(call install,(.*)\)$", makefile, re.MULTILINE)
+    assert all(re.match(r"-e '\.\[(train|test|results|bench)\]'", words) for words in installed)
+    assert len(installed) == 5
 
 
 def test_every_package_the_source_imports_is_declared() -> None:
@@ -252,7 +267,8 @@ def test_the_oldest_versions_that_are_allowed_are_those_that_are_tried() -> None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     tried = pins("constraints-lowest.txt")
     allowed = {}
-    for need in map(Requirement, project["dependencies"]):
+    lines = [*project["dependencies"], *project["optional-dependencies"]["train"]]
+    for need in map(Requirement, lines):
         (oldest,) = (s.version for s in need.specifier if s.operator == ">=")
         allowed[canonicalize_name(need.name)] = Version(oldest)
     assert {name: Version(tried[name]) for name in allowed} == allowed

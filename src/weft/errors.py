@@ -29,6 +29,7 @@ __all__ = [
     "StorageError",
     "UserError",
     "WeftError",
+    "missing_training_extra",
     "raised_at",
     "refuse_all",
     "try_all",
@@ -141,6 +142,31 @@ class MissingExtraError(UserError):
             f"{what} needs the package '{package}', which is not installed. "
             f"Install it with: pip install 'weft[{extra}]'"
         )
+
+
+TRAINING_PACKAGES = ("sacrebleu", "torch")
+"""What the extra ``train`` brings: an answer of an export needs none of it."""
+
+
+def missing_training_extra(error: BaseException | None, what: str) -> MissingExtraError | None:
+    """The extra that brings what trains, where its absence is the cause of an error.
+
+    Args:
+        error: What was raised, maybe from other errors.
+        what: What was asked for.
+
+    Example:
+        >>> cause = ModuleNotFoundError("No module named 'torch'", name="torch")
+        >>> print(missing_training_extra(cause, "weft train tatoeba.py"))
+        weft train tatoeba.py needs the package 'torch', which is not installed. Install it with: \
+pip install 'weft[train]'
+        >>> missing_training_extra(ValueError("'torch'"), "weft train tatoeba.py")
+    """
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name in TRAINING_PACKAGES:
+            return MissingExtraError(error.name, extra="train", what=what)
+        error = error.__cause__
+    return None
 
 
 class RunError(WeftError):

@@ -12,7 +12,7 @@ import pytest
 import weft
 from tests.trained_run import PAIRS, library_run
 from weft.cli.main import main
-from weft.errors import DataError, UserError
+from weft.errors import DataError, MissingExtraError, UserError
 from weft.exported import load
 from weft.exported.manifest import MANIFEST, ExportError, seal_folder
 
@@ -76,6 +76,25 @@ def test_torch_is_not_needed(exported):
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_the_extra_that_brings_what_runs_a_graph_is_named(exported, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(MissingExtraError) as caught:
+        load(exported)
+    assert str(caught.value) == (
+        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
+        "Install it with: pip install 'weft[exported]'"
+    )
+
+
+def test_a_folder_that_is_not_there_is_said_before_a_run_is_looked_for(capsys):
+    for command in ("predict", "serve"):
+        assert main([command, "nowhere"]) == 2
+        assert capsys.readouterr().err == (
+            "error: nowhere: there is no such folder. Wanted that of a run, as weft train prints "
+            "it, or of an export.\n"
+        )
 
 
 def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predictor):

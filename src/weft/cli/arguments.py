@@ -62,6 +62,11 @@ def load_predictor(args: argparse.Namespace) -> Any:
     """
     from weft.exported.manifest import is_export
 
+    if not Path(args.run).exists():  # said before a run's own packages are asked for
+        raise UserError(
+            f"{args.run}: there is no such folder. Wanted that of a run, as weft train prints it, "
+            "or of an export."
+        )
     if not is_export(Path(args.run)):
         from weft.runs.load_run import load
 

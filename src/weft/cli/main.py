@@ -72,8 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         from weft.cli.failures import report
+        from weft.errors import missing_training_extra
 
-        return report(error)
+        asked = " ".join(["weft", words[0], *(w for w in words[1:2] if not w.startswith("-"))])
+        return report(missing_training_extra(error, asked) or error)
 
 
 def _speak_utf8() -> None:

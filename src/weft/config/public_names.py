@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.foreign_names import refuse_foreign_attribute
+from weft.errors import missing_training_extra
 
 __all__ = ["on_first_use", "public_name", "public_names"]
 
@@ -37,11 +38,15 @@ def public_name(package: str, name: str) -> Any:
 
     Raises:
         ImportError: Another framework has it there; weft's name is said.
+        MissingExtraError: It needs a package of the extra ``train``, which is not installed.
         AttributeError: The package has none of that name.
     """
     known = public_names(package)
     if name in known:
-        return getattr(importlib.import_module(known[name]), name)
+        try:
+            return getattr(importlib.import_module(known[name]), name)
+        except ModuleNotFoundError as error:
+            raise missing_training_extra(error, f"{package}.{name}") or error from error
     refuse_foreign_attribute(f"{package}.{name}")
     has = ", ".join(known)
     raise AttributeError(f"module '{package}' has no attribute '{name}'; it has: {has}")

@@ -8,7 +8,7 @@ from weft.errors import MissingExtraError, UserError
 __all__ = ["FORMATS", "WRITERS", "Format", "refuse_missing"]
 
 Format = Literal["ctranslate2", "onnx"]
-"""Names of formats; the extra that brings a format's packages is called the same."""
+"""Names of formats; the extra that brings what writes a format is called the same."""
 FORMATS: dict[str, tuple[str, ...]] = {"ctranslate2": ("ctranslate2",), "onnx": ("onnxruntime",)}
 """Format to the packages without which it cannot be run."""
 WRITERS: dict[str, tuple[str, ...]] = {**FORMATS, "onnx": ("onnx", "onnxscript", "onnxruntime")}
@@ -36,4 +36,5 @@ def refuse_missing(name: str, *, writes: bool = False) -> None:
         raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")
     for package in (WRITERS if writes else FORMATS)[name]:
         if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, extra=name, what=f"The export format '{name}'")
+            extra = name if writes else "exported"
+            raise MissingExtraError(package, extra=extra, what=f"The export format '{name}'")

@@ -1,0 +1,253 @@
+"""Exports where only what ``pip install 'weft[exported,serve]'`` brings is installed: no torch."""
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from pyarrow.parquet import read_table
+
+import weft
+from tests.recipes.local_data import write_data
+from tests.serving.served import started
+from weft.exported import load
+from weft.runs.export import export
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def needs(name, extra):
+    """What a distribution asks for, with one of its extras or with none of them."""
+    if name == "weft":
+        lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
+    else:
+        lines = importlib.metadata.requires(name) or []
+    found = map(Requirement, lines)
+    return [need for need in found if not need.marker or need.marker.evaluate({"extra": extra})]
+
+
+def brought_by(*extras):
+    """The distributions that pip installs beside weft itself for these extras."""
+    left, seen = [Requirement(f"weft[{','.join(extras)}]")], set()
+    while left:
+        need = left.pop()
+        for key in {(canonicalize_name(need.name), extra) for extra in ("", *need.extras)} - seen:
+            seen.add(key)
+            left += needs(*key)
+    return {name for name, _ in seen} - {"weft"}
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """Starts a program that finds the files of these distributions alone."""
+    folder = tmp_path_factory.mktemp("installed")
+    for name in brought_by("exported", "serve"):
+        for file in importlib.metadata.files(name) or []:
+            if ".." not in file.parts and (source := Path(file.locate())).is_file():
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / file).symlink_to(source)
+    (own := folder / f"weft-{PROJECT['version']}.dist-info").mkdir()
+    (own / "METADATA").write_text(f"Name: weft\nVersion: {PROJECT['version']}\n")
+    paths = [str(ROOT / "src"), str(folder)]
+
+    def command(program, *words):
+        # Neither site nor the environment adds to what is found.
+        return [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path += {paths}\n{program}",
+            *words,
+        ]
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def exports(exported, tmp_path_factory):
+    """An export of each format: of a translator, and of a classifier."""
+    folder = tmp_path_factory.mktemp("classifier")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_data("classification/ngrams/local")
+        words = ["trainer.max_steps=2", "reporters.console=false"]
+        weft.run_experiment("classification/ngrams/local", "train", "run", words)
+        export("run", "onnx", out="out")
+    return {"ctranslate2": exported, "onnx": folder / "out"}
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+MAIN = "from weft.cli.main import main\nsys.exit(main())"
+TEXTS = ["The cat sleeps.", "Go.", "wake me at seven"]
+
+
+def test_torch_is_not_among_what_is_brought(python):
+    assert {"numpy", "onnxruntime", "ctranslate2", "uvicorn"} <= brought_by("exported", "serve")
+    absent = {"torch", "sacrebleu", "onnx", "onnxscript", "transformers", "pytest"}
+    assert absent & brought_by("exported", "serve") == set()
+    assert {"torch", "sacrebleu"} <= brought_by("train")
+    program = f"import importlib.util\nprint(*filter(importlib.util.find_spec, {sorted(absent)}))"
+    assert run(python(program)).stdout == "\n"
+
+
+def test_every_module_on_the_floors_without_torch_is_imported(python):
+    program = """import importlib, pkgutil
+for room in ("config", "runtime", "text", "exported", "serving"):
+    package = importlib.import_module(f"weft.{room}")
+    for module in pkgutil.walk_packages(package.__path__, f"weft.{room}."):
+        importlib.import_module(module.name)
+"""
+    assert run(python(program)).stderr == ""
+
+
+@pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
+def test_an_export_is_loaded_and_asked(python, exports, name):
+    program = """import json
+from weft.exported import load
+model = load(sys.argv[1], device="cpu", threads=1)
+rows = json.loads(sys.argv[2])
+print(json.dumps([model.answer_row(answer) for answer in model(rows)]))
+"""
+    done = run(python(program, str(exports[name]), json.dumps(TEXTS)))
+    assert done.stderr == ""
+    model = load(exports[name], device="cpu", threads=1)
+    assert json.loads(done.stdout) == [model.answer_row(answer) for answer in model(TEXTS)]
+
+
+@pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
+def test_weft_predict_answers(python, exports, tmp_path, name):
+    model = load(exports[name], device="cpu", threads=1)
+    (column,) = model.columns
+    lines = "".join(json.dumps({column: text}) + "\n" for text in TEXTS)
+    (tmp_path / "rows.jsonl").write_text(lines)
+    words = ["rows.jsonl", "--device", "cpu", "--output", "answers.parquet"]
+    done = run(python(MAIN, "predict", str(exports[name]), *words), cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("answers.parquet: 3 rows\n", "")
+    found = read_table(tmp_path / "answers.parquet").to_pydict()
+    assert (found[column], found["prediction"]) == (
+        TEXTS,
+        [model.answer_row(answer)["prediction"] for answer in model(TEXTS)],
+    )
+
+
+@pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
+def test_weft_serve_answers_and_shows_its_page(python, exports, name):
+    command = python(MAIN, "serve", str(exports[name]), "--port", "0", "--device", "cpu")
+    model = load(exports[name], device="cpu", threads=1)
+    with started(command) as served:
+        assert served.ask(TEXTS).json() == [model.answer_row(answer) for answer in model(TEXTS)]
+        assert served.get("").text.startswith("<!doctype html>")
+        assert served.get("ready").json() == {"status": "ready"}
+        assert served.end() == (0, "")
+
+
+def test_what_is_installed_is_shown(python):
+    for words in (["--help"], ["list"], ["help", "train"], ["show", "jsonl"]):
+        done = run(python(MAIN, *words))
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+COMMANDS = [
+    ["check", "tiny.py"],
+    ["demo"],
+    ["evaluate", "run"],
+    ["export", "run", "--format", "onnx"],
+    ["help", "tiny.py"],
+    ["predict", "run"],
+    ["prepare", "tiny.py"],
+    ["runs", "list"],
+    ["serve", "run"],
+    ["show", "adamw"],
+    ["test", "tiny.py", "-f", "model"],
+    ["train", "tiny.py"],
+    ["train", "tiny.py", "--include", "tiny"],
+]
+
+
+def test_what_needs_torch_says_so_in_a_line(python, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "tiny.py").write_text("import torch\n")
+    program = """import json
+from weft.cli.main import main
+print([main(words) for words in json.loads(sys.argv[1])])
+"""
+    done = run(python(program, json.dumps(COMMANDS)), cwd=tmp_path)
+    assert done.stdout == f"{[2] * len(COMMANDS)}\n"
+    for words, line in zip(COMMANDS, done.stderr.splitlines(), strict=True):
+        package = "sacrebleu" if words == ["demo"] else "torch"
+        asked = " ".join(["weft", *words[:2]])
+        assert line == (
+            f"error: {asked} needs the package '{package}', which is not installed. "
+            "Install it with: pip install 'weft[train]'"
+        )
+
+
+def test_a_public_name_that_needs_torch_says_so(python):
+    program = """
+import weft, weft.training
+for get in (lambda: weft.load, lambda: weft.training.AdamW):
+    try:
+        get()
+    except weft.errors.MissingExtraError as error:
+        print(error)
+print(weft.Recipe)
+"""
+    assert (
+        run(python(program)).stdout
+        == "".join(
+            f"{name} needs the package 'torch', which is not installed. "
+            "Install it with: pip install 'weft[train]'\n"
+            for name in ("weft.load", "weft.training.AdamW")
+        )
+        + "<class 'weft.config.recipe.Recipe'>\n"
+    )
+
+
+def test_another_module_that_is_missing_is_not_said_to_be_torch(python, tmp_path):
+    (tmp_path / "mine.py").write_text("import torch_of_mine\n")
+    done = run(python(MAIN, "list", "tasks", "--include", "mine"), cwd=tmp_path)
+    assert "ModuleNotFoundError: No module named 'torch_of_mine'" in done.stderr
+    assert "weft[train]" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_pip_installs_what_answers_and_no_torch(exports, tmp_path):
+    venv, pins = tmp_path / "venv", str(ROOT / "constraints.txt")
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    pip = [str(venv / "bin/python"), "-m", "pip", "install", "--quiet", "-c", pins]
+    subprocess.run([*pip, "--upgrade", "pip"], check=True, env=own)
+    shutil.copytree(ROOT / "src", tmp_path / "source" / "src")  # pip builds in the folder itself
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / "source")
+    wanted = f"{tmp_path / 'source'}[exported,serve]"
+    subprocess.run([*pip, "--only-binary", ":all:", wanted], check=True, env=own)
+    (site,) = venv.glob("lib/python*/site-packages")
+    assert {path.name for path in site.glob("torch*")} == set()
+    for name, folder in exports.items():
+        model = load(folder, device="cpu", threads=1)
+        program = (
+            "import sys, weft.exported as e\n"
+            "model = e.load(sys.argv[1], device='cpu', threads=1)\n"
+            "print([model.answer_row(answer) for answer in model(sys.argv[2:])])"
+        )
+        done = run([venv / "bin/python", "-c", program, folder, *TEXTS], env=own)
+        assert done.stderr == ""
+        assert done.stdout == f"{[model.answer_row(answer) for answer in model(TEXTS)]}\n", name
+    for words in (["train", "tiny.py"], ["evaluate", "run"]):
+        done = run([venv / "bin/weft", *words], env=own)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"error: weft {' '.join(words)} needs the package 'torch'")

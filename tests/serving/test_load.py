@@ -59,7 +59,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path):
             refused = served.ask("cd")
             assert (refused.status_code, refused.json()["where"]) == (503, "queue")
             assert refused.json()["error"] == (
-                "3 rows wait for the model, and no more may. Ask again later."
+                "More is asked than can be answered in time. Ask again later."
             )
             assert int(refused.headers["retry-after"]) >= 1
             (tmp_path / "go").touch()
@@ -129,6 +129,30 @@ def test_half_a_request_ends_in_time(impatient, sent, answer):
     assert said.startswith(answer)
     assert not answer or b'"where":' in said
     assert impatient.ask("ab").json() == {"prediction": "ba"}
+
+
+def counted(served, path, status):
+    """How many answers of a status a server has counted."""
+    start = f'weft_requests_total{{path="{path}",status="{status}"}} '
+    lines = served.get("metrics").text.splitlines()
+    return sum(float(line.removeprefix(start)) for line in lines if line.startswith(start))
+
+
+@pytest.mark.parametrize(
+    ("sent", "path", "status"),
+    [
+        (b"POST /predict HTTP/1.1\r\nHost: lo", "other", 408),
+        (head(9) + b'"ab', "/predict", 408),
+        (head(9, path="/health") + b'"ab', "/health", 405),
+        (b"nonsense\r\n\r\n", "other", 400),
+        (b"GET /" + b"a" * 300_000, "other", 431),
+    ],
+)
+def test_what_the_connection_refuses_is_counted_once(impatient, sent, path, status):
+    before, left = counted(impatient, path, status), counted(impatient, path, 499)
+    impatient.said(sent)
+    assert counted(impatient, path, status) == before + 1
+    assert counted(impatient, path, 499) == left
 
 
 def test_a_head_that_comes_byte_by_byte_ends_in_time(impatient):

@@ -35,6 +35,8 @@ SAFE = {
     "Cache-Control": "no-cache",
 }
 """Headers of the page: nothing of it comes from elsewhere, and no text in it can act."""
+KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
+"""Paths that are counted by name."""
 LEFT = 499
 """The status of a request whose sender has left; nobody reads it but the counters."""
 REFUSED = {
@@ -109,15 +111,28 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Answers one row, or each row of a list, in order."""
         self.refuse_stopping()
-        self.batcher.refuse_full()  # before anything is read: that costs less
+        whole = request.scope.get("state", {}).get("comes")
+        if not whole and self.batcher.full():  # before more is read: that costs less
+            raise self.batcher.refusal()
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
         if kind != "application/json":
             text = f"Wanted 'Content-Type: application/json'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
         body = await read_body(request, self.limits)
+        self.came(request.scope)
         rows, characters, alone = read_rows(body, self.predictor.columns, self.limits)
         answers = await self.answers(request, rows, characters) if rows else []
         return _json(answers[0] if alone else answers)
+
+    def comes(self, scope: Scope) -> None:
+        """Counts a question that is whole, until :meth:`came`."""
+        scope["state"]["comes"] = True
+        self.batcher.coming += 1
+
+    def came(self, scope: Scope) -> None:
+        """A question is in the queue now, or refused."""
+        if scope.get("state", {}).pop("comes", False):
+            self.batcher.coming -= 1
 
     async def answers(
         self, request: Request, rows: Sequence[Any], characters: int
@@ -151,6 +166,10 @@ class Service:
             raise RefusedError(
                 503, "The server is stopping.", where="server", headers={"Retry-After": "5"}
             )
+
+    def count(self, path: str, status: int, seconds: float = 0.0) -> None:
+        """Counts an answer."""
+        self.telemetry.answered(path if path in KNOWN else "other", status, seconds)
 
     async def health(self) -> dict[str, str]:
         """Says that the program runs."""
@@ -219,7 +238,6 @@ class _Gate:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
-        self._known = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -246,8 +264,9 @@ class _Gate:
                 await (await _failed(Request(scope), error))(scope, receive, counted)
             raise  # uvicorn logs it
         finally:
-            path = scope["path"] if scope["path"] in self._known else "other"
-            self._service.telemetry.answered(path, status, time.perf_counter() - start)
+            self._service.came(scope)
+            if not scope.get("state", {}).get("refused"):
+                self._service.count(scope["path"], status, time.perf_counter() - start)
 
 
 def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

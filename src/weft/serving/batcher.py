@@ -10,7 +10,7 @@ import time
 from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any
 
@@ -22,6 +22,12 @@ from weft.serving.telemetry import Telemetry
 __all__ = ["Batcher", "Question"]
 
 LOG = logging.getLogger("weft")
+OVERLOADED = 1.0
+"""Seconds after a refusal for which a server counts as overloaded."""
+AT_ONCE = 8
+"""Rows that are taken at once by an overloaded server too: one by one they take longer."""
+REFUSALS = 4
+"""Refusals that take about as long as an answer: so many are not to stand alone between answers."""
 FEW = 10
 """Rows that a refusal names, of many that are wrong."""
 
@@ -36,6 +42,9 @@ class Question:
     """Of all its texts."""
     future: "Future[list[Mapping[str, Any]]]"
     """The answers, or the refusal."""
+    alone: bool
+    """Whether nothing else was asked when it came."""
+    since: float = field(default_factory=time.perf_counter)
 
 
 class Batcher:
@@ -54,25 +63,47 @@ class Batcher:
         self._wanted = self._together = 1
         self._changed = Condition()
         self._open = True
-        self._seconds_a_row = 0.0
+        self._seconds_a_row = self._seconds_alone = self._settled = 0.0
+        self._overloaded_until = 0.0
         self._computing_since: float | None = None
         self.admitted = 0
         """Requests that were taken and have no answer yet."""
+        self.coming = 0
+        """Requests that are whole and were not taken yet."""
+        self._unanswered = self._turned_away = 0
         telemetry.waiting.set_function(lambda: self._rows)
         self._thread = Thread(target=self._work, name="weft-model", daemon=True)
         self._thread.start()
 
     # -- on the event loop
 
-    def refuse_full(self) -> None:
-        """Refuses where as many rows wait as may."""
-        if self._rows >= self.limits.queue:
-            raise RefusedError(
-                503,
-                f"{self._rows} rows wait for the model, and no more may. Ask again later.",
-                where="queue",
-                headers={"Retry-After": str(self.wait())},
-            )
+    def full(self) -> bool:
+        """Whether a question that comes now is refused.
+
+        So it is where as many rows wait as may: and then, until nothing was refused for a second,
+        where it would wait for longer than a few times what the model takes for one alone. So a
+        burst is answered, and who asks too much for long keeps nobody waiting.
+        """
+        now = time.perf_counter()
+        full = self._rows + self.coming >= self.limits.queue
+        if not full and now < self._overloaded_until:
+            before = self._unanswered + self.coming
+            wait = before * self._seconds_a_row
+            taken_anyway = max(AT_ONCE, self._turned_away // REFUSALS)
+            full = before >= taken_anyway and wait > self.limits.slowdown * self._seconds_alone
+        if full:
+            self._turned_away += 1
+            self._overloaded_until = now + OVERLOADED
+        return full
+
+    def refusal(self) -> RefusedError:
+        """What a question hears that finds a full queue."""
+        return RefusedError(
+            503,
+            "More is asked than can be answered in time. Ask again later.",
+            where="queue",
+            headers={"Retry-After": str(self.wait())},
+        )
 
     def submit(self, rows: Sequence[Any], characters: int) -> Question:
         """Queues rows.
@@ -80,14 +111,17 @@ class Batcher:
         Raises:
             RefusedError: As many rows wait as may.
         """
-        question = Question(rows, characters, get_running_loop().create_future())
+        if self.full():
+            raise self.refusal()
+        alone = not self.admitted
+        question = Question(rows, characters, get_running_loop().create_future(), alone)
         with self._changed:
-            self.refuse_full()
             self._waiting.append(question)
             self._rows += len(rows)
             if self._enough():  # to wake the thread for each question takes as long as to read it
                 self._changed.notify()
         self.admitted += 1
+        self._unanswered += len(rows)
         return question
 
     def leave(self, question: Question, why: Exception) -> None:
@@ -100,7 +134,7 @@ class Batcher:
 
     def wait(self) -> int:
         """Whole seconds until the rows that wait now are answered, about."""
-        return max(1, math.ceil(self._rows * self._seconds_a_row))
+        return max(1, math.ceil(self._unanswered * self._seconds_a_row))
 
     def problem(self) -> str:
         """Why no question can be answered; empty where one can."""
@@ -122,6 +156,7 @@ class Batcher:
         if question.future.done():
             return
         self.admitted -= 1
+        self._unanswered -= len(question.rows)
         if isinstance(found, Exception):
             question.future.set_exception(found)
         else:
@@ -130,6 +165,15 @@ class Batcher:
     def _settle_all(
         self, batch: Sequence[Question], found: Sequence[list[Mapping[str, Any]] | Exception]
     ) -> None:
+        now, rows = time.perf_counter(), sum(len(question.rows) for question in batch)
+        since = batch[0].since
+        seconds = (now - max(self._settled, since)) / rows
+        # Moving averages: what one odd batch took is forgotten after some ten others.
+        self._seconds_a_row += 0.1 * (seconds - self._seconds_a_row)
+        if len(batch) == 1 and batch[0].alone and now > self._overloaded_until:
+            before = self._seconds_alone or now - since
+            self._seconds_alone = 0.9 * before + 0.1 * (now - since)
+        self._settled, self._turned_away = now, 0
         for question, answers in zip(batch, found, strict=True):
             self._settle(question, answers)
 
@@ -141,8 +185,6 @@ class Batcher:
             found = self._answers(batch)
             self._computing_since, seconds = None, time.perf_counter() - start
             rows = sum(len(question.rows) for question in batch)
-            # A moving average: what one odd batch took is forgotten after some ten others.
-            self._seconds_a_row += 0.1 * (seconds / rows - self._seconds_a_row)
             self._telemetry.computed(rows, seconds)
             loop = batch[0].future.get_loop()
             if not loop.is_closed():
@@ -156,8 +198,10 @@ class Batcher:
             while self._open:
                 self._wanted = 1
                 self._changed.wait_for(self._enough)
-                self._wanted = self._together
-                self._changed.wait_for(self._enough, self.limits.window)
+                overloaded = time.perf_counter() < self._overloaded_until
+                self._wanted = AT_ONCE if overloaded else self._together
+                most = self._seconds_alone if overloaded else self.limits.window
+                self._changed.wait_for(self._enough, min(most, self.limits.window))
                 if self._waiting:  # those that waited may have left
                     break
             while self._waiting and rows < self.limits.batch and characters < CHUNK_CHARACTERS:

@@ -6,9 +6,11 @@ import errno
 import gc
 import json
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import uvicorn
@@ -17,13 +19,18 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from weft.errors import UserError
 from weft.serving.app import Service, make_app
-from weft.serving.limits import Limits, RefusedError
+from weft.serving.limits import RefusedError
 
 __all__ = ["bound", "serve"]
 
 MOST_HEAD = 1 << 16
 """Bytes of a request's line and headers; a browser sends some two thousand."""
 BACKLOG = 2048
+HEADERS_THAT_MATTER = re.compile(
+    rb"(?i)\r\n(?:content-length: *([0-9]+)(?=\r|$)"
+    rb"|content-length|transfer-encoding|expect|connection)"
+)
+"""Of a request that is refused unread: its one length; others say that there is more to it."""
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -70,7 +77,7 @@ def serve(service: Service, listener: socket.socket, ready: Callable[[str], None
         backlog=BACKLOG,
         timeout_graceful_shutdown=max(1, round(limits.timeout + limits.read_timeout)),
     )
-    config.limits = limits
+    config.service = service
     # All that torch has imported would be looked through now and then, which takes 0.2 s.
     gc.collect()
     gc.freeze()
@@ -79,24 +86,30 @@ def serve(service: Service, listener: socket.socket, ready: Callable[[str], None
 
 
 class _Config(uvicorn.Config):
-    """uvicorn's settings, with the limits of connections."""
+    """uvicorn's settings, with what is served."""
 
-    limits: Limits
+    service: Service
 
 
 class _Guarded(HttpToolsProtocol):
-    """A connection that waits for no slow request, nor for a body that nobody reads any more."""
+    """A connection that waits for no slow request, nor for a body that nobody reads any more.
+
+    Where too much is asked already, it refuses questions itself: a task of the application for
+    each would take the time in which others are answered.
+    """
 
     config: _Config
     _timer: asyncio.TimerHandle | None = None
     """Runs from a request's first byte to its last."""
     _head: int | None = None
     """Bytes of a head that is not whole; None between heads."""
+    _asked_at = 0.0
+    """When a question was refused last."""
 
     @override
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        most = self.config.limits.connections
+        most = self.config.service.limits.connections
         if len(self.connections) > most:
             self._refuse(503, f"Wanted at most {most:,} connections. Ask again later.")
         else:
@@ -104,13 +117,13 @@ class _Guarded(HttpToolsProtocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._refuses(data):
             return
-        if self._timer is None:
-            self._wait()
         if self._head is None and not self._body_comes():
             self._head = 0
         super().data_received(data)
+        if self._timer is None and (self._head is not None or self._body_comes()):
+            self._wait()
         if self._head is not None:
             self._head += len(data)
             if self._head > MOST_HEAD:
@@ -123,9 +136,12 @@ class _Guarded(HttpToolsProtocol):
 
     @override
     def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self.cycle.more_body = False  # of a request that is refused before it is whole, too
         self._unwait()
+        cycle: Any = self.cycle
+        if not self.pipeline and not self._idle() and cycle.scope["path"] == "/predict":
+            self.config.service.comes(cycle.scope)
+        super().on_message_complete()
+        cycle.more_body = False  # of a request that is refused before it is whole, too
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -138,6 +154,34 @@ class _Guarded(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, f"Wanted a request of HTTP; {msg}")
 
+    def _refuses(self, data: bytes) -> bool:
+        """Refuses a whole question that finds a full queue, and has nothing before or behind it."""
+        service = self.config.service
+        if not (data.startswith(b"POST /predict HTTP/1.1\r\n") and self._idle()):
+            return False
+        if self._head is not None or service.stopping or not service.batcher.full():
+            return False
+        head, _, body = data.partition(b"\r\n\r\n")
+        found = HEADERS_THAT_MATTER.findall(head)
+        if len(found) != 1 or found[0] != b"%d" % len(body):
+            return False
+        self._unwait()
+        self._asked_at = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_handler()
+        self._answer(service.batcher.refusal())
+        return True
+
+    @override
+    def timeout_keep_alive_handler(self) -> None:
+        """Ends a connection on which nothing was asked for a while; looks again where it was."""
+        rest = self._asked_at + self.timeout_keep_alive - self.loop.time()
+        if rest > 0:
+            again = self.loop.call_later(rest, self.timeout_keep_alive_handler)
+            self.timeout_keep_alive_task = again
+        else:
+            super().timeout_keep_alive_handler()
+
     def _idle(self) -> bool:
         """Whether no request waits for its answer."""
         cycle: Any = self.cycle
@@ -149,7 +193,7 @@ class _Guarded(HttpToolsProtocol):
 
     def _wait(self) -> None:
         self._unwait()
-        self._timer = self.loop.call_later(self.config.limits.read_timeout, self._late)
+        self._timer = self.loop.call_later(self.config.service.limits.read_timeout, self._late)
 
     def _unwait(self) -> None:
         if self._timer is not None:
@@ -159,18 +203,32 @@ class _Guarded(HttpToolsProtocol):
     def _late(self) -> None:
         waits = self._body_comes() and not self.cycle.response_started
         if self._head or waits:
-            seconds = self.config.limits.read_timeout
+            seconds = self.config.service.limits.read_timeout
             self._refuse(408, f"Wanted the whole request in {seconds:g} s.")
         self.transport.close()
 
     def _refuse(self, status: int, text: str) -> None:
-        refusal = RefusedError(status, text, where="connection")
-        body = json.dumps(refusal.to_json()).encode()
-        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(
-            STATUS_LINE[status] + head.encode() + b"connection: close\r\n\r\n" + body
-        )
-        self.transport.close()
+        path = "other"
+        if self._body_comes():
+            self.cycle.scope["state"]["refused"] = True  # and counted, here
+            path = self.cycle.scope["path"]
+        closed = {"Connection": "close"}
+        self._answer(RefusedError(status, text, where="connection", headers=closed), path)
+
+    def _answer(self, refusal: RefusedError, path: str = "/predict") -> None:
+        self.config.service.count(path, refusal.status)
+        text, headers = str(refusal.args[0]), tuple(refusal.headers.items())
+        self.transport.write(_written(refusal.status, text, refusal.where, headers))
+        if "Connection" in refusal.headers:
+            self.transport.close()
+
+
+@lru_cache(maxsize=64)
+def _written(status: int, text: str, where: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+    body = json.dumps({"error": text, "where": where})
+    head = {"content-type": "application/json", "content-length": len(body), **dict(headers)}
+    lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in head.items())
+    return STATUS_LINE[status] + f"{lines}\r\n{body}".encode()
 
 
 class _Server(uvicorn.Server):

@@ -23,6 +23,7 @@ class Telemetry:
         self._registry = registry = CollectorRegistry()
         labels = ["path", "status"]
         self._requests = Counter("weft_requests", "Requests answered.", labels, registry=registry)
+        self._counted: dict[tuple[str, int], Counter] = {}
         self._seconds = Histogram(
             "weft_predict_seconds",
             "Seconds from a question's head to its answer.",
@@ -44,7 +45,9 @@ class Telemetry:
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Counts an answer to a request."""
-        self._requests.labels(path, str(status)).inc()
+        if (path, status) not in self._counted:  # to find a counter takes as long as a refusal
+            self._counted[path, status] = self._requests.labels(path, str(status))
+        self._counted[path, status].inc()
         if path == "/predict" and status == 200:
             self._seconds.observe(seconds)
 

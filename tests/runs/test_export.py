@@ -286,7 +286,7 @@ def test_a_finished_run_is_told_the_command(tmp_path):
 def test_an_unknown_format_is_refused(tmp_path, capsys):
     words = ["--format", "tflite", "--out", str(tmp_path / "out")]
     assert main(["export", str(library_run()), *words]) == 2
-    told = "There is no export format 'tflite'; wanted one of: ctranslate2, onnx."
+    told = "There is no export format 'tflite'; wanted one of: ctranslate2, huggingface, onnx."
     assert told in capsys.readouterr().err
 
 

@@ -15,7 +15,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it."
     )
     add_run(parser)
-    parser.add_argument("--format", required=True, metavar="FORMAT", help="onnx or ctranslate2")
+    parser.add_argument(
+        "--format", required=True, metavar="FORMAT", help="onnx, ctranslate2 or huggingface"
+    )
     parser.add_argument(
         "--out", metavar="FOLDER", help="the folder to write; by default RUN/export/FORMAT"
     )

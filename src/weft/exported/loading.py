@@ -53,6 +53,11 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
             f"{path} is no export: it has no {MANIFEST}. Wanted a folder that weft export wrote."
         )
     manifest = read(path)
+    if manifest.graph == "huggingface":
+        raise UserError(
+            f"{path} is an export for transformers, which weft does not run. Load it there: "
+            f"AutoTokenizer.from_pretrained({str(path)!r}), and the model alike."
+        )
     if manifest.graph not in FORMATS:
         raise ExportError(
             f"{path}: this weft runs graphs of {', '.join(FORMATS)}, not {manifest.graph!r:.40}."

@@ -36,7 +36,7 @@ class ExportManifest(SealedFiles):
     ERROR: ClassVar[type[Exception]] = ExportError
 
     graph: str
-    """What runs it: ``ctranslate2``, ``onnx``."""
+    """What runs it: ``ctranslate2``, ``huggingface`` (transformers), ``onnx``."""
     source: Mapping[str, Any]
     """Recipe, key and checkpoint that it was made of."""
     compared: Mapping[str, Any]
@@ -97,4 +97,6 @@ def read(folder: Path) -> ExportManifest:
 
 def _format(folder: Path) -> str:
     """What a folder was exported to, by its files alone."""
+    if (folder / "config.json").is_file():
+        return "huggingface"
     return "onnx" if any(folder.glob("graph/*.onnx")) else "ctranslate2"

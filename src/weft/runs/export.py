@@ -30,7 +30,7 @@ class Exported:
     """An export that was written."""
 
     folder: Path
-    """Where it is; :func:`weft.exported.loading.load` takes it."""
+    """Where it is; :func:`weft.exported.loading.load` takes all but ``huggingface``."""
     comparison: Comparison
     """How it differs from the model."""
 
@@ -49,7 +49,7 @@ def export(
 
     Args:
         run: The run folder.
-        name: The format: ``onnx`` or ``ctranslate2``.
+        name: The format: ``onnx``, ``ctranslate2`` or ``huggingface``.
         out: The folder to write; by default ``export/<format>`` in the run folder.
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
             the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be

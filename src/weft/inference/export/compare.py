@@ -15,7 +15,7 @@ from weft.inference.load import Predictor
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
 
-__all__ = ["MOST_DIFFERENT", "TOLERANCE", "Comparison", "compare"]
+__all__ = ["MOST_DIFFERENT", "TOLERANCE", "Comparison", "compare", "shown"]
 
 TOLERANCE = 1e-3
 """Most by which a log-probability may differ, as a mean over the tokens of an answer, in nats.
@@ -131,13 +131,14 @@ def _compare_answers(
             worst = f"row {number}"
         if known and not max(known) <= largest:
             largest, worst = max(known), f"row {number}"
-    shown = f"{worst} ({_shown(rows[int(worst[4:])])})" if worst else ""
+    named = f"{worst} ({shown(rows[int(worst[4:])])})" if worst else ""
     return Comparison(
-        len(rows), where, same, largest, "numbers of answers", NUMBER_TOLERANCE, shown
+        len(rows), where, same, largest, "numbers of answers", NUMBER_TOLERANCE, named
     )
 
 
-def _shown(row: Row) -> str:
+def shown(row: Row) -> str:
+    """A row in words, for an error."""
     return ", ".join(f"{name}: {value!r:.60}" for name, value in row.items())
 
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from weft.errors import UserError
 from weft.exported.seq2seq import Search
-from weft.inference.export import ctranslate2, onnx_steps
+from weft.inference.export import ctranslate2, huggingface_folder, onnx_steps
 from weft.models.decoding.search_settings import Decoding
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.language_model import LanguageModeling
@@ -38,7 +38,9 @@ def refuse_inexpressible(task: Task, name: str) -> None:
     Raises:
         UserError: Names every setting in the way.
     """
-    if isinstance(task, Seq2Seq):
+    if isinstance(task, Seq2Seq | LanguageModeling) and name == "huggingface":
+        problems = [*_own_answers(task), *huggingface_folder.refusals(task)]
+    elif isinstance(task, Seq2Seq):
         problems = _text_problems(task, name)
     elif isinstance(task, ColumnsTask) and name == "onnx":
         problems = _column_problems(task)
@@ -48,6 +50,8 @@ def refuse_inexpressible(task: Task, name: str) -> None:
         problems = _own_methods(task, MaskedLanguageModeling)
     else:
         wanted = "a task that generates text from text, such as translation"
+        if name == "huggingface":
+            wanted = "a task that generates text: of translation or language modeling, say"
         if name == "onnx":
             wanted = "one of the library's tasks, or a subclass of ColumnsTask"
         raise UserError(f"A {type(task).__name__} cannot be exported to {name}: wanted {wanted}.")
@@ -81,6 +85,17 @@ def _text_problems(task: Seq2Seq, name: str) -> list[str]:
     for setting, off in _OFF.items() if name == "ctranslate2" else ():
         if (value := getattr(decoding, setting)) != off:
             problems.append(f"task.decoding.{setting} is {value}")
+    problems += _own_answers(task)
+    if name == "ctranslate2":
+        return [*problems, *ctranslate2.refusals(task.module)]
+    return [*problems, *_model_problems(task)]
+
+
+def _own_answers(task: Seq2Seq | LanguageModeling) -> list[str]:
+    """What of a task's answers is no search of its model."""
+    if isinstance(task, LanguageModeling):
+        return _own_methods(task, LanguageModeling)
+    problems = []
     if task.config.answer_prefix:
         problems.append(f"task.answer_prefix is {task.config.answer_prefix[:40]!r}")
     if task.completed_by:
@@ -88,9 +103,7 @@ def _text_problems(task: Seq2Seq, name: str) -> list[str]:
     own_search = type(task).generate is not Seq2Seq.generate
     if own_search or type(task).predict is not Seq2Seq.predict:
         problems.append(f"{type(task).__name__} answers by code of its own")
-    if name == "ctranslate2":
-        return [*problems, *ctranslate2.refusals(task.module)]
-    return [*problems, *_model_problems(task)]
+    return problems
 
 
 def _model_problems(task: Task) -> list[str]:

@@ -9,7 +9,13 @@ from weft.errors import DataError, UserError, worded
 from weft.exported.formats import WRITERS, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
-from weft.inference.export import ctranslate2, onnx_columns, onnx_masked, onnx_steps
+from weft.inference.export import (
+    ctranslate2,
+    huggingface_folder,
+    onnx_columns,
+    onnx_masked,
+    onnx_steps,
+)
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of, searched
 from weft.inference.load import Predictor
@@ -63,9 +69,15 @@ def write_export(
     chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
     with new_folder(out, replace=replace) as folder:
-        facts = {"graph": name, **_write_graph(predictor.task, name, folder, chosen)}
-        exported = open_graph(folder, facts, device="cpu")
-        found = compare(predictor, exported, chosen, where=where)
+        facts: dict[str, Any] = {"graph": name}
+        if name == "huggingface":
+            assert isinstance(predictor.task, huggingface_folder.Generating), "others are refused"
+            huggingface_folder.write(predictor.task, folder)
+            found = huggingface_folder.compare(predictor.task, folder, chosen, where=where)
+        else:
+            facts |= _write_graph(predictor.task, name, folder, chosen)
+            exported = open_graph(folder, facts, device="cpu")
+            found = compare(predictor, exported, chosen, where=where)
         found.check()
         facts |= {
             "source": {**source, "checkpoint": predictor.checkpoint},

@@ -72,6 +72,8 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
         self.config = config
         names = {name: getattr(config, name) for name in _NAMES}
         pieces = _JsonPieces(read_bytes(config.path, largest=LARGEST_FILE), config.path, names)
+        self.parsed = pieces.parsed
+        """The file, as it is read."""
         self._frame(pieces, config)
 
     @classmethod
@@ -91,7 +93,7 @@ class _JsonPieces(Pieces):
     def __init__(self, raw: bytes, path: Path, names: dict[str, str | None]) -> None:
         self._raw = raw
         given = tuple(name for name in names.values() if name is not None)
-        found = parse_tokenizer_json(raw, path, (*given, *sum(_NAMES.values(), ())))
+        self.parsed = found = parse_tokenizer_json(raw, path, (*given, *sum(_NAMES.values(), ())))
         self._library = _load(found, path)
         marks = {name: _mark(name, names[name], found, path) for name in _NAMES}
         self._unknown = found.renamed.get(found.unk or "")

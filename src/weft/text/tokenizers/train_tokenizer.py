@@ -5,14 +5,14 @@ The same texts and settings give the same bytes. Special ids are pad 0, unk 1, b
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import sentencepiece
 
 from weft.errors import UserError
 from weft.text.tokenizers.character_tokenizers import covering
-from weft.text.tokenizers.sentencepiece import sentencepiece_model
+from weft.text.tokenizers.sentencepiece import message_fields, sentencepiece_model
 from weft.text.tokenizers.single_thread import tokenizers
 from weft.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
@@ -212,33 +212,5 @@ def _unigram(texts: Iterable[str], vocab_size: int, character_coverage: float) -
 
 def _charsmap(model: bytes) -> bytes:
     """The compiled rules of normalization in a SentencePiece model: field 2 of its field 3."""
-    specs = [value for number, value in _fields(model) if number == 3]
-    return b"".join(value for number, value in _fields(specs[0]) if number == 2)
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a protocol buffer that hold bytes, by number.
-
-    Source: https://protobuf.dev/programming-guides/encoding.
-    """
-    place = 0
-    while place < len(message):
-        key, place = _number(message, place)
-        if key & 7 == 2:
-            length, place = _number(message, place)
-            yield key >> 3, message[place : place + length]
-            place += length
-        elif key & 7 == 0:
-            _, place = _number(message, place)
-        else:
-            place += 4 if key & 7 == 5 else 8
-
-
-def _number(message: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value |= (byte & 127) << shift
-        shift, place = shift + 7, place + 1
-        if byte < 128:
-            return value, place
+    rules = dict(message_fields(model))[3]
+    return bytes(dict(message_fields(rules)).get(2, b""))

@@ -1,0 +1,247 @@
+"""A folder that ``transformers`` loads: model, tokenizer and search; compared by loading it."""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from weft.errors import UserError
+from weft.exported.manifest import ExportError
+from weft.inference.export import huggingface
+from weft.inference.export.compare import Comparison, shown
+from weft.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
+from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoding.decode import decode
+from weft.models.decoding.search_settings import Decoding
+from weft.models.transformer import Transformer
+from weft.tasks.language_model import LanguageModeling
+from weft.tasks.seq2seq import Seq2Seq
+from weft.tasks.task import Row
+from weft.text.processors.text_processor import source_text
+
+__all__ = ["Generating", "compare", "refusals", "write"]
+
+Generating = Seq2Seq | LanguageModeling
+"""The tasks whose models are written."""
+STOPPING = {"heuristic": False, "first": True, "never": "never"}
+"""What it calls each ``decoding.early_stopping``."""
+
+
+def refusals(task: Generating) -> Iterator[str]:
+    """What of a task's model, search and tokenizer has no counterpart, a line each."""
+    yield from huggingface.refusals(task.module)
+    decoding = task.config.decoding
+    if isinstance(task, Seq2Seq):
+        if decoding.unknown_penalty not in (0, math.inf):
+            yield f"task.decoding.unknown_penalty is {decoding.unknown_penalty}: 0 and .inf can be"
+    elif decoding.beam_size > 1 and decoding.length_penalty:
+        yield (
+            f"task.decoding.length_penalty is {decoding.length_penalty}: with beams 0 alone can "
+            "be, as the given text is not counted there"
+        )
+    try:
+        tokenizer_json(task.text.tokenizer, **_frame(task))
+    except UserError as error:
+        yield str(error)
+
+
+def _frame(task: Generating) -> dict[str, Any]:
+    """What stands around every text, and whether a line end is the end of a row."""
+    if isinstance(task, LanguageModeling):
+        newline = task.config.until == "length"
+        return {"before": [task.text.eos_idx], "after": [], "newline": newline}
+    text = task.text
+    empty = text.tokenizer.create_encoder(mode="source", lang=text.source_lang)("").tolist()
+    return {"before": empty[:-1], "after": empty[-1:]}
+
+
+def _module(task: Generating) -> Transformer | CausalTransformer:
+    assert isinstance(task.module, Transformer | CausalTransformer), "others are refused"
+    return task.module
+
+
+def _prefix(task: Generating) -> list[int]:
+    """What answers are generated behind."""
+    return [task.text.eos_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
+
+
+def write(task: Generating, folder: Path) -> None:
+    """Writes all that ``from_pretrained`` loads.
+
+    Args:
+        task: The task with its module, in which :func:`refusals` finds nothing.
+        folder: An empty folder.
+    """
+    from transformers import GenerationConfig
+
+    language, frame = isinstance(task, LanguageModeling), _frame(task)
+    longest = _module(task).max_length
+    write_tokenizer(
+        folder,
+        task.text.tokenizer,
+        **frame,
+        model_max_length=longest,
+        padding_side="left" if language else "right",
+    )
+    info, start = task.text.tokenizer.vocab_info, _prefix(task)
+    ends = not frame.get("newline")
+    special: dict[str, Any] = {"pad_token_id": info.pad_idx, "bos_token_id": start[0]}
+    special["eos_token_id"] = info.eos_idx if ends else None
+    if not language:
+        special["decoder_start_token_id"] = start[0]
+    huggingface.write_model(task.module, folder, special=special)
+    if len(start) > 1:
+        special["forced_bos_token_id"] = start[1]
+    search = _search(task.config.decoding, len(start), longest)
+    if language or task.config.decoding.unknown_penalty:
+        search["suppress_tokens"] = [info.unk_idx]
+    GenerationConfig(**special, **search).save_pretrained(folder)
+
+
+def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
+    """A search as ``generation_config.json`` has it; lengths count the prefix."""
+    search: dict[str, Any] = {"max_length": longest + 1}  # the last id is never read
+    if not decoding.max_length_a:
+        search = {"max_new_tokens": min(decoding.max_length_b, longest) + prefix - 1}
+    if decoding.min_length:
+        search["min_length"] = decoding.min_length + prefix
+    if decoding.beam_size > 1:
+        search |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        search["early_stopping"] = STOPPING[decoding.early_stopping]
+    if decoding.sample:
+        search |= {name: getattr(decoding, name) for name in ("temperature", "top_k", "top_p")}
+        search["do_sample"] = True
+    search["repetition_penalty"] = decoding.repetition_penalty
+    search["no_repeat_ngram_size"] = decoding.no_repeat_ngram
+    return search
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A row, as a model is asked it."""
+
+    text: str
+    source: list[int]
+    """What its tokenizer must give."""
+    forced: list[int]
+    """What an answer begins with: the given text, of a language model."""
+
+
+def compare(task: Generating, folder: Path, rows: Sequence[Row], *, where: str) -> Comparison:
+    """Loads the folder as a stranger would, and asks it and the model the same rows.
+
+    Args:
+        task: The task with its module.
+        folder: What :func:`write` wrote.
+        rows: At least one row.
+        where: Where they come from.
+
+    Raises:
+        ExportError: The folder lacks weights, or a row has other token ids.
+    """
+    model, tokenizer = _loaded(task, folder)
+    asked, decoding = _asked(task, rows), task.config.decoding
+    drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
+    off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
+    decoding = replace(decoding, n_best=1, **off)
+    same, largest, worst, other = 0, 0.0, "", ""
+    for number, (row, each) in enumerate(zip(rows, asked, strict=True)):
+        name = f"row {number} ({shown(row)})"
+        given = tokenizer(each.text)["input_ids"]
+        if given != each.source:
+            raise ExportError(
+                f"In the export {name} of {where} has the token ids {given[:20]}, but in the run "
+                f"{each.source[:20]}. Nothing was written."
+            )
+        ids, found = _answers(task, model, each, decoding)
+        text = tokenizer.decode(found, skip_special_tokens=True)
+        alike = found == ids and text == task.text.decode([ids])[0]
+        same, other = same + alike, other or ("" if alike else name)
+        difference = _difference(task, model, each, ids)
+        if not difference <= largest:
+            largest, worst = (difference if math.isfinite(difference) else math.inf), name
+    return Comparison(len(rows), where, same, largest, "log-probabilities", worst=other or worst)
+
+
+def _loaded(task: Generating, folder: Path) -> tuple[Any, Any]:
+    import transformers
+
+    kind: Any = transformers.AutoModelForCausalLM
+    if isinstance(task, Seq2Seq):
+        kind = transformers.AutoModelForSeq2SeqLM
+    bars = transformers.utils.logging
+    shows = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        model, info = kind.from_pretrained(folder, output_loading_info=True)
+    finally:
+        if shows:
+            bars.enable_progress_bar()
+    if wrong := {name: found for name, found in info.items() if found}:
+        raise ExportError(f"transformers does not load all weights as they are: {wrong}")
+    return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def _asked(task: Generating, rows: Sequence[Row]) -> list[_Asked]:
+    if isinstance(task, Seq2Seq):
+        encoded = task.text.encode(rows, with_targets=False)["source"]
+        pairs = zip(rows, encoded, strict=True)
+        return [_Asked(source_text(row), ids.tolist(), []) for row, ids in pairs]
+    texts = [row[task.config.column] for row in rows]
+    begun = task.text.begun(texts, lines=task.config.until == "length")
+    start = task.text.eos_idx
+    return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
+
+
+@torch.inference_mode()
+def _answers(
+    task: Generating, model: Any, asked: _Asked, decoding: Decoding
+) -> tuple[list[int], list[int]]:
+    """The ids that the model answers, and those of the export, without prefix and end mark."""
+    language, prefix = isinstance(task, LanguageModeling), _prefix(task)
+    if language:
+        decoding = replace(decoding, unknown_penalty=math.inf)
+    info = task.text.tokenizer.vocab_info
+    ends = not (isinstance(task, LanguageModeling) and task.config.until == "length")
+    given = torch.tensor([asked.forced if language else asked.source], device=task.device)
+    (((ours),),) = decode(
+        _module(task),
+        given,
+        None,
+        decoding,
+        prefix=prefix,
+        eos_idx=info.eos_idx if ends else -1,
+        unk_idx=info.unk_idx,
+        forced=[asked.forced] if language else None,
+    )
+    longest = _module(task).max_length - len(prefix) + 1
+    most = int(decoding.limits(given, None, longest=longest)[0])
+    most = min(most, longest - len(asked.forced)) + len(prefix) - 1
+    settings = copy.deepcopy(model.generation_config)
+    settings.update(do_sample=False, temperature=1.0, top_k=50, top_p=1.0)
+    settings.update(max_new_tokens=most, max_length=None)
+    source = torch.tensor([asked.source])
+    out = model.generate(source, attention_mask=torch.ones_like(source), generation_config=settings)
+    found = out[0, len(prefix) :].tolist()
+    return ours.ids, found[:-1] if ends and found[-1:] == [info.eos_idx] else found
+
+
+@torch.inference_mode()
+def _difference(task: Generating, model: Any, asked: _Asked, ids: list[int]) -> float:
+    """The largest of a log-probability, of any token behind each of an answer."""
+    target = [*_prefix(task), *ids][: _module(task).max_length]
+    ours: Tensor
+    if isinstance(task, LanguageModeling):
+        ours = task.module(torch.tensor([target], device=task.device))
+        theirs = model(torch.tensor([target])).logits
+    else:
+        source, begun = torch.tensor([asked.source]), torch.tensor([target])
+        ours = task.module(source.to(task.device), None, begun.to(task.device))
+        theirs = model(input_ids=source, decoder_input_ids=begun).logits
+    apart = ours.cpu().float().log_softmax(-1) - theirs.float().log_softmax(-1)
+    return float(apart.abs().max())

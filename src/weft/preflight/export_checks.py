@@ -129,7 +129,7 @@ def refuse_exports(names: Iterable[str], session: Session | None = None) -> None
             are no rows to compare on.
     """
     for name in names:
-        refuse_missing(name)
+        refuse_missing(name, writes=True)
         if session is None or not session.has("task"):
             continue
         task = session.get("task")

@@ -67,7 +67,7 @@ def export(
         >>> made.comparison.same, made.comparison.rows  # doctest: +SKIP
         (64, 64)
     """
-    refuse_missing(name)
+    refuse_missing(name, writes=True)
     folder = Path(run)
     target = folder / "export" / name if out is None else Path(out)
     if out is None:

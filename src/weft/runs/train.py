@@ -132,7 +132,7 @@ def _look_at(planned: Planned) -> None:
     if planned.script is not None:
         refuse_collision(planned.script, planned.table.local_modules)
     for name in exports_of(planned.plan):
-        refuse_missing(name)
+        refuse_missing(name, writes=True)
 
 
 def _done(folder: RunFolder, planned: Planned) -> Run:

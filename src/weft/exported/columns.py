@@ -64,17 +64,30 @@ class ExportedColumns(RowPredictor):
     def answers(self, rows: Sequence[Row]) -> list[Any]:
         if not rows:
             return []
+        alone = self.text.encode_one(rows[0]) if len(rows) == 1 else None
+        if alone is not None:
+            return [self.text.completed(self._decoded(*alone)[0], rows[0])]
         encoded = self._encoded(rows)
         found: dict[int, Any] = {}
         for chosen in self._batches(encoded):
             columns, lengths = padded_columns(encoded, self.text.all, chosen, least=1)
-            try:
-                outputs = self.forward(self.graph, columns, lengths)
-                answers = self.text.decode(outputs)
-                found.update(zip(chosen.tolist(), answers, strict=True))
-            except MISFITS as error:
-                raise ExportError(f"The graph and the text do not fit: {error}") from error
+            found.update(zip(chosen.tolist(), self._decoded(columns, lengths), strict=True))
         return [self.text.completed(found[number], row) for number, row in enumerate(rows)]
+
+    def _decoded(
+        self, columns: Mapping[str, NDArray[Any]], lengths: Mapping[str, NDArray[Any]]
+    ) -> list[Any]:
+        """The answers to a batch."""
+        rows = len(next(iter(columns.values())))
+        try:
+            answers = self.text.decode(self.forward(self.graph, columns, lengths))
+        except MISFITS as error:
+            raise ExportError(f"The graph and the text do not fit: {error}") from error
+        if len(answers) != rows:
+            raise ExportError(
+                f"The graph and the text do not fit: {len(answers)} answers to {rows} rows"
+            )
+        return answers
 
     def _encoded(self, rows: Sequence[Row]) -> Encoded:
         encoded = self.text.encode(rows, with_targets=False)
@@ -91,9 +104,6 @@ class ExportedColumns(RowPredictor):
 
     def _batches(self, encoded: Encoded) -> Iterator[NDArray[np.int64]]:
         """The numbers of rows of like length, at most ``TOKENS`` padded tokens together."""
-        if encoded.num_rows == 1:
-            yield np.zeros(1, np.int64)
-            return
         lengths = np.max([column.lengths for column in encoded.values()], axis=0)
         order = np.argsort(lengths, kind="stable")
         start = 0

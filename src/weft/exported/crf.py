@@ -1,5 +1,6 @@
 """Answers of a linear-chain conditional random field: beside a graph, in numpy."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,8 @@ def decode_with_chances(
     """
     size = scores.shape[2]
     parts = _Moves(moves[:size, :size], moves[size, :size], moves[:size, size + 1])
-    numbers, shares = _best(scores, real, parts), _marginals(scores, real, parts)
+    best, shares = _walked(scores, real, parts)
+    numbers = _way_back(best, real, parts)
     return numbers, np.take_along_axis(shares, numbers[..., None], axis=2)[..., 0]
 
 
@@ -49,41 +51,50 @@ class _Moves(NamedTuple):
     end: Floats
 
 
-def _best(scores: Floats, real: NDArray[np.bool_], moves: _Moves) -> NDArray[np.int64]:
-    inner, start, end = moves
-    reaching = np.ascontiguousarray(inner.T)  # to the label of a row
-    best = [start + scores[:, 0]]
-    for t in range(1, scores.shape[1]):
-        reached = (best[-1][:, None] + reaching).max(axis=2) + scores[:, t]
-        best.append(np.where(real[:, t, None], reached, best[-1]))
-    label = (best[-1] + end).argmax(axis=1)
+def _walked(
+    scores: Floats, real: NDArray[np.bool_], moves: _Moves
+) -> tuple[Sequence[Floats], Floats]:
+    """Walks three ways at once: a sentence takes half of the time that it takes one by one.
+
+    Returns:
+        The score of the best sequence up to each word that ends in each label, *Shape:* T of
+        ``[B, L]``; and the probability of each label at each word, *Shape:* ``[B, T, L]``.
+    """
+    (inner, start, end), length = moves, scores.shape[1]
+    reaching = inner.T  # to the label of a row
+    steps, whole = np.stack([reaching, inner, reaching])[:, None], bool(real.all())
+    first = start + scores[:, 0]
+    # Log sums of sequences up to each word, those from behind it, and the best up to it.
+    at = [np.stack([first, np.broadcast_to(end, first.shape), first])]
+    for t in range(1, length):
+        back = length - t
+        before = at[-1].copy()
+        before[1] += scores[:, back]
+        every = before[:, :, None] + steps
+        reached = every.max(axis=3)
+        both = every[:2] - reached[:2, ..., None]
+        reached[:2] += np.log(np.exp(both, out=both).sum(axis=3))
+        reached[::2] += scores[:, t]
+        if not whole:
+            there = np.stack([real[:, t], real[:, back], real[:, t]])[..., None]
+            reached = np.where(there, reached, at[-1])
+        at.append(reached)
+    ways = np.stack(at, axis=2)
+    both = ways[0] + ways[1, :, ::-1]
+    shares = np.exp(both - both.max(axis=2, keepdims=True))
+    return [each[2] for each in at], np.asarray(
+        shares / shares.sum(axis=2, keepdims=True), np.float32
+    )
+
+
+def _way_back(best: Sequence[Floats], real: NDArray[np.bool_], moves: _Moves) -> NDArray[np.int64]:
+    """The labels of the best sequences. *Shape:* ``[B, T]``."""
+    reaching = np.ascontiguousarray(moves.inner.T)
+    label = (best[-1] + moves.end).argmax(axis=1)
     path = [label]
     # Only on the way back is it asked where the best came from, which is one label a sentence.
-    for t in range(scores.shape[1] - 1, 0, -1):
+    for t in range(len(best) - 1, 0, -1):
         origin = (best[t - 1] + reaching[label]).argmax(axis=1)
         label = np.where(real[:, t], origin, label)
         path.append(label)
     return np.stack(path[::-1], axis=1)
-
-
-def _marginals(scores: Floats, real: NDArray[np.bool_], moves: _Moves) -> Floats:
-    """The probability of each label at each word. *Shape:* ``[B, T, L]``."""
-    inner, start, end = moves
-    length, reaching = scores.shape[1], np.ascontiguousarray(inner.T)
-    before = [start + scores[:, 0]]
-    after = [np.broadcast_to(end, before[0].shape)]
-    for t in range(1, length):
-        reached = _log_sum(before[-1][:, None] + reaching) + scores[:, t]
-        before.append(np.where(real[:, t, None], reached, before[-1]))
-        back = length - t
-        reached = _log_sum((after[-1] + scores[:, back])[:, None] + inner)
-        after.append(np.where(real[:, back, None], reached, after[-1]))
-    both = np.stack(before, axis=1) + np.stack(after[::-1], axis=1)
-    shares = np.exp(both - both.max(axis=2, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=2, keepdims=True), np.float32)
-
-
-def _log_sum(x: Floats) -> Floats:
-    """The log of the sum of exponentials over the last axis."""
-    top = x.max(axis=-1, keepdims=True)
-    return np.asarray(np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0])

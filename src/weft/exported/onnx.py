@@ -64,11 +64,13 @@ class OnnxGraph:
         Raises:
             ExportError: The graph does not take them.
         """
-        missing = [name for name in self.inputs if name not in arrays]
-        if missing:
-            raise ExportError(f"{self.path}: wants '{missing[0]:.80}', which the text has not")
         try:
-            outputs = self.session.run(None, {name: arrays[name] for name in self.inputs})
+            given = {name: arrays[name] for name in self.inputs}
+        except KeyError as missing:
+            name = missing.args[0]
+            raise ExportError(f"{self.path}: wants '{name:.80}', which the text has not") from None
+        try:
+            outputs = self.session.run(self.outputs, given)
         except Exception as error:
             raise ExportError(f"{self.path}: onnxruntime cannot answer: {error}") from error
         made = [np.asarray(each) for each in outputs]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.text.conftest import TEXTS
 from weft.errors import DataError, UserError
 from weft.text import FittedTokenizer, load_tokenizer
+from weft.text.tokenizers import huggingface
 from weft.text.tokenizers.fitted_tokenizer import Kind
 
 KINDS = Kind.__args__
@@ -134,6 +135,25 @@ def test_nul_is_a_character(one, kind):
     assert "cat" in spaceless(decode(encode("The \0 cat")))
     if kind in ("byte_bpe", "bytes"):
         assert decode(encode("The\0cat\0")) == "The\0cat\0"
+
+
+ASCII = st.text(st.sampled_from("The cat.,!'1\t\n\0<s>A  "), max_size=14)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(ASCII, min_size=1, max_size=4), most=st.sampled_from([0, 1, 9]))
+def test_words_that_are_remembered_have_the_ids_of_their_text(one, texts, most):
+    encoder = one.create_encoder()
+    among = [row.tolist() for row in encoder.batch([*texts, "The cat"])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(huggingface, "KEPT", most)
+        assert [encoder(text).tolist() for text in texts] == among[:-1]
+        assert [encoder(text).tolist() for text in texts] == among[:-1]
+
+
+def test_which_kinds_are_encoded_word_by_word(one, kind):
+    by_word = getattr(one.vocabulary, "_by_word", False)
+    assert by_word == (kind in ("bpe", "wordpiece", "words"))
 
 
 def test_a_text_by_itself_is_encoded_as_among_others(one):

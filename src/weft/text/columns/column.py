@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.config.registry import Registry
 from weft.errors import DataError, UserError
@@ -87,6 +88,10 @@ class Column(ABC):
         Raises:
             DataError: A value cannot be used; names its row (from 0) and the column.
         """
+
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
+        return None
 
     @abstractmethod
     def save_files(self, folder: Path) -> dict[str, Any]:

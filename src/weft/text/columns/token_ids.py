@@ -5,14 +5,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 from weft.text.columns.column import Column, columns, texts_of
 from weft.text.ragged import Ragged
-from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, id_type, load_tokenizer
+from weft.text.tokenizers.tokenizer import (
+    Encoder,
+    Tokenizer,
+    encode_column,
+    id_type,
+    load_tokenizer,
+)
 
-__all__ = ["IdsColumn", "TextColumn", "one_limit"]
+__all__ = ["IdsColumn", "TextColumn", "encoded_one", "one_limit"]
 
 
 class IdsColumn(Column):
@@ -77,6 +84,20 @@ class TextColumn(IdsColumn):
         ids = np.insert(encoded.values, at, self.tokenizer.vocab_info.unk_idx)
         lengths = np.maximum(encoded.lengths, 1)
         return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    @override
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        # A subclass may encode in another way.
+        return encoded_one(self._encoder, value) if type(self) is TextColumn else None
+
+
+def encoded_one(encoder: Encoder, text: object) -> NDArray[np.int64] | None:
+    """The ids of a text by itself; None where it is none, or has none."""
+    try:
+        ids = encoder(text) if type(text) is str else ()
+    except DataError:  # which a column says with the row and its name
+        return None
+    return np.asarray(ids, np.int64) if len(ids) else None
 
 
 def one_limit(

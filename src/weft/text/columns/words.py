@@ -12,7 +12,7 @@ from typing_extensions import override
 from weft.errors import UserError
 from weft.text.cells import unlisted, words_in
 from weft.text.columns.column import Column, columns
-from weft.text.columns.token_ids import IdsColumn
+from weft.text.columns.token_ids import IdsColumn, encoded_one
 from weft.text.features.spelling import Affixes, Characters
 from weft.text.ragged import Ragged, offsets_of
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
@@ -235,6 +235,11 @@ class NgramsColumn(IdsColumn):
     def encode(self, values: Sequence[Any]) -> Ragged:
         texts = joined_words(values, self.name)
         return super().cut(encode_column(self._encoder, texts, self.name), MOST_NGRAMS)
+
+    @override
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        ids = encoded_one(self._encoder, value) if type(self) is NgramsColumn else None
+        return None if ids is None else ids[:MOST_NGRAMS]
 
     @classmethod
     @override

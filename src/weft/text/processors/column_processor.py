@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.errors import UserError
@@ -128,6 +129,25 @@ class ColumnsText(TextProcessor):
             kinds[role].check(encoded, kinds)
         found = Encoded(encoded, np.flatnonzero(over))
         return self.cut(found) if truncate else found
+
+    def encode_one(
+        self, row: Mapping[str, Any]
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.int64]]] | None:
+        """The inputs of a single row as a batch, faster than by :meth:`encode`.
+
+        Returns:
+            As :func:`~weft.text.columns.padding.padded_columns`; None where only ``encode`` knows
+            what the row is, or what is wrong with it.
+        """
+        if type(self).encode is not ColumnsText.encode:
+            return None
+        columns, lengths = dict[str, NDArray[Any]](), dict[str, NDArray[np.int64]]()
+        for role, column in self.inputs.items():
+            ids = column.encode_one(row[column.name])
+            if ids is None or (column.limit is not None and len(ids) > column.limit):
+                return None
+            columns[role], lengths[role] = ids[None], np.array([len(ids)], np.int64)
+        return columns, lengths
 
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
         """An answer with what it takes from its row, such as words; as it is, by default."""

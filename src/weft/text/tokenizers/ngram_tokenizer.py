@@ -5,6 +5,7 @@ n-grams of words, then those of characters, each from the frequent to the rare; 
 """
 
 import logging
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, islice
@@ -165,46 +166,58 @@ class _NgramEncoder(Encoder):
     def __init__(self, tokenizer: NgramTokenizer) -> None:
         self._words, self._characters = tokenizer.numbers()
         self._orders = tokenizer.longest, tokenizer.lengths
-        self._known: dict[str, Ids] = {}
+        self._known: dict[str, bytes] = {}
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
         if error := not_text(texts):
             raise error
-        rows = [self._ids(WORD["punctuation"].findall(text.lower())) for text in texts]
+        rows = [self._ids(text) for text in texts]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        none = np.zeros(0, np.int64)
-        return Ragged(np.concatenate([none, *rows]).astype(np.int32), offsets_of(lengths))
+        return Ragged(np.concatenate([np.zeros(0, np.int32), *rows]), offsets_of(lengths))
 
-    def _ids(self, words: list[str]) -> Ids:
+    @override
+    def __call__(self, text: str) -> NDArray[np.int32]:
+        if error := not_text([text]):
+            raise error
+        return self._ids(text)
+
+    def _ids(self, text: str) -> NDArray[np.int32]:
         """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
+        words = WORD["punctuation"].findall(text.lower())
         known, get = self._known, self._words.get
         parts = [known[word] if word in known else self._of_word(word) for word in words]
         for size in range(2, self._orders[0] + 1):
-            numbers = [get(ngram, NONE) for ngram in _of_words(words, size)]
-            parts.append(np.array(numbers, np.int64))
-        ids = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+            numbers = map(get, _of_words(words, size))
+            parts.append(_bytes(number for number in numbers if number is not None))
+        ids = np.frombuffer(bytearray().join(parts), np.int32)
         ids.sort()
-        first = np.searchsorted(ids, 0)  # those that are not known are before it
         new = np.ones(len(ids), np.bool_)
         np.not_equal(ids[1:], ids[:-1], out=new[1:])
-        return ids[first:][new[first:]]
+        return ids[new]
 
-    def _of_word(self, word: str) -> Ids:
+    def _of_word(self, word: str) -> bytes:
         """The ids of what one word has, kept for the next text: few words are most of any text."""
-        (longest, (least, most)), get, marked = self._orders, self._characters.get, f" {word} "
+        (longest, (least, most)), marked = self._orders, f" {word} "
         size = len(marked) + 1
         found = {
-            get(marked[i : i + n], NONE) for n in range(least, most + 1) for i in range(size - n)
+            self._characters.get(marked[i : i + n])
+            for n in range(least, most + 1)
+            for i in range(size - n)
         }
         if longest:
-            found.add(self._words.get(word, NONE))
-        ids = np.array([number for number in found if number >= 0], np.int64)
+            found.add(self._words.get(word))
+        ids = _bytes(number for number in found if number is not None)
         if size <= LONGEST_KEPT:
             if len(self._known) >= KEPT:
                 self._known.clear()
             self._known[word] = ids
         return ids
+
+
+def _bytes(ids: Iterable[int]) -> bytes:
+    """Ids as one piece of memory: of a list of arrays each has several, and joins slowly."""
+    return array("i", ids).tobytes()
 
 
 class _NgramDecoder(Decoder):

@@ -102,8 +102,11 @@ def test_torch_is_not_among_what_is_brought(python):
     assert run(python(program)).stdout == "\n"
 
 
-def test_every_module_on_the_floors_without_torch_is_imported(python):
-    program = """import importlib, pkgutil
+def test_every_room_and_every_module_on_the_floors_without_torch_is_imported(python):
+    program = """import importlib, pkgutil, weft
+for module in pkgutil.iter_modules(weft.__path__, "weft."):
+    if module.ispkg:
+        importlib.import_module(module.name)
 for room in ("config", "runtime", "text", "exported", "serving"):
     package = importlib.import_module(f"weft.{room}")
     for module in pkgutil.walk_packages(package.__path__, f"weft.{room}."):
@@ -196,8 +199,8 @@ print([main(words) for words in json.loads(sys.argv[1])])
 
 def test_a_public_name_that_needs_torch_says_so(python):
     program = """
-import weft, weft.training
-for get in (lambda: weft.load, lambda: weft.training.AdamW):
+import weft, weft.checkpoint
+for get in (lambda: weft.load, lambda: weft.checkpoint.Checkpoints):
     try:
         get()
     except weft.errors.MissingExtraError as error:
@@ -209,7 +212,7 @@ print(weft.Recipe)
         == "".join(
             f"{name} needs the package 'torch', which is not installed. "
             "Install it with: pip install 'weft[train]'\n"
-            for name in ("weft.load", "weft.training.AdamW")
+            for name in ("weft.load", "weft.checkpoint.Checkpoints")
         )
         + "<class 'weft.config.recipe.Recipe'>\n"
     )

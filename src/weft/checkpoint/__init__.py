@@ -1,7 +1,14 @@
 """Checkpoints: named parts saved whole, verified byte by byte on loading. No pickle anywhere."""
 
-from weft.checkpoint.state import join_state as join_state
-from weft.checkpoint.state import split_state as split_state
-from weft.checkpoint.store import Checkpoints as Checkpoints
-from weft.checkpoint.store import FoundCheckpoint as FoundCheckpoint
-from weft.checkpoint.store import Stateful as Stateful
+from typing import TYPE_CHECKING
+
+from weft.config.public_names import on_first_use
+
+if TYPE_CHECKING:
+    from weft.checkpoint.state import join_state as join_state
+    from weft.checkpoint.state import split_state as split_state
+    from weft.checkpoint.store import Checkpoints as Checkpoints
+    from weft.checkpoint.store import FoundCheckpoint as FoundCheckpoint
+    from weft.checkpoint.store import Stateful as Stateful
+
+__getattr__, __dir__ = on_first_use(__name__)

@@ -256,7 +256,7 @@ def test_every_pin_that_is_installed_allows_the_oldest_python_that_is_promised()
     for name, version in pins().items():
         for package in importlib.metadata.distributions(name=name):
             if package.version == version:
-                allowed[name] = SpecifierSet(package.metadata["Requires-Python"] or "")
+                allowed[name] = SpecifierSet(package.metadata.get("Requires-Python", ""))
     assert {"pytest", "safetensors", "sphinx", "rich"} <= set(allowed)
     assert {
         name: str(pythons) for name, pythons in allowed.items() if "3.11.0" not in pythons

@@ -43,9 +43,11 @@ def prove(bench, steps=range(1, STEPS + 1), event="step"):
 @pytest.mark.parametrize(
     ("save_every", "steps"),
     [
-        ("4", range(1, STEPS + 1)),
-        ("1", range(1, STEPS + 1, 2)),  # what is saved at each step is restored at each
-        ("1000", (3, 6, 11)),  # saved after evaluations alone: before the first, after each
+        ("4", (1, 3, 4, 6, 10)),
+        pytest.param("4", range(1, STEPS + 1), marks=pytest.mark.slow),
+        ("1", (2, 7)),  # what is saved at each step is restored at each
+        pytest.param("1", range(1, STEPS + 1, 2), marks=pytest.mark.slow),
+        ("1000", (3, 11)),  # saved after evaluations alone: before the first, after each
     ],
 )
 def test_killed_after_any_step(bench, save_every, steps):

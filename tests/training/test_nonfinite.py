@@ -90,12 +90,13 @@ def test_a_skipped_step_leaves_its_update_out_and_nothing_else(poisoned):
 
 
 @pytest.mark.parametrize("policy", ["skip", "rollback"])
-def test_killed_at_any_step_it_is_the_undisturbed_run(poisoned, policy):
+@pytest.mark.parametrize("steps", [(2, 7), pytest.param((1, 4, 11, 12), marks=pytest.mark.slow)])
+def test_killed_at_any_step_it_is_the_undisturbed_run(poisoned, policy, steps):
     here = poisoned.but(trainer={**poisoned.trainer, "on_nonfinite": policy})
     undisturbed = here.but(folder=here.folder / "undisturbed").make()
     undisturbed.fit()
     wanted = outcome(undisturbed)
-    for step in (1, 2, 4, 7, 11, 12):
+    for step in steps:
         killed = here.but(folder=here.folder / f"killed-{step}")
         with pytest.raises(Killed):
             killed.make(KillAt(step)).fit()

@@ -19,7 +19,21 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--format", required=True, metavar="FORMAT", help="onnx, ctranslate2 or huggingface"
     )
     parser.add_argument(
-        "--out", metavar="FOLDER", help="the folder to write; by default RUN/export/FORMAT"
+        "--quantize",
+        choices=["int8"],
+        help="write weights as int8: smaller and faster; what that costs is measured and printed",
+    )
+    parser.add_argument(
+        "--max-quality-loss",
+        type=float,
+        metavar="SHARE",
+        help="most that quantizing may make the metric worse by, as a share of it (0.05); above it "
+        "nothing is written",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="the folder to write; by default RUN/export/FORMAT, or FORMAT-int8",
     )
     parser.add_argument(
         "--rows",
@@ -32,9 +46,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exports, and says how the export differs from the run."""
     log_to_stderr()
+    from weft.exported.formats import ExportFormat
     from weft.runs.export import export
 
-    made = export(args.run, args.format, out=args.out, rows=args.rows, **run_options(args))
+    asked = {"quantize": args.quantize, "max_quality_loss": args.max_quality_loss}
+    given = {name: value for name, value in asked.items() if value is not None}
+    form = ExportFormat.of({"format": args.format, **given})
+    made = export(args.run, form, out=args.out, rows=args.rows, **run_options(args))
     print(made.comparison.sentence)
     print(printable(str(made.folder)))
     return 0

@@ -22,6 +22,8 @@ from weft.text.processors.masked_language_model import Filled, MaskedText
 
 __all__ = ["ExportedLanguageModel", "ExportedMaskedModel"]
 
+CARRIED = "state.carried"
+"""The array that a recurrent model carries from token to token."""
 TEXTS = 64
 """Texts answered together."""
 
@@ -40,7 +42,7 @@ class ExportedLanguageModel(RowPredictor):
         self, text: LanguageText, decoder: OnnxDecoder, searched: Search, *, by_row: bool
     ) -> None:
         super().__init__(text.input_columns)
-        self.text, self.by_row, self._decoder = text, by_row, decoder
+        self.text, self.by_row, self.decoder = text, by_row, decoder
         self.search = replace(searched, unknown_penalty=np.inf)  # it is no text
         self.data: Mapping[str, Any] = {}
         """How the run's data was read, where it was a file."""
@@ -68,7 +70,25 @@ class ExportedLanguageModel(RowPredictor):
             unk_idx=self.text.unk_idx,
             forced=begun,
         )
-        return find_targets(self._decoder, begun, target)
+        return find_targets(self.decoder, begun, target)
+
+    def read(
+        self, ids: NDArray[np.int64], carried: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Scores the token after each.
+
+        Args:
+            ids: *Shape:* ``[B, T]``.
+            carried: What a recurrent model kept of the tokens before; None: there are none.
+
+        Returns:
+            Logits, ``[B, T, V]``, and what a recurrent model keeps of all of them.
+        """
+        self.decoder.begin(ids)
+        if carried is not None:
+            self.decoder.state[CARRIED] = carried
+        logits = np.stack([self.decoder.step(column) for column in ids.T], axis=1)
+        return logits, self.decoder.state.get(CARRIED)
 
     def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
         texts = [row[self.text.column] for row in rows]
@@ -126,9 +146,9 @@ class ExportedMaskedModel(RowPredictor):
         read = np.array([[*ids, *[pad] * (width - len(ids))] for ids in texts], np.int64)
         lengths = np.array([len(ids) for ids in texts])
         rows, places = np.nonzero(read == self.text.mask_idx)
-        arrays = {"text": read, "text.lengths": lengths, "rows": rows, "places": places}
         plain = self.text.pieces.plain
-        logits = np.where(plain, self.graph.run(arrays)[0].astype(np.float64), -np.inf)
+        found = self.scores(read, rows, places, lengths=lengths)
+        logits = np.where(plain, found.astype(np.float64), -np.inf)
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
         count = min(self.top_k, int(plain.sum()))
@@ -136,6 +156,29 @@ class ExportedMaskedModel(RowPredictor):
         scores = np.take_along_axis(chances, best, axis=1)
         ends = np.cumsum(np.bincount(rows, minlength=len(texts)))[:-1]
         return [*zip(np.split(best, ends), np.split(scores, ends), strict=True)]
+
+    def scores(
+        self,
+        ids: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        *,
+        lengths: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float32]:
+        """Scores of the tokens at places of texts.
+
+        Args:
+            ids: The texts. *Shape:* ``[B, T]``.
+            rows: Of each place the number of its text. *Shape:* ``[N]``.
+            places: *Shape:* ``[N]``.
+            lengths: Tokens of each text; None: as many as there are. *Shape:* ``[B]``.
+
+        Returns:
+            *Shape:* ``[N, V]``.
+        """
+        lengths = np.full(len(ids), ids.shape[1]) if lengths is None else lengths
+        arrays = {"text": ids, "text.lengths": lengths, "rows": rows, "places": places}
+        return self.graph.run(arrays)[0]
 
     @override
     def check(self, row: Row) -> None:

@@ -46,24 +46,25 @@ class OnnxDecoder:
                 f"the graphs keep {', '.join(sorted(kept | made)):.200}, but 'axes' are of "
                 f"{', '.join(axes):.200}"
             )
-        self._read: dict[str, NDArray[Any]] = {}
+        self.state: dict[str, NDArray[Any]] = {}
+        """What was read, by the names of its arrays."""
 
     def begin(self, sources: NDArray[np.int64]) -> None:
         """Reads sources of one length. *Shape:* ``[B, S]``."""
-        self._read = self._encode.named({"source": sources})
+        self.state = self._encode.named({"source": sources})
 
     def step(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Reads a token of each row; gives logits. *Shape:* ``[N]`` to ``[N, V]``."""
-        made = self._step.named({"tokens": tokens, **self._read})
+        made = self._step.named({"tokens": tokens, **self.state})
         logits = made.pop("logits")
-        self._read.update({name.removeprefix("next."): each for name, each in made.items()})
+        self.state.update({name.removeprefix("next."): each for name, each in made.items()})
         return logits
 
     def select(self, rows: NDArray[np.int64], *, same_sources: bool = False) -> None:
         """Keeps these rows, in their order; a row may repeat."""
         for name, axis in self._axes.items():
             if not (same_sources and name.startswith("memory.")):
-                self._read[name] = self._read[name].take(rows, axis=axis)
+                self.state[name] = self.state[name].take(rows, axis=axis)
 
 
 class OnnxSearch:

@@ -341,7 +341,7 @@ class _Walk:
     def export(self) -> str:
         formats = exports_of(self.plan)
         refuse_exports(formats, self.session)
-        return ", ".join(formats)
+        return ", ".join(form.folder for form in formats)
 
 
 def _take_empty_step(module: nn.Module, optimizer: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from weft.config.planning.session import Session
 from weft.config.values.raw_values import is_null
 from weft.errors import DataError, UserError, worded
-from weft.exported.formats import refuse_missing
+from weft.exported.formats import ExportFormat, refuse_missing
 from weft.inference.export.expressible import refuse_inexpressible
 from weft.inference.export.folder import ROWS
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
@@ -119,7 +119,7 @@ def read_rows(path: Path) -> Iterator[Any]:
             yield row
 
 
-def refuse_exports(names: Iterable[str], session: Session | None = None) -> None:
+def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None) -> None:
     """Refuses formats of ``trainer.export`` that could not be written when a training is over.
 
     Without what was built of the recipe, only the packages are looked for.
@@ -128,17 +128,17 @@ def refuse_exports(names: Iterable[str], session: Session | None = None) -> None
         UserError: A format is unknown, lacks its package, or has no word for the model; or there
             are no rows to compare on.
     """
-    for name in names:
-        refuse_missing(name, writes=True)
+    for form in forms:
+        refuse_missing(form.format, writes=True)
         if session is None or not session.has("task"):
             continue
         task = session.get("task")
-        refuse_inexpressible(task, name)
+        refuse_inexpressible(task, form.format)
         if rows_of_session(session) is None:
             columns = " and ".join(map(repr, task.text.input_columns))
             raise UserError(
-                f"trainer.export={name}: an export is compared with the run on rows of valid_data, "
-                f"test_data or train_data, but none of them has the text of {columns}. Leave "
+                f"trainer.export={form.folder}: an export is compared with the run on rows of "
+                f"valid_data, test_data or train_data, but none of them has the text of {columns}. Leave "
                 "trainer.export out, and export the run when it has ended, with a text file of "
-                f"rows: weft export RUN --format {name} --rows FILE"
+                f"rows: weft export RUN {form.words} --rows FILE"
             )

@@ -20,6 +20,7 @@ from weft.config.sources.open_recipe import Source, open_recipe
 from weft.config.sources.script import table_of_module
 from weft.config.sources.written_places import differing
 from weft.errors import PlanError, Problem, UserError
+from weft.exported.formats import ExportFormat
 from weft.recipes import defaults, registries
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
@@ -204,9 +205,10 @@ def run_named(recipe: str | Path | Recipe) -> Path | None:
     return Path(recipe)
 
 
-def exports_of(plan: Plan) -> tuple[str, ...]:
+def exports_of(plan: Plan) -> tuple[ExportFormat, ...]:
     """The formats that ``trainer.export`` names; a trainer of the recipe's own may have none."""
-    return tuple(plan.settings.get("trainer", {}).get("export") or ())
+    named = plan.settings.get("trainer", {}).get("export") or ()
+    return tuple(map(ExportFormat.of, named))
 
 
 def seed_of(plan: Plan) -> int:

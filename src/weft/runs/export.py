@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.planning.session import Session
+from weft.config.values.raw_values import Entries, Scalar
 from weft.errors import UserError
-from weft.exported.formats import refuse_missing
+from weft.exported.formats import ExportFormat, refuse_missing
 from weft.exported.manifest import ExportError, read
 from weft.inference.export.compare import Comparison
 from weft.inference.export.folder import refuse_existing, write_export
-from weft.inference.load import Predictor
+from weft.inference.load import Predictor, saved_nodes
 from weft.preflight.export_checks import read_rows, rows_of_run, rows_of_session
 from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from weft.runs.load_run import load
@@ -37,7 +38,7 @@ class Exported:
 
 def export(
     run: str | Path,
-    name: str,
+    form: str | ExportFormat,
     *,
     out: str | Path | None = None,
     rows: str | Path | None = None,
@@ -49,7 +50,8 @@ def export(
 
     Args:
         run: The run folder.
-        name: The format: ``onnx``, ``ctranslate2`` or ``huggingface``.
+        form: The format: ``onnx``, ``ctranslate2`` or ``huggingface``, or an
+            :class:`~weft.exported.formats.ExportFormat`.
         out: The folder to write; by default ``export/<format>`` in the run folder.
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
             the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be
@@ -60,16 +62,17 @@ def export(
 
     Raises:
         UserError: The format, the model or the rows do not allow it.
-        ExportError: The export differs from the run by more than is allowed.
+        ExportError: The export differs from the run, or is worse than it, by more than is allowed.
 
     Example:
         >>> made = export("runs/translation-demo/1f0c5a2b7d9e", "ctranslate2")  # doctest: +SKIP
         >>> made.comparison.same, made.comparison.rows  # doctest: +SKIP
         (64, 64)
     """
-    refuse_missing(name, writes=True)
+    form = ExportFormat.of(form)
+    refuse_missing(form.format, writes=True)
     folder = Path(run)
-    target = folder / "export" / name if out is None else Path(out)
+    target = folder / "export" / form.folder if out is None else Path(out)
     if out is None:
         refuse_outward_links(folder, WRITTEN_FOLDERS)
     clean_leftovers(target.parent, of=target.name)
@@ -80,8 +83,10 @@ def export(
         where, found = rows_of_run(folder, predictor.task)
     else:
         where, found = str(rows), [predictor.row(row) for row in given]
-    source = _source(folder, predictor)
-    made = write_export(predictor, name, target, rows=found, where=where, source=source)
+    source, metric = _source(folder, predictor), _selected_metric(folder)
+    made = write_export(
+        predictor, form, target, rows=found, where=where, source=source, metric=metric
+    )
     return Exported(target, made)
 
 
@@ -104,33 +109,48 @@ def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
         )
 
 
-def export_trained(folder: Path, names: Iterable[str], session: Session) -> dict[str, Any]:
+def export_trained(folder: Path, forms: Iterable[ExportFormat], session: Session) -> dict[str, Any]:
     """Exports the run that has just been trained, each format to ``export/<format>`` in it.
 
     Returns:
-        What each comparison found, by format, as JSON values.
+        What each comparison found, by the export's folder, as JSON values.
 
     Raises:
         ExportError: One cannot be made; names the run, and the command that exports it later.
     """
     found = {}
-    for name in names:
+    for form in forms:
         try:
             predictor = load(folder, device=str(session.get("task").device), allow_code=True)
             where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
-            target, source = folder / "export" / name, _source(folder, predictor)
+            target, source = folder / "export" / form.folder, _source(folder, predictor)
             made = write_export(
-                predictor, name, target, rows=rows, where=where, source=source, replace=True
+                predictor,
+                form,
+                target,
+                rows=rows,
+                where=where,
+                source=source,
+                metric=_selected_metric(folder),
+                replace=True,
             )
         except (ExportError, UserError) as error:
             raise ExportError(
                 f"{error}\nThe training of {folder} itself is over, and its checkpoints are kept. "
                 "To compare an export of it on other rows: "
-                f"weft export {folder} --format {name} --rows FILE"
+                f"weft export {folder} {form.words} --rows FILE"
             ) from error
         LOG.info("Exported to %s. %s", target, made.sentence)
-        found[name] = made.to_json()
+        found[form.folder] = made.to_json()
     return found
+
+
+def _selected_metric(folder: Path) -> str:
+    """The value by which the run's best checkpoint was selected."""
+    node: Any = saved_nodes(folder, "settings")
+    for name in ("trainer", "selection", "metric"):
+        node = node.entries.get(name) if isinstance(node, Entries) else None
+    return node.text if isinstance(node, Scalar) else "loss"
 
 
 def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:

@@ -131,8 +131,8 @@ def _look_at(planned: Planned) -> None:
     check_takes_task(planned.plan.order)
     if planned.script is not None:
         refuse_collision(planned.script, planned.table.local_modules)
-    for name in exports_of(planned.plan):
-        refuse_missing(name, writes=True)
+    for form in exports_of(planned.plan):
+        refuse_missing(form.format, writes=True)
 
 
 def _done(folder: RunFolder, planned: Planned) -> Run:
@@ -145,11 +145,11 @@ def _done(folder: RunFolder, planned: Planned) -> Run:
             "by trainer.initialize and trainer.initialize_from; or train anew: "
             f"{same_again()}."
         )
-    for name in exports_of(planned.plan):
-        if not (folder.path / "export" / name).is_dir():
+    for form in exports_of(planned.plan):
+        if not (folder.path / "export" / form.folder).is_dir():
             raise UserError(
-                f"{folder.path} is finished, so trainer.export={name} would export nothing. "
-                f"Export it now: weft export {folder.path} --format {name}"
+                f"{folder.path} is finished, so trainer.export={form.folder} would export nothing. "
+                f"Export it now: weft export {folder.path} {form.words}"
             )
     return _ended(folder)
 
@@ -208,7 +208,7 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
         if (folder.path / "export").is_dir():
             from weft.runs.export import tell_older_exports
 
-            tell_older_exports(folder.path, but=exports)
+            tell_older_exports(folder.path, but=[form.folder for form in exports])
         if need is not None:
             need.tell(trainer)
         LOG.info("Run folder: %s", folder.path)  # not before all that can be refused was looked at

@@ -1,6 +1,7 @@
 """Ranking: how well a document answers a query."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -80,6 +81,18 @@ class QueryDocumentRanking(ColumnsTask):
     @override
     def answer_metrics(self) -> dict[str, Metric]:
         return {"ranking": Ranking()}
+
+    @override
+    def measured(self, answer: Callable[[Rows], Sequence[Ranked]], rows: Rows) -> Metrics:
+        """As the base; the wrong documents are asked about as the right ones are."""
+        right, wrong = self.text.inputs["positive"].name, self.text.all["negative"].name
+        negatives = [each.score for each in answer([{**row, right: row[wrong]} for row in rows])]
+
+        def both(rows: Rows) -> list[Ranked]:
+            pairs = zip(answer(rows), negatives, strict=True)
+            return [replace(each, negative=score) for each, score in pairs]
+
+        return super().measured(both, rows)
 
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Ranked], rows: Rows) -> None:

@@ -1,6 +1,6 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -258,6 +258,14 @@ class Seq2Seq(Task):
     @override
     def answer_metrics(self) -> dict[str, Metric]:
         return self.text_metrics() if self.generates else {}
+
+    @override
+    def measured(self, answer: Callable[[Rows], Sequence[Translated]], rows: Rows) -> Metrics:
+        """As the base, by the metrics of text, whether or not an evaluation generates it."""
+        rows = [row for row in self.with_references(rows) if self.is_answered(row)]
+        metrics: Metrics = {**self.text_metrics(), **self.added_metrics()}
+        self.add_answers(metrics, answer(rows), rows)
+        return metrics
 
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Translated], rows: Rows) -> None:

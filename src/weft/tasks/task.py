@@ -7,7 +7,7 @@ trainer.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -225,9 +225,9 @@ class Task(Component):
 
     def metrics(self) -> dict[str, Metric]:
         """Fresh metrics for one evaluation: of losses, of answers, and those that are added."""
-        return {**self.loss_metrics(), **self.answer_metrics(), **self._added_metrics()}
+        return {**self.loss_metrics(), **self.answer_metrics(), **self.added_metrics()}
 
-    def _added_metrics(self) -> dict[str, RowMetric]:
+    def added_metrics(self) -> dict[str, RowMetric]:
         """Fresh metrics of ``task.metrics``; a task with a Config of its own may have none."""
         chosen = self.config.metrics if isinstance(self.config, AnsweredConfig) else ()
         added = {f"{ADDED}[{number}]": made.build() for number, made in enumerate(chosen)}
@@ -253,11 +253,22 @@ class Task(Component):
         metrics["loss"].update(outputs.loss.total, outputs.loss.count)
         if outputs.answers:
             rows = [examples[position] for position in outputs.answers]
-            self.measure(metrics, list(outputs.answers.values()), rows)
-            self._measure_added(metrics, outputs.answers.values(), rows)
+            self.add_answers(metrics, list(outputs.answers.values()), rows)
 
-    def _measure_added(self, metrics: Metrics, answers: Iterable[Any], rows: Iterable[Row]) -> None:
-        """Adds rows with their answers to the metrics that the recipe adds."""
+    def measured(self, answer: Callable[[Rows], Sequence[Any]], rows: Rows) -> Metrics:
+        """Fresh metrics of what a program answers to rows with targets, without those of losses.
+
+        Args:
+            answer: Answers rows, as :meth:`predict` does.
+            rows: They have the targets, too.
+        """
+        metrics: Metrics = {**self.answer_metrics(), **self.added_metrics()}
+        self.add_answers(metrics, answer(rows), rows)
+        return metrics
+
+    def add_answers(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
+        """Adds answers, and the rows that they answer: by :meth:`measure`, and as rows."""
+        self.measure(metrics, answers, rows)
         added = [m for n, m in metrics.items() if n.startswith(ADDED) and isinstance(m, RowMetric)]
         if added:
             answered = zip(rows, answers, strict=True)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from weft.config.component import Config, setting
 from weft.errors import UserError, refuse_all
-from weft.exported.formats import Format
+from weft.exported.formats import ExportFormat, Format
 from weft.models.fast import Fast
 from weft.training.accumulation import Accumulate
 from weft.training.nonfinite import Policy
@@ -67,9 +67,9 @@ class TrainerConfig(Config):
     ``{"encoder": "encoder"}``; empty takes all that matches."""
     save_modules: tuple[str, ...] = setting((), in_key=False)
     """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
-    export: tuple[Format, ...] = setting((), in_key=False)
-    """Formats in which the best checkpoint is exported at the end, as ``["onnx"]``, to
-    ``export/<format>`` of the run."""
+    export: tuple[Format | ExportFormat, ...] = setting((), in_key=False)
+    """Formats in which the best checkpoint is exported at the end, as ``["onnx"]`` or
+    ``[{format: onnx, quantize: int8}]``, to ``export/<format>`` of the run."""
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""
     fast: Fast = Fast()

@@ -11,6 +11,7 @@ from weft.exported.ctranslate2 import CTranslate2Graph
 from weft.exported.manifest import ExportError
 from weft.exported.row_predictor import RowPredictor
 from weft.exported.seq2seq import ExportedSeq2Seq
+from weft.inference.export.quality import Quality
 from weft.inference.load import Predictor
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
@@ -45,6 +46,8 @@ class Comparison:
     """Most that is allowed."""
     worst: str = ""
     """The row with the largest difference, or the first with another answer, in words."""
+    quality: Quality | None = None
+    """Of a quantized export what was measured; its numbers may differ by anything finite."""
 
     def check(self) -> None:
         """Refuses an export that differs by more than is allowed.
@@ -58,6 +61,9 @@ class Comparison:
             Traceback (most recent call last):
             weft.exported.manifest.ExportError: The export differs from the model on 40 rows ...
         """
+        if self.quality is not None and math.isfinite(self.largest):
+            self.quality.check()
+            return
         allowed = MOST_DIFFERENT * self.rows
         if not self.largest <= self.tolerance or self.rows - self.same > allowed:
             by = f"by up to {self.largest:.2g} (allowed: {self.tolerance:g})"
@@ -78,21 +84,23 @@ class Comparison:
             >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).sentence[:59]
             'Compared on 40 rows of valid_data: 38 answers are the same,'
         """
-        return (
+        compared = (
             f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} answers are the same, "
             f"{self.numbers} differ by at most {self.largest:.1g}."
         )
+        return compared if self.quality is None else f"{self.quality.sentence} {compared}"
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, with what was allowed."""
-        return {
+        found = {
             "rows": self.rows,
             "where": self.where,
             "same": self.same,
             "largest_difference": self.largest,
-            "tolerance": self.tolerance,
-            "most_different": MOST_DIFFERENT,
         }
+        if self.quality is not None:
+            return {**found, "quality": self.quality.to_json()}
+        return {**found, "tolerance": self.tolerance, "most_different": MOST_DIFFERENT}
 
 
 def compare(

@@ -84,7 +84,14 @@ def _kind(config: Any) -> str:
     return owner or type(config).__name__
 
 
-def write(module: nn.Module, folder: Path, *, vocab: VocabInfo, start_idx: int) -> None:
+def write(
+    module: nn.Module,
+    folder: Path,
+    *,
+    vocab: VocabInfo,
+    start_idx: int,
+    quantization: str | None = None,
+) -> None:
     """Writes ``model.bin``, ``config.json`` and the vocabulary that CTranslate2 loads.
 
     The names of the vocabulary are the ids themselves, but for the marks of targets: the text
@@ -93,9 +100,10 @@ def write(module: nn.Module, folder: Path, *, vocab: VocabInfo, start_idx: int) 
 
     Args:
         module: The model, in which :func:`refusals` finds nothing.
-        folder: An empty folder.
+        folder: Where to.
         vocab: Facts of the tokenizer's vocabulary.
         start_idx: The id that every target begins with.
+        quantization: Type of the matrices as CTranslate2 calls it, as ``int8``; None: as they are.
 
     Raises:
         UserError: The module cannot be written; says what of it.
@@ -124,7 +132,7 @@ def write(module: nn.Module, folder: Path, *, vocab: VocabInfo, start_idx: int) 
     spec.config.decoder_start_token = names[start_idx]
     spec.config.layer_norm_epsilon = config.encoder.layer.norm.eps
     spec.validate()
-    spec.optimize()  # equal matrices are written once
+    spec.optimize(quantization)  # equal matrices are written once
     spec.save(str(folder))
 
 

@@ -1,23 +1,26 @@
 """Writing an export: whole and compared, or not at all."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError, UserError, worded
-from weft.exported.formats import WRITERS, refuse_missing
+from weft.exported.formats import WRITERS, ExportFormat, refuse_missing
 from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
 from weft.inference.export import (
     ctranslate2,
     huggingface_folder,
+    onnx,
     onnx_columns,
     onnx_masked,
     onnx_steps,
 )
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of, searched
+from weft.inference.export.quality import measure_quality
 from weft.inference.load import Predictor
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.column_task import ColumnsTask
@@ -34,24 +37,26 @@ ROWS = 64
 
 def write_export(
     predictor: Predictor,
-    name: str,
+    form: str | ExportFormat,
     out: Path,
     *,
     rows: Sequence[Row],
     where: str,
     source: Mapping[str, Any],
+    metric: str = "loss",
     replace: bool = False,
 ) -> Comparison:
     """Writes one folder: graph, text processor, and ``export.json`` that lists and describes them.
 
     Args:
         predictor: The trained model.
-        name: The format.
+        form: The format.
         out: The folder; it appears when it is whole and was compared.
         rows: Real rows to compare on; those that the model cannot answer are left out, and
             :data:`ROWS` of the others, evenly spread, are taken.
         where: Where the rows come from.
         source: What the model is, for the manifest.
+        metric: Of a quantized export the value by which it is compared, where rows have it.
         replace: Whether a folder of that name gives way.
 
     Returns:
@@ -62,6 +67,8 @@ def write_export(
         MissingExtraError: A package is missing.
         ExportError: The export differs by more than is allowed; nothing was written.
     """
+    form = ExportFormat.of(form)
+    name = form.format
     refuse_missing(name, writes=True)
     refuse_inexpressible(predictor.task, name)
     if not replace:
@@ -76,8 +83,15 @@ def write_export(
             found = huggingface_folder.compare(predictor.task, folder, chosen, where=where)
         else:
             facts |= _write_graph(predictor.task, name, folder, chosen)
+            quantized = form.quantize is not None
+            size = _quantized(predictor.task, name, folder / GRAPH) if quantized else 1.0
             exported = open_graph(folder, facts, device="cpu")
             found = compare(predictor, exported, chosen, where=where)
+            if quantized:
+                quality = measure_quality(
+                    predictor, exported, rows, where=where, form=form, metric=metric, size=size
+                )
+                found = dataclasses.replace(found, quality=quality)
         found.check()
         facts |= {
             "source": {**source, "checkpoint": predictor.checkpoint},
@@ -118,6 +132,28 @@ def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> di
         return {"search": search, "answers": onnx_steps.write(task.module, graph)}
     ctranslate2.write(task.module, graph, vocab=vocab, start_idx=task.text.target_prefix[0])
     return {"search": search, "answers": {}}
+
+
+def _quantized(task: Task, name: str, graph: Path) -> float:
+    """Writes the graphs of a folder anew, with int8 weights; gives their size as a share."""
+    before = _size(graph)
+    if name == "ctranslate2":
+        assert isinstance(task, Seq2Seq), "others are refused"
+        ctranslate2.write(
+            task.module,
+            graph,
+            vocab=task.text.tokenizer.vocab_info,
+            start_idx=task.text.target_prefix[0],
+            quantization="int8",
+        )
+    else:
+        for path in graph.glob("*.onnx"):
+            onnx.quantize(path)
+    return _size(graph) / before
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Sequence[Row]:

@@ -138,7 +138,7 @@ def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None
             columns = " and ".join(map(repr, task.text.input_columns))
             raise UserError(
                 f"trainer.export={form.folder}: an export is compared with the run on rows of "
-                f"valid_data, test_data or train_data, but none of them has the text of {columns}. Leave "
-                "trainer.export out, and export the run when it has ended, with a text file of "
-                f"rows: weft export RUN {form.words} --rows FILE"
+                f"valid_data, test_data or train_data, but none of them has the text of {columns}. "
+                "Leave trainer.export out, and export the run when it has ended, with a text file "
+                f"of rows: weft export RUN {form.words} --rows FILE"
             )

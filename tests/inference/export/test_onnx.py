@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from starlette.testclient import TestClient
 
@@ -18,14 +19,18 @@ import weft
 from tests.recipes.local_data import write_data
 from weft.errors import DataError, UserError
 from weft.exported import load
+from weft.exported.formats import ExportFormat
 from weft.exported.manifest import MANIFEST, ExportError, seal_folder
 from weft.exported.onnx_search import find_targets
 from weft.exported.seq2seq import Search
 from weft.exported.target_search import Target
 from weft.inference.export import compare
 from weft.inference.export.folder import write_export
+from weft.inference.export.quality import measure_quality
+from weft.preflight.export_checks import rows_of_run
 from weft.recipes import registries
 from weft.runs.export import export
+from weft.runs.load_run import evaluate
 from weft.runtime.sealed import seal
 from weft.serving.app import Service, make_app
 from weft.serving.limits import Limits
@@ -133,6 +138,60 @@ def test_it_answers_as_the_run(runs, name):
             row = {**given[0], predictor.columns[-1]: bad}
             if model.checks_itself and refused(model.check, row):
                 assert refused(model.answers, [row])
+
+
+@pytest.mark.parametrize("name", [*map(marked, LOCAL)])
+def test_its_quality_is_that_of_the_run(runs, monkeypatch, name):
+    folder, _, _ = runs(name)
+    monkeypatch.chdir(folder)
+    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    where, rows = rows_of_run(folder / "run", predictor.task)
+    asked = {"where": where, "metric": "loss", "size": 1.0}
+    form = ExportFormat("onnx", quantize="int8")
+    found = measure_quality(predictor, exported, rows, form=form, **asked)
+    assert found.export == pytest.approx(found.run, abs=1e-5, nan_ok=True)
+    assert found.rows == len(rows)
+    evaluated = evaluate(folder / "run")["valid_data"].values
+    if name != "language/lstm/local":  # which carries its state through batches of its own
+        wanted = {key: value for key, value in found.run.items() if key in evaluated}
+        assert wanted == pytest.approx({key: evaluated[key] for key in wanted}, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "bert/pretraining/local" else pytest.mark.slow)
+        for name in LOCAL
+    ],
+)
+def test_it_can_be_quantized(runs, tmp_path, monkeypatch, name):
+    folder, _, _ = runs(name)
+    monkeypatch.chdir(folder)
+    form = ExportFormat("onnx", quantize="int8", max_quality_loss=10)
+    made = export(folder / "run", form, out=tmp_path / "out")
+    assert made.comparison.quality is not None
+    exported = load(tmp_path / "out", device="cpu", threads=1)
+    for answer in exported(texts(weft.load(folder / "run"), [1, 5])):
+        json.dumps(exported.answer_row(answer), allow_nan=False)
+
+
+def test_a_quantized_export_that_lost_too_much_is_refused(runs, tmp_path, monkeypatch):
+    folder, _, _ = runs("language/lstm/local")
+    monkeypatch.chdir(folder)
+
+    def broken(path):
+        model = onnx.load(str(path))
+        for tensor in model.graph.initializer:
+            if tensor.data_type == onnx.TensorProto.FLOAT:
+                values = 50 * np.frombuffer(tensor.raw_data, np.float32)
+                tensor.raw_data = values.tobytes()
+        path.write_bytes(model.SerializeToString())
+
+    monkeypatch.setattr("weft.inference.export.onnx.quantize", broken)
+    with pytest.raises(ExportError) as caught:
+        export(folder / "run", ExportFormat("onnx", quantize="int8"), out=tmp_path / "out")
+    assert str(caught.value).startswith("Quantized to int8, the export is worse by ")
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("name", [*map(marked, LOCAL)])
@@ -311,7 +370,6 @@ def test_a_manifest_that_says_something_else_is_refused(runs, tmp_path, name):
 
 def graph_of(path, **made):
     """Writes a graph with the inputs of another and outputs of one's own."""
-    import onnx
     from onnx import helper, numpy_helper
 
     model = onnx.load(str(path))

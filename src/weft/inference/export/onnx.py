@@ -62,6 +62,7 @@ def write_graph(
 def quantize(path: Path) -> None:
     """Writes a graph anew whose weights are of 8 bits where it multiplies by them, or looks up.
 
+    Recurrent layers stay as they are: the standard has no operator for them with such weights.
     Each column of a matrix has a scale of its own. Weights are unsigned as inputs are: of signed
     ones processors without VNNI lose the sums that exceed 16 bits, and an export answers alike
     wherever it is asked.
@@ -72,7 +73,13 @@ def quantize(path: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with _quiet():
-        quantize_dynamic(path, path, per_channel=True, weight_type=QuantType.QUInt8)
+        quantize_dynamic(
+            path,
+            path,
+            op_types_to_quantize=["Conv", "Gather", "MatMul"],  # a Gemm is made one of these
+            per_channel=True,
+            weight_type=QuantType.QUInt8,
+        )
 
 
 def _by_parameter(module: nn.Module, shapes: Sequence[Any]) -> tuple[Any, ...]:

@@ -1,0 +1,114 @@
+"""Quantized exports: what they cost is measured, told, and refused where it is too much."""
+
+import json
+import math
+import shutil
+
+import pytest
+
+from tests.trained_run import copy_of, library_run, train_script
+from weft.cli.main import main
+from weft.errors import PlanError, UserError
+from weft.exported import load
+from weft.exported.formats import ExportFormat
+from weft.exported.manifest import MANIFEST, ExportError
+from weft.inference.export.quality import Quality
+from weft.run_folder.folder import RunFolder
+from weft.runs.export import export
+
+
+def quality(run, found, **more):
+    given = {"metric": "accuracy", "better": "higher", "size": 0.3, "max_quality_loss": 0.05}
+    values = {"run": {"accuracy": run}, "export": {"accuracy": found}}
+    return Quality(quantize="int8", rows=557, where="valid_data", **{**given, **values, **more})
+
+
+@pytest.mark.parametrize("name", ["ctranslate2", pytest.param("onnx", marks=pytest.mark.slow)])
+def test_the_command_says_what_it_costs(tmp_path, capsys, name):
+    folder = copy_of(library_run(), tmp_path / "run")
+    main(["export", str(folder), "--format", name])
+    assert main(["export", str(folder), "--format", name, "--quantize", "int8"]) == 0
+    said, out = capsys.readouterr().out.splitlines()[-2:]
+    assert said.startswith("Quantized to int8: bleu ")
+    assert out == str(folder / "export" / f"{name}-int8")
+    whole, small = folder / "export" / name, folder / "export" / f"{name}-int8"
+    found = json.loads((small / MANIFEST).read_bytes())["compared"]["quality"]
+    assert (found["quantize"], found["metric"], found["max_quality_loss"]) == ("int8", "bleu", 0.05)
+    assert set(found["run"]) == set(found["export"]) == {"bleu", "chrf", "bleu_single"}
+    sizes = [sum(f.stat().st_size for f in (e / "graph").iterdir()) for e in (small, whole)]
+    assert found["size"] == pytest.approx(sizes[0] / sizes[1])
+    assert isinstance(load(small, device="cpu", threads=1)("Go.").text, str)
+
+
+def test_what_cannot_be_measured_is_refused(tmp_path):
+    rows = tmp_path / "rows.txt"
+    rows.write_text("Go.\nStop.\n", encoding="utf-8")
+    form = ExportFormat("ctranslate2", quantize="int8")
+    with pytest.raises(UserError) as caught:
+        export(library_run(), form, out=tmp_path / "out", rows=rows)
+    assert str(caught.value) == (
+        "What quantizing costs is measured on rows with 'source' and 'target', but none of the 2 "
+        f"rows of {rows} has them and can be answered. Name a file of such with "
+        "rows=FILE.jsonl, or export without quantize."
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.txt"]
+
+
+@pytest.mark.parametrize(
+    ("run", "found", "more"),
+    [
+        (0.98, 0.94, {}),
+        (0.9, 0.5, {}),
+        (2.0, 2.2, {"better": "lower"}),
+        (0.0, 0.1, {"better": "lower"}),
+        (-1.0, -1.1, {}),
+        (0.9, math.nan, {}),
+        (0.9, 0.89, {"max_quality_loss": 0.0}),
+    ],
+)
+def test_what_lost_too_much_is_refused(run, found, more):
+    measured = quality(run, found, **more)
+    if found == 0.94:
+        measured.check()
+        measured = quality(run, 0.93)
+    with pytest.raises(ExportError):
+        measured.check()
+
+
+def test_a_refusal_has_both_values_and_the_way_out():
+    with pytest.raises(ExportError) as caught:
+        quality(0.98, 0.49).check()
+    assert str(caught.value) == (
+        "Quantized to int8, the export is worse by 50.0% of the run's accuracy (allowed: 5.0%): "
+        "accuracy 98.0 % → 49.0 % on 557 rows of valid_data. Nothing was written. Export it "
+        "without quantize, or allow more by max_quality_loss."
+    )
+
+
+@pytest.mark.parametrize(("run", "found"), [(0.0, 0.0), (0.0, 0.2), (0.5, 0.9), (-1.0, -0.5)])
+def test_what_is_not_worse_is_taken(run, found):
+    quality(run, found, max_quality_loss=0.0).check()
+
+
+def test_a_share_where_nothing_is_quantized_is_refused(capsys):
+    assert main(["export", "run", "--format", "onnx", "--max-quality-loss", "0.1"]) == 2
+    assert "max_quality_loss is 0.1, but nothing is quantized." in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"a share from 0, as 0.05, but is -1.0\.$"):
+        ExportFormat("onnx", quantize="int8", max_quality_loss=-1.0)
+
+
+def test_a_training_quantizes_at_its_end(tmp_path):
+    words = ("trainer.export=[ctranslate2, {format: ctranslate2, quantize: int8}]",)
+    run = train_script(tmp_path, words=words)
+    exports = RunFolder(run).result["exports"]
+    names = ["ctranslate2", "ctranslate2-int8"]
+    assert sorted(path.name for path in (run / "export").iterdir()) == names == sorted(exports)
+    assert [("quality" in exports[name]) for name in names] == [False, True]
+    shutil.rmtree(run / "export" / "ctranslate2-int8")
+    with pytest.raises(UserError, match=r"export=ctranslate2-int8 .* --quantize int8$"):
+        train_script(tmp_path, words=words)
+
+
+def test_a_format_that_is_none_is_refused_with_its_place(tmp_path):
+    with pytest.raises(PlanError, match=r"trainer\.export\[0\]"):
+        train_script(tmp_path, words=("trainer.export=[{format: onnx, quantize: int4}]",))

@@ -256,12 +256,7 @@ class Task(Component):
             self.add_answers(metrics, list(outputs.answers.values()), rows)
 
     def measured(self, answer: Callable[[Rows], Sequence[Any]], rows: Rows) -> Metrics:
-        """Fresh metrics of what a program answers to rows with targets, without those of losses.
-
-        Args:
-            answer: Answers rows, as :meth:`predict` does.
-            rows: They have the targets, too.
-        """
+        """Fresh metrics of what a program answers to rows with targets, but those of losses."""
         metrics: Metrics = {**self.answer_metrics(), **self.added_metrics()}
         self.add_answers(metrics, answer(rows), rows)
         return metrics

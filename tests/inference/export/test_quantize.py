@@ -5,13 +5,15 @@ import math
 import shutil
 
 import pytest
+import torch
 
-from tests.trained_run import copy_of, library_run, train_script
+from tests.trained_run import PAIRS, copy_of, library_run, train_script
 from weft.cli.main import main
 from weft.errors import PlanError, UserError
 from weft.exported import load
 from weft.exported.formats import ExportFormat
 from weft.exported.manifest import MANIFEST, ExportError
+from weft.inference.export.folder import write_export
 from weft.inference.export.quality import Quality
 from weft.run_folder.folder import RunFolder
 from weft.runs.export import export
@@ -112,3 +114,14 @@ def test_a_training_quantizes_at_its_end(tmp_path):
 def test_a_format_that_is_none_is_refused_with_its_place(tmp_path):
     with pytest.raises(PlanError, match=r"trainer\.export\[0\]"):
         train_script(tmp_path, words=("trainer.export=[{format: onnx, quantize: int4}]",))
+
+
+def test_the_weights_of_the_run_stay_as_they_are(translator, tmp_path):
+    predictor = translator(seed=2)
+    before = {name: value.clone() for name, value in predictor.task.module.state_dict().items()}
+    rows = [{"source": source, "target": target} for source, target in PAIRS]
+    form = ExportFormat("ctranslate2", quantize="int8", max_quality_loss=1.0)
+    made = write_export(predictor, form, tmp_path / "out", rows=rows, where="rows", source={})
+    after = predictor.task.module.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    assert made.largest < 0.5

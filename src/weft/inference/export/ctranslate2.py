@@ -221,4 +221,5 @@ def _fill_norm(target: Any, norm: nn.Module) -> None:
 
 
 def _numbers(tensor: Tensor) -> NDArray[Any]:
-    return np.ascontiguousarray(tensor.detach().float().cpu().numpy())
+    """A copy: CTranslate2 quantizes in place."""
+    return np.array(tensor.detach().float().cpu().numpy(), order="C")

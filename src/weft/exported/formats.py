@@ -35,7 +35,8 @@ class ExportFormat:
     format: Format
     """What runs the graph."""
     quantize: Literal["int8"] | None = None
-    """Type of the weights of matrix products; null keeps them as they were trained."""
+    """Type of the weights of matrix products, with onnx and ctranslate2; null keeps them as they
+    were trained."""
     max_quality_loss: float = MAX_QUALITY_LOSS
     """Most that quantizing may make a metric worse by, as a share of the run's own value. Where a
     graph takes int8 it costs 0 to 0.02; a model that it breaks loses tenths."""
@@ -49,6 +50,11 @@ class ExportFormat:
             raise UserError(
                 f"max_quality_loss is {self.max_quality_loss}, but nothing is quantized. Set "
                 "quantize=int8, or leave it out."
+            )
+        if self.quantize is not None and self.format == "huggingface":
+            raise UserError(
+                "The export format 'huggingface' is not quantized here: transformers does that "
+                "when it loads a folder. Leave quantize out."
             )
 
     @classmethod

@@ -95,6 +95,8 @@ def test_what_is_not_worse_is_taken(run, found):
 def test_a_share_where_nothing_is_quantized_is_refused(capsys):
     assert main(["export", "run", "--format", "onnx", "--max-quality-loss", "0.1"]) == 2
     assert "max_quality_loss is 0.1, but nothing is quantized." in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"'huggingface' is not quantized here"):
+        ExportFormat("huggingface", quantize="int8")
     with pytest.raises(UserError, match=r"a share from 0, as 0.05, but is -1.0\.$"):
         ExportFormat("onnx", quantize="int8", max_quality_loss=-1.0)
 

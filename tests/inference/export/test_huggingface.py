@@ -2,11 +2,14 @@
 
 import json
 import math
+import os
 
 import pytest
 import torch
 
+import weft
 from tests.trained_run import PAIRS
+from weft.cli.main import main
 from weft.errors import UserError
 from weft.exported import load
 from weft.exported.manifest import ExportError, read
@@ -124,7 +127,12 @@ def exported(predictor, folder, rows):
     return out, found
 
 
-@pytest.mark.parametrize("name", TRANSLATORS)
+def slow_but(names, quick):
+    """Names to test; all but those that are quick are slow."""
+    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in names]
+
+
+@pytest.mark.parametrize("name", slow_but(TRANSLATORS, {"default", "post, decoder shared"}))
 def test_every_encoder_decoder_answers_alike(translator, tmp_path, name):
     architecture, settings = TRANSLATORS[name]
     predictor = translator(**settings)
@@ -146,8 +154,8 @@ def test_every_encoder_decoder_answers_alike(translator, tmp_path, name):
         assert whole.startswith(text)  # its own limit is the model's, not the source's
 
 
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("until", ["row", "length"])
+@pytest.mark.parametrize("name", slow_but(WRITERS, {"gated and rms", "sines"}))
+@pytest.mark.parametrize("until", ["row", pytest.param("length", marks=pytest.mark.slow)])
 def test_every_language_model_answers_alike(writer, tmp_path, name, until):
     architecture, settings = WRITERS[name]
     decoding = Decoding(max_length_a=0.0, max_length_b=9)
@@ -181,7 +189,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", slow_but(SEARCHES, {"beams, heuristic", "drawn"}))
 def test_every_search_is_written(translator, tmp_path, name):
     decoding = SEARCHES[name]
     predictor = translator(task=Translation.Config(decoding=decoding), seed=3)
@@ -424,3 +432,46 @@ def test_weft_does_not_run_it_and_says_what_does(translator, tmp_path):
         ExportError, match=r"Export the run again: weft export RUN --format huggingf"
     ):
         load(folder)
+
+
+def test_an_export_that_everyone_may_read_holds_no_pickle(translator, tmp_path):
+    folder, _ = exported(translator(), tmp_path, SOURCES)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o666 & ~mask}
+    assert not [path for path in folder.iterdir() if path.suffix not in (".json", ".safetensors")]
+
+
+TRAINING = [
+    *("train", "translation/demo/local", "trainer.max_steps=2", "trainer.selection.metric=loss"),
+    *("trainer.export=[huggingface]", "model.dim=16", "model.ffn_dim=16", "task.generate=false"),
+    *("task.decoding.max_length_a=0", "task.decoding.max_length_b=4"),
+]
+
+
+def test_a_training_refuses_at_its_start_what_none_computes(tmp_path, capsys):
+    assert main([*TRAINING, "model.positions=rotary", "--run-dir", str(tmp_path / "run")]) == 2
+    assert "  model.encoder.positions is a RotaryPositions, not a table" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.slow
+def test_a_training_exports_its_model(tmp_path):
+    assert main([*TRAINING, "--run-dir", str(tmp_path / "run")]) == 0
+    assert read(tmp_path / "run" / "export" / "huggingface").compared["same"] > 0
+
+
+@pytest.mark.slow
+def test_a_trained_translator_answers_alike(shared_data, tmp_path):
+    data = shared_data / "tatoeba-en-fr"
+    words = ["train", "translation/tatoeba", f"train_data.path={data / 'train.tsv'}"]
+    words += [f"valid_data.path={data / 'dev.tsv'}", "trainer.max_steps=300"]
+    words += ["trainer.selection.metric=loss", "task.generate=false", "task.decoding.beam_size=4"]
+    assert main([*words, "--run-dir", str(tmp_path / "run")]) == 0
+    predictor = weft.load(tmp_path / "run")
+    lines = (data / "dev.tsv").read_text().splitlines()[:200]
+    rows = [{"source": line.split("\t")[0]} for line in lines]
+    huggingface_folder.write(predictor.task, tmp_path)
+    found = huggingface_folder.compare(predictor.task, tmp_path, rows, where="dev.tsv")
+    assert found.same >= 198
+    assert found.largest < 1e-4

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from weft.checkpoint.tensors import write_tensors
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
@@ -21,6 +21,7 @@ from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable, RotaryPositions, SinusoidalPositions
 from weft.models.layers.word_embeddings import Embedding
 from weft.models.transformer import Transformer
+from weft.runtime.disk import HashingFile
 
 __all__ = ["refusals", "write_model"]
 
@@ -209,12 +210,8 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
     config = AutoConfig.for_model(name, **settings, **special, dtype="float32")
     config.architectures = [type(config).__name__.removesuffix("Config") + head]
     config.save_pretrained(folder)
-    kept = {each: tensor.detach().float().cpu().clone() for each, tensor in tensors}
-    save_file(
-        {each: t.contiguous() for each, t in kept.items()},
-        folder / "model.safetensors",
-        {"format": "pt"},
-    )
+    with HashingFile(folder / "model.safetensors") as file:
+        write_tensors(file, {each: tensor.detach().float() for each, tensor in tensors})
 
 
 def _seq2seq_settings(module: Transformer, name: str) -> dict[str, Any]:

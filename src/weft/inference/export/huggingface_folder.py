@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,10 +105,9 @@ def write(task: Generating, folder: Path) -> None:
 
 
 def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
-    """A search as ``generation_config.json`` has it; lengths count the prefix."""
-    search: dict[str, Any] = {"max_length": longest + 1}  # the last id is never read
-    if not decoding.max_length_a:
-        search = {"max_new_tokens": min(decoding.max_length_b, longest) + prefix - 1}
+    """A search as ``generation_config.json`` has it; new tokens are those behind the start mark."""
+    most = longest if decoding.max_length_a else decoding.max_length_b + prefix - 1
+    search: dict[str, Any] = {"max_new_tokens": min(most, longest)}
     if decoding.min_length:
         search["min_length"] = decoding.min_length + prefix
     if decoding.beam_size > 1:
@@ -149,16 +149,17 @@ def compare(task: Generating, folder: Path, rows: Sequence[Row], *, where: str) 
     drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
     off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
     decoding = replace(decoding, n_best=1, **off)
-    same, largest, worst, other = 0, 0.0, "", ""
-    for number, (row, each) in enumerate(zip(rows, asked, strict=True)):
-        name = f"row {number} ({shown(row)})"
+    names = [f"row {number} ({shown(row)})" for number, row in enumerate(rows)]
+    for name, each in zip(names, asked, strict=True):
         given = tokenizer(each.text)["input_ids"]
         if given != each.source:
             raise ExportError(
                 f"In the export {name} of {where} has the token ids {given[:20]}, but in the run "
                 f"{each.source[:20]}. Nothing was written."
             )
-        ids, found = _answers(task, model, each, decoding)
+    same, largest, worst, other = 0, 0.0, "", ""
+    answers = _answers(task, model, asked, decoding)
+    for name, each, (ids, found) in zip(names, asked, answers, strict=True):
         text = tokenizer.decode(found, skip_special_tokens=True)
         alike = found == ids and text == task.text.decode([ids])[0]
         same, other = same + alike, other or ("" if alike else name)
@@ -198,18 +199,32 @@ def _asked(task: Generating, rows: Sequence[Row]) -> list[_Asked]:
     return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
 
 
-@torch.inference_mode()
 def _answers(
-    task: Generating, model: Any, asked: _Asked, decoding: Decoding
-) -> tuple[list[int], list[int]]:
+    task: Generating, model: Any, asked: Sequence[_Asked], decoding: Decoding
+) -> list[tuple[list[int], list[int]]]:
     """The ids that the model answers, and those of the export, without prefix and end mark."""
+    by_length, found = defaultdict[int, list[int]](list), dict[int, tuple[list[int], list[int]]]()
+    for number, each in enumerate(asked):  # nothing is padded, and all have one limit
+        by_length[len(each.source)].append(number)
+    for numbers in by_length.values():
+        pairs = _answers_of([asked[i] for i in numbers], task, model, decoding)
+        found |= dict(zip(numbers, pairs, strict=True))
+    return [found[number] for number in range(len(asked))]
+
+
+@torch.inference_mode()
+def _answers_of(
+    asked: Sequence[_Asked], task: Generating, model: Any, decoding: Decoding
+) -> list[tuple[list[int], list[int]]]:
+    """Those of sources of one length."""
     language, prefix = isinstance(task, LanguageModeling), _prefix(task)
     if language:
         decoding = replace(decoding, unknown_penalty=math.inf)
     info = task.text.tokenizer.vocab_info
     ends = not (isinstance(task, LanguageModeling) and task.config.until == "length")
-    given = torch.tensor([asked.forced if language else asked.source], device=task.device)
-    (((ours),),) = decode(
+    forced, sources = [each.forced for each in asked], [each.source for each in asked]
+    given = torch.tensor(forced if language else sources, dtype=torch.int64, device=task.device)
+    ours = decode(
         _module(task),
         given,
         None,
@@ -217,18 +232,20 @@ def _answers(
         prefix=prefix,
         eos_idx=info.eos_idx if ends else -1,
         unk_idx=info.unk_idx,
-        forced=[asked.forced] if language else None,
+        forced=forced if language else None,
     )
     longest = _module(task).max_length - len(prefix) + 1
     most = int(decoding.limits(given, None, longest=longest)[0])
-    most = min(most, longest - len(asked.forced)) + len(prefix) - 1
+    most = min(most, longest - len(forced[0])) + len(prefix) - 1
     settings = copy.deepcopy(model.generation_config)
     settings.update(do_sample=False, temperature=1.0, top_k=50, top_p=1.0)
-    settings.update(max_new_tokens=most, max_length=None)
-    source = torch.tensor([asked.source])
+    settings.update(max_new_tokens=most)
+    source = torch.tensor(sources)
     out = model.generate(source, attention_mask=torch.ones_like(source), generation_config=settings)
-    found = out[0, len(prefix) :].tolist()
-    return ours.ids, found[:-1] if ends and found[-1:] == [info.eos_idx] else found
+    found = out[:, len(prefix) :].tolist()
+    if ends:
+        found = [ids[: ids.index(info.eos_idx)] if info.eos_idx in ids else ids for ids in found]
+    return [(each[0].ids, theirs) for each, theirs in zip(ours, found, strict=True)]
 
 
 @torch.inference_mode()

@@ -102,6 +102,18 @@ def test_who_leaves_is_not_answered(tmp_path):
         assert batches(served) == [1, 1]
 
 
+def test_who_leaves_behind_several_questions_leaves_no_trace_in_the_log(tmp_path):
+    several = (head(4) + b'"ab"') * 3
+    with reversing(tells=False) as served:
+        for _ in range(20):
+            with served.connection(several) as raw:
+                raw.recv(16)
+        with served.held(tmp_path / "go") as raw:
+            raw.sendall(several)
+        wait_until(lambda: "weft_waiting_rows 0.0" in served.get("metrics").text)
+        assert served.end() == (0, "")
+
+
 @pytest.fixture(scope="module")
 def impatient():
     with reversing(limits={"read_timeout": 0.5}) as served:
@@ -120,6 +132,7 @@ def impatient():
         (b"nonsense\r\n\r\n", b"HTTP/1.1 400 "),
         (b"GET /health HTTP/1.1\r\nX: " + b"a" * 300_000, b"HTTP/1.1 431 "),
         (b"GET /" + b"a" * 300_000, b"HTTP/1.1 431 "),
+        (b"GET /health HTTP/1.1\r\n" + b"X: a\r\n" * 15_000 + b"\r\n", b"HTTP/1.1 431 "),
     ],
 )
 def test_half_a_request_ends_in_time(impatient, sent, answer):

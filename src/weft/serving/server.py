@@ -103,6 +103,8 @@ class _Guarded(HttpToolsProtocol):
     """Runs from a request's first byte to its last."""
     _head: int | None = None
     """Bytes of a head that is not whole; None between heads."""
+    _running: Any = None
+    """The request that is answered now; ``cycle`` is the one that came last."""
     _asked_at = 0.0
     """When a question was refused last."""
 
@@ -121,13 +123,15 @@ class _Guarded(HttpToolsProtocol):
             return
         if self._head is None and not self._body_comes():
             self._head = 0
+        if self._head is not None:
+            rest = MOST_HEAD - self._head
+            if len(data) > rest and b"\r\n\r\n" not in data[:rest]:
+                self._refuse(431, f"Wanted a head of at most {MOST_HEAD:,} bytes.")
+                return
+            self._head += len(data)
         super().data_received(data)
         if self._timer is None and (self._head is not None or self._body_comes()):
             self._wait()
-        if self._head is not None:
-            self._head += len(data)
-            if self._head > MOST_HEAD:
-                self._refuse(431, f"Wanted a head of at most {MOST_HEAD:,} bytes.")
 
     @override
     def on_headers_complete(self) -> None:
@@ -144,11 +148,23 @@ class _Guarded(HttpToolsProtocol):
         cycle.more_body = False  # of a request that is refused before it is whole, too
 
     @override
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._unwait()
         super().connection_lost(exc)
-        if not self._idle() and (left := self.cycle.scope["state"].get("left")):
-            left()
+        if (cycle := self._running) is not None and not cycle.response_complete:
+            self._leave(cycle)
+            if left := cycle.scope["state"].get("left"):
+                left()
+
+    def _leave(self, cycle: Any) -> None:
+        """Whatever a request is answered, nobody hears it."""
+        cycle.disconnected = True
+        cycle.message_event.set()
 
     @override
     def send_400_response(self, msg: str) -> None:
@@ -209,9 +225,12 @@ class _Guarded(HttpToolsProtocol):
 
     def _refuse(self, status: int, text: str) -> None:
         path = "other"
-        if self._body_comes():
-            self.cycle.scope["state"]["refused"] = True  # and counted, here
-            path = self.cycle.scope["path"]
+        if not self._idle():
+            cycle: Any = self.cycle
+            if cycle.more_body:
+                cycle.scope["state"]["refused"] = True  # and counted, here
+                path = cycle.scope["path"]
+            self._leave(cycle)
         closed = {"Connection": "close"}
         self._answer(RefusedError(status, text, where="connection", headers=closed), path)
 

@@ -91,6 +91,11 @@ def refuse_missing(name: str, *, writes: bool = False) -> None:
         Traceback (most recent call last):
         weft.errors.UserError: There is no export format 'tflite'; wanted one of: ctranslate2, ...
     """
+    if name == "pt2":
+        raise UserError(
+            "There is no export format 'pt2': such a file keeps examples of a graph's inputs as a "
+            "pickle, which can run code where it is loaded. ONNX is as general: --format onnx."
+        )
     if name not in WRITERS:
         known = ", ".join(sorted(WRITERS))
         raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")

@@ -1,7 +1,9 @@
 """What CTranslate2 answers with weft's weights is what weft answers, or it is refused."""
 
 import dataclasses
+import itertools
 import json
+import os
 
 import pytest
 import torch
@@ -296,3 +298,31 @@ def test_without_the_package_it_is_named_with_its_extra(translator, tmp_path, mo
         "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
         "Install it with: pip install 'weft[ctranslate2]'"
     )
+
+
+@pytest.mark.parametrize(
+    ("environment", "threads", "expected"),
+    [("", 0, None), ("3", 0, 3), ("3", 2, 2), ("2,1", 0, None)],
+)
+def test_each_thread_searches_by_itself(
+    translator, tmp_path, monkeypatch, environment, threads, expected
+):
+    exported(translator(), tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    graph = load(tmp_path / "out", device="cpu", threads=threads).graph
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert graph.translator.num_translators == graph.threads == (expected or cores)
+
+
+def test_rows_are_answered_in_order_by_several_threads(translator, tmp_path):
+    predictor = translator(seed=4)
+    exported(predictor, tmp_path)
+    rows = [{"source": " ".join(words)} for words in itertools.permutations("abcd")] * 2
+    alone = load(tmp_path / "out", device="cpu", threads=1)
+    several = load(tmp_path / "out", device="cpu", threads=3)
+    assert [a.text for a in several(rows)] == [a.text for a in alone(rows)]
+
+
+def test_torchs_own_format_is_refused_with_its_reason(translator, tmp_path):
+    with pytest.raises(UserError, match=r"as a pickle, .* --format onnx\.$"):
+        write_export(translator(), "pt2", tmp_path / "out", rows=SOURCES, where="rows", source={})

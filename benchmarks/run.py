@@ -311,6 +311,28 @@ def serve_table(lab: Lab) -> None:
         )
 
 
+def answers_table(lab: Lab) -> None:
+    """From a text to its answer: one by one and 256 at once, from runs, exports and spaCy."""
+    import answers
+
+    seconds = "0.3" if lab.args.quick else str(lab.args.seconds)
+    words = [str(HERE / "answers.py"), "--data", str(lab.args.pairs), "--cache", str(lab.cache)]
+    peers = [peer for peer, needs in answers.PEERS.items() if lab.has(peer, needs)]
+    found = lab.turns("answers", {p: [*words, "--seconds", seconds, "--peer", p] for p in peers})
+    heading("Answers: words a CPU second; wanted: as many as spaCy's, 1.3 times onnxruntime's time")
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        rates = [f"{middle(lines, name):,.0f}" for name in ("one", "many")]
+        engine = all("engine_us" in line for line in lines)
+        share = [float(line["p50_us"]) / float(line["engine_us"]) for line in lines if engine]
+        beside = f"{statistics.median(share):.2f} times" if share else ""
+        shown = [*rates, f"{middle(lines, 'p50_us'):,.0f}", beside]
+        return [peer, str(len(lines)), *shown, f"{others(lines):.2f}"]
+
+    columns = ["what", "n", "one by one", "256 at once", "p50 us", "onnxruntime alone", "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+
+
 BENCHES: dict[str, Callable[[Lab], None]] = {
     "train": train_table,
     "overhead": overhead_table,
@@ -321,6 +343,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "tagging": tagging_table,
     "quality": quality_table,
     "serve": serve_table,
+    "answers": answers_table,
 }
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,6 +83,49 @@ def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, mon
     assert found[0] == found[1] == found[2]
     assert [len(row) for row in found[0]] == [6] * 9
     assert len({tuple(row) for row in found[0]}) > 1
+
+
+def test_answers_are_timed_beside_what_computes_them(monkeypatch):
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    import answers
+
+    class Session:
+        asked = 0
+
+        def run(self, names, arrays):
+            self.asked += 1
+            return [names, arrays]
+
+    class Exported:
+        graph = SimpleNamespace(session=Session())
+
+        def __call__(self, given):
+            return self.graph.session.run(None, {"text": given})
+
+    exported, session = Exported(), Exported.graph.session
+    texts = ["one", "two words", "and three words"]
+    assert answers.latency(len, texts, 0).keys() == {"p50_us"}
+    found = answers.latency(exported, texts, 0.01)
+    assert min(found.values()) > 0
+    assert found.keys() == {"p50_us", "engine_us"}
+    assert session.asked >= 2
+    assert session.asked % 2 == 0
+    for parts in (texts, [texts, texts[:1]]):
+        assert answers.rate(len, parts, 0.001) > 0
+    assert answers.tags("Ann fell") == ["B-name", "O"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", ["weft run, classifier", "weft export, tagger"])
+def test_a_model_is_made_and_its_answers_are_timed(tmp_path, peer):
+    pairs = (f"The cat number {i} sleeps .\tLe chat numéro {i} dort .\n" for i in range(300))
+    (tmp_path / "train.tsv").write_text("".join(pairs), encoding="utf-8")
+    words = ["--peer", peer, "--data", str(tmp_path / "train.tsv"), "--cache", str(tmp_path)]
+    command = [sys.executable, str(RUN.parent / "answers.py"), *words, "--seconds", "0.1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert min(found["one"], found["many"], found["p50_us"]) > 0
+    assert ("engine_us" in found) == ("export" in peer)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,15 @@ def test_torch_is_not_needed(exported):
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
+def test_packages_are_not_searched_for_parts_before_one_is_missing():
+    program = (
+        "import sys, weft.exported\n"
+        "print([name for name in ('importlib.metadata', 'email') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
+
+
 def test_the_extra_that_brings_what_runs_a_graph_is_named(exported, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(MissingExtraError) as caught:

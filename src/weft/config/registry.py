@@ -15,7 +15,6 @@ Installed packages name modules that register components in the entry points ``w
 import difflib
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import Any
 
 from weft.errors import UserError
@@ -150,6 +149,8 @@ class Registry:
     def _read_entry_points(self) -> None:
         if not self._entry_points_read:
             self._entry_points_read = True
+            from importlib.metadata import entry_points  # a seventh of import weft.exported
+
             for point in entry_points(group="weft.components"):
                 point.load()
 

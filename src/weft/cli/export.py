@@ -12,7 +12,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""
     parser.description = (
         "Writes graph, processor and a manifest into one folder, and compares it with "
-        "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it."
+        "the run on real rows. weft predict FOLDER and weft.exported.load(FOLDER) answer with it; "
+        "one of huggingface is loaded by transformers."
     )
     add_run(parser)
     parser.add_argument(

@@ -32,6 +32,7 @@ from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.tasks import Translation
 from weft.tasks.language_model import LanguageModeling
+from weft.text.processors.language_model import LanguageText
 from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
@@ -235,6 +236,17 @@ TOKENIZERS = {
 }
 
 
+def check_lines(ours: Tokenizer, folder) -> None:
+    """A language model whose rows are lines has the line end as a token."""
+    text, eos = LanguageText.of(ours), ours.vocab_info.eos_idx
+    write_tokenizer(folder, ours, before=[eos], after=[], newline=True)
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    for lines in ["", "the cat", "the cat\n sat", "a\n\nthe  dog\n", "\nGo.", "x\ty </s >\n☃"]:
+        (wanted,) = text.begun([lines], lines=True)
+        assert theirs(lines)["input_ids"] == [eos, *wanted]
+        assert theirs.decode(wanted, skip_special_tokens=True) == text.decode([wanted])[0]
+
+
 def fitted(name: str, folder) -> Tokenizer:
     settings = {"vocab_size": 90, "cache_dir": folder / "cache", **TOKENIZERS[name]}
     kind = name.split(",")[0]
@@ -258,6 +270,8 @@ def check_tokenizer(ours: Tokenizer, folder, **frame) -> None:
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_every_tokenizer_gives_the_same_ids_and_texts(tmp_path, name):
     check_tokenizer(fitted(name, tmp_path), tmp_path)
+    if "languages" not in name:
+        check_lines(fitted(name, tmp_path), tmp_path)
 
 
 @pytest.mark.parametrize("split", ["space", "punctuation"])
@@ -267,6 +281,7 @@ def test_words_are_the_same(tmp_path, split, lowercase):
         columns=("source",), marks=True, split=split, lowercase=lowercase, min_count=2
     )
     check_tokenizer(config.build(train_data=ROWS), tmp_path)
+    check_lines(config.build(train_data=ROWS), tmp_path)
 
 
 REFUSED = {
@@ -465,7 +480,8 @@ def test_a_training_exports_its_model(tmp_path):
 def test_a_trained_translator_answers_alike(shared_data, tmp_path):
     data = shared_data / "tatoeba-en-fr"
     words = ["train", "translation/tatoeba", f"train_data.path={data / 'train.tsv'}"]
-    words += [f"valid_data.path={data / 'dev.tsv'}", "trainer.max_steps=300"]
+    words += [f"valid_data.path={data / 'dev.tsv'}", "trainer.max_steps=200"]
+    words += ["model.dim=64", "model.ffn_dim=128", "model.num_encoder_layers=2"]
     words += ["trainer.selection.metric=loss", "task.generate=false", "task.decoding.beam_size=4"]
     assert main([*words, "--run-dir", str(tmp_path / "run")]) == 0
     predictor = weft.load(tmp_path / "run")

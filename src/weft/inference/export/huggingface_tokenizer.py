@@ -105,11 +105,24 @@ def tokenizer_json(
         eos = tokenizer.vocab_info.eos_idx
         content = _renamed(content, {names[eos]: "\n"})
         names[eos] = "\n"
+        content["decoder"] = _by_line(content.get("decoder"))
     added = [_added_token(i, name, special=name != "\n") for i, name in sorted(names.items())]
     content["added_tokens"] = [*content.get("added_tokens", []), *added]
     content["post_processor"] = _template(names, before, after)
     _check_ids(content, names)
     return content
+
+
+def _by_line(decoder: Any) -> Any:
+    """A decoder of lines: what puts a space before a word puts none beside a line end."""
+    if decoder is None:  # words, with spaces between
+        decoder = {"type": "WordPiece", "prefix": "\0", "cleanup": False}
+    words, written = decoder["type"] == "WordPiece", json.dumps(decoder)
+    if not words and "Metaspace" not in written and "Strip" not in written:
+        return decoder
+    before = [_replaced({"String": " \n"}, "\n")] * words
+    steps = [decoder, {"type": "Fuse"}, *before, _replaced({"String": "\n "}, "\n")]
+    return {"type": "Sequence", "decoders": steps}
 
 
 def _added(tokenizer: TaggedTokenizer) -> dict[int, str]:

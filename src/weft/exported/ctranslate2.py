@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weft.errors import UserError
 from weft.exported.manifest import ExportError
 from weft.exported.seq2seq import Found, Search
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["CTranslate2Graph", "names_of"]
+__all__ = ["CTranslate2Graph", "CTranslate2Texts", "names_of", "text_names_of"]
 
 PATIENCE = 3.0
 """Times ``beam_size`` sequences are finished before a search ends whose own end CTranslate2 does
@@ -44,6 +47,118 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
+def text_names_of(vocab: VocabInfo) -> list[str]:
+    """As :func:`names_of`, of a language model: its texts begin with the mark of an end.
+
+    Example:
+        >>> text_names_of(VocabInfo(size=4, unk_idx=1, bos_idx=-1, eos_idx=3, pad_idx=0))
+        ['0', '<unk>', '2', '</s>']
+    """
+    names = [str(i) for i in range(vocab.size)]
+    names[vocab.unk_idx], names[vocab.eos_idx] = "<unk>", "</s>"
+    return names
+
+
+class CTranslate2Texts:
+    """A generator of CTranslate2, which goes on with texts greedily.
+
+    Args:
+        folder: Where ``model.bin`` is.
+        search: How it searches.
+        vocab: Facts of the text processor's vocabulary.
+        device: As of :class:`CTranslate2Graph`.
+        threads: As of :class:`CTranslate2Graph`.
+
+    Raises:
+        ExportError: CTranslate2 cannot read the graph.
+        UserError: The device is not there.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        search: Search,
+        *,
+        vocab: VocabInfo,
+        device: str = "auto",
+        threads: int = 0,
+    ) -> None:
+        self.search, self.names, self.eos_idx = search, text_names_of(vocab), vocab.eos_idx
+        self.ids = {name: i for i, name in enumerate(self.names)}
+        self.generator, self.threads = _opened("Generator", folder, device, threads)
+
+    def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
+        """How texts of one length go on.
+
+        Args:
+            begun: Ids of the texts.
+            by_row: Whether the end of a row ends an answer; else its length alone does.
+
+        Returns:
+            Of each text the answer, with the text before it and a score of the whole.
+        """
+        limit = min(self.search.limit(len(begun[0])), self.search.max_length - len(begun[0]))
+        try:
+            results = self.generator.generate_batch(
+                [self._named([self.eos_idx, *ids]) for ids in begun],
+                max_batch_size=max(LEAST_ROWS, -(-len(begun) // self.threads)),
+                max_length=limit,
+                disable_unk=True,
+                end_token="</s>" if by_row else "<unk>",  # which is never generated
+                include_prompt_in_result=False,
+                return_scores=False,
+            )
+            made = [[self.ids[name] for name in each.sequences[0]] for each in results]
+            whole = [
+                [*ids, *more, *[self.eos_idx] * (by_row and len(more) < limit)]
+                for ids, more in zip(begun, made, strict=True)
+            ]
+            scored = self.generator.score_batch(
+                [self._named([self.eos_idx, *ids]) for ids in whole], max_input_length=0
+            )
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
+        power = self.search.length_penalty
+        return [
+            [Found([*ids, *more], sum(each.log_probs) / len(all_ids) ** power)]
+            for ids, more, all_ids, each in zip(begun, made, whole, scored, strict=True)
+        ]
+
+    def read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Logits of the token after each. *Shape:* ``[B, T]`` to ``[B, T, V]``."""
+        found = self.generator.forward_batch([self._named(row) for row in ids.tolist()])
+        return np.array(found, np.float32)
+
+    def _named(self, ids: Sequence[int]) -> list[str]:
+        return [self.names[i] for i in ids]
+
+
+def _opened(kind: str, folder: Path, device: str, threads: int) -> tuple[Any, int]:
+    """A program of CTranslate2, and how many rows of a batch it answers side by side."""
+    import ctranslate2
+
+    name, _, index = device.partition(":")
+    if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
+        raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
+    if name == "auto":
+        name = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+    # Threads that share a product wait for each other after each, and a step has dozens of
+    # small ones: beside other programs two such threads took 7.0 s of processor time where one
+    # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).
+    count = (threads or _cores()) if name == "cpu" else 1
+    try:
+        made = getattr(ctranslate2, kind)(
+            str(folder),
+            device=name,
+            device_index=int(index or 0),
+            inter_threads=count,
+            intra_threads=1,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise ExportError(f"{folder}: CTranslate2 cannot use this graph: {error}") from error
+    return made, count
+
+
 class CTranslate2Graph:
     """A translator of CTranslate2.
 
@@ -71,30 +186,10 @@ class CTranslate2Graph:
         device: str = "auto",
         threads: int = 0,
     ) -> None:
-        import ctranslate2
-
-        name, _, index = device.partition(":")
-        if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
-            raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
         self.search, self.prefix = search, list(prefix)
         self.names = names_of(vocab)
         self.ids = {name: i for i, name in enumerate(self.names)}
-        if name == "auto":
-            name = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-        # Threads that share a product wait for each other after each, and a step has dozens of
-        # small ones: beside other programs two such threads took 7.0 s of processor time where one
-        # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).
-        self.threads = (threads or _cores()) if name == "cpu" else 1
-        try:
-            self.translator: Any = ctranslate2.Translator(
-                str(folder),
-                device=name,
-                device_index=int(index or 0),
-                inter_threads=self.threads,
-                intra_threads=1,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise ExportError(f"{folder}: CTranslate2 cannot use this graph: {error}") from error
+        self.translator, self.threads = _opened("Translator", folder, device, threads)
 
     def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
         """Searches targets.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.exported.columns import MISFITS
+from weft.exported.ctranslate2 import CTranslate2Texts
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
 from weft.exported.onnx_search import OnnxDecoder, find_targets
@@ -39,7 +40,12 @@ class ExportedLanguageModel(RowPredictor):
     """
 
     def __init__(
-        self, text: LanguageText, decoder: OnnxDecoder, searched: Search, *, by_row: bool
+        self,
+        text: LanguageText,
+        decoder: OnnxDecoder | CTranslate2Texts,
+        searched: Search,
+        *,
+        by_row: bool,
     ) -> None:
         super().__init__(text.input_columns)
         self.text, self.by_row, self.decoder = text, by_row, decoder
@@ -62,6 +68,8 @@ class ExportedLanguageModel(RowPredictor):
         return self.text.continued(begun, hypotheses)
 
     def _found(self, begun: Sequence[list[int]]) -> list[list[Found]]:
+        if isinstance(self.decoder, CTranslate2Texts):
+            return self.decoder.find(begun, by_row=self.by_row)
         eos = self.text.eos_idx
         target = Target(
             search=self.search,
@@ -84,6 +92,8 @@ class ExportedLanguageModel(RowPredictor):
         Returns:
             Logits, ``[B, T, V]``, and what a recurrent model keeps of all of them.
         """
+        if isinstance(self.decoder, CTranslate2Texts):
+            return self.decoder.read(ids), None
         self.decoder.begin(ids)
         if carried is not None:
             self.decoder.state[CARRIED] = carried

@@ -5,7 +5,7 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.exported.columns import MODEL, ExportedColumns, load_columns
-from weft.exported.ctranslate2 import CTranslate2Graph
+from weft.exported.ctranslate2 import CTranslate2Graph, CTranslate2Texts
 from weft.exported.formats import FORMATS, refuse_missing
 from weft.exported.language import ExportedLanguageModel, ExportedMaskedModel
 from weft.exported.manifest import MANIFEST, ExportError, is_export, read
@@ -89,7 +89,8 @@ def open_graph(
         ExportError: They cannot be used together.
     """
     text, graph, answers = load_text_processor(folder / TEXT), folder / GRAPH, facts["answers"]
-    if isinstance(text, LanguageText | MaskedText) and facts["graph"] == "onnx":
+    on_ctranslate2 = isinstance(text, LanguageText) and facts["graph"] == "ctranslate2"
+    if isinstance(text, LanguageText | MaskedText) and (on_ctranslate2 or facts["graph"] == "onnx"):
         return _open_language(text, graph, facts, device=device, threads=threads)
     if isinstance(text, ColumnsText) and facts["graph"] == "onnx":
         return load_columns(text, graph, answers, device=device, threads=threads)
@@ -128,7 +129,12 @@ def _open_language(
     if until not in ("row", "length"):
         raise ExportError("'until' must be row or length")
     search = Search.from_json(facts["search"])
-    decoder = _decoder(graph, answers, device=device, threads=threads)
+    decoder: OnnxDecoder | CTranslate2Texts
+    if facts["graph"] == "ctranslate2":
+        vocab = text.tokenizer.vocab_info
+        decoder = CTranslate2Texts(graph, search, vocab=vocab, device=device, threads=threads)
+    else:
+        decoder = _decoder(graph, answers, device=device, threads=threads)
     return ExportedLanguageModel(text, decoder, search, by_row=until == "row")
 
 

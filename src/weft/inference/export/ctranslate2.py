@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.errors import UserError
-from weft.exported.ctranslate2 import names_of
+from weft.exported.ctranslate2 import names_of, text_names_of
+from weft.models.causal_transformer import CausalTransformer
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
 from weft.models.layers.layer import Layer, LayerStack
 from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.models.layers.positions import PositionTable
+from weft.models.layers.positions import PositionTable, RotaryPositions
 from weft.models.layers.word_embeddings import Embedding
 from weft.models.transformer import Transformer
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["refusals", "write"]
+__all__ = ["refusals", "write", "write_causal"]
 
 
 def refusals(module: nn.Module) -> list[str]:
@@ -33,6 +34,8 @@ def refusals(module: nn.Module) -> list[str]:
         >>> refusals(nn.Linear(1, 1))
         ['the model must be a weft.models.Transformer, but is a Linear']
     """
+    if isinstance(module, CausalTransformer):
+        return [*_layer_refusals("decoder", module.config.decoder, grouped=True)]
     if not isinstance(module, Transformer):
         found = type(module).__name__
         return [f"the model must be a weft.models.Transformer, but is a {found}"]
@@ -61,12 +64,17 @@ def refusals(module: nn.Module) -> list[str]:
 
 def _stack_refusals(name: str, config: Any, front: Embedding) -> Iterator[str]:
     """What is wrong with an encoder or decoder."""
-    layer, where = config.layer, f"model.{name}"
     if not isinstance(front.positions, PositionTable):
-        yield f"{where}.positions is a {_kind(config.positions)}, not sinusoidal or learned"
+        yield f"model.{name}.positions is a {_kind(config.positions)}, not sinusoidal or learned"
+    yield from _layer_refusals(name, config)
+
+
+def _layer_refusals(name: str, config: Any, *, grouped: bool = False) -> Iterator[str]:
+    """What is wrong with the layers of an encoder or decoder."""
+    layer, where = config.layer, f"model.{name}"
     if not isinstance(layer.attention, MultiHead.Config):
         yield f"{where}.layer.attention is a {_kind(layer.attention)}, not multi_head"
-    elif layer.attention.num_kv_heads not in (None, layer.attention.num_heads):
+    elif not grouped and layer.attention.num_kv_heads not in (None, layer.attention.num_heads):
         yield _grouped(f"{name}.layer.attention")
     if not isinstance(layer.feed_forward, Mlp.Config | Gated.Config):
         yield f"{where}.layer.feed_forward is a {_kind(layer.feed_forward)}, not mlp or gated"
@@ -136,6 +144,39 @@ def write(
     spec.save(str(folder))
 
 
+def write_causal(
+    module: CausalTransformer, folder: Path, *, vocab: VocabInfo, quantization: str | None = None
+) -> None:
+    """Writes a language model, whose texts begin with the mark of an end; as :func:`write`."""
+    from ctranslate2.specs.transformer_spec import (
+        TransformerDecoderModelSpec,
+        TransformerDecoderSpec,
+    )
+
+    config = module.config
+    attention, positions = config.decoder.layer.attention, module.text.positions
+    assert isinstance(attention, MultiHead.Config), "others are refused"
+    turned: dict[str, Any] = {"num_heads_kv": attention.num_kv_heads or attention.num_heads}
+    if isinstance(positions, RotaryPositions):
+        turned |= {"rotary_dim": positions.cos.shape[1], "rotary_interleave": False}
+        turned["rotary_base"] = positions.base
+    with torch.no_grad():
+        decoder = TransformerDecoderSpec(
+            config.num_layers, **_shared(config.decoder), **turned, with_encoder_attention=False
+        )
+        _fill_front(decoder, decoder.embeddings, module.text)
+        _fill_stack(decoder, module.decoder)
+        decoder.projection.weight = _numbers(module.output_weight)
+    spec, names = TransformerDecoderModelSpec(decoder), text_names_of(vocab)
+    spec.register_vocabulary(names)
+    spec.config.bos_token = spec.config.eos_token = names[vocab.eos_idx]
+    spec.config.unk_token = names[vocab.unk_idx]
+    spec.config.layer_norm_epsilon = config.decoder.layer.norm.eps
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
 def _shared(config: Any) -> dict[str, Any]:
     """What both kinds of stack are made with."""
     from ctranslate2.specs.common_spec import Activation
@@ -167,10 +208,12 @@ def _decoder_spec(module: Transformer) -> Any:
 
 def _fill_front(side: Any, embeddings: Any, front: Embedding) -> None:
     """Token vectors and positions."""
-    assert isinstance(front.positions, PositionTable)
     embeddings.weight = _numbers(front.tokens.weight)
-    side.position_encodings.encodings = _numbers(front.positions.table[front.positions.offset :])
     side.scale_embeddings = front.scale != 1.0
+    if isinstance(front.positions, PositionTable):
+        side.position_encodings.encodings = _numbers(
+            front.positions.table[front.positions.offset :]
+        )
 
 
 def _fill_stack(side: Any, stack: LayerStack) -> None:

@@ -44,8 +44,10 @@ def refuse_inexpressible(task: Task, name: str) -> None:
         problems = _text_problems(task, name)
     elif isinstance(task, ColumnsTask) and name == "onnx":
         problems = _column_problems(task)
-    elif isinstance(task, LanguageModeling) and name == "onnx":
-        problems = [*_model_problems(task), *_own_methods(task, LanguageModeling)]
+    elif isinstance(task, LanguageModeling) and name in ("onnx", "ctranslate2"):
+        own = ctranslate2.refusals(task.module) if name == "ctranslate2" else _model_problems(task)
+        told = _greedy_problems(task) if name == "ctranslate2" else []
+        problems = [*told, *own, *_own_methods(task, LanguageModeling)]
     elif isinstance(task, MaskedLanguageModeling) and name == "onnx":
         problems = _own_methods(task, MaskedLanguageModeling)
     else:
@@ -61,6 +63,16 @@ def refuse_inexpressible(task: Task, name: str) -> None:
             f"This model cannot be exported to {name}, which has no word for:\n{lines}\n"
             "Train it without these, or use the run itself: weft predict RUN."
         )
+
+
+def _greedy_problems(task: LanguageModeling) -> list[str]:
+    """What of a search CTranslate2 cannot go on with a text by: its scores are of what is added."""
+    decoding, problems = task.config.decoding, list[str]()
+    for setting, off in {**_OFF, "beam_size": 1}.items():
+        value = getattr(decoding, setting)
+        if value != off and setting != "unknown_penalty":  # the unknown token is never an answer
+            problems.append(f"task.decoding.{setting} is {value}")
+    return problems
 
 
 def _column_problems(task: ColumnsTask) -> list[str]:

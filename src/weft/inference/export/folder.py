@@ -28,6 +28,7 @@ from weft.tasks.language_model import LanguageModeling
 from weft.tasks.masked_language_model import MaskedLanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row, Task
+from weft.text.tokenizers.tokenizer import VocabInfo
 
 __all__ = ["ROWS", "refuse_existing", "write_export"]
 
@@ -124,28 +125,40 @@ def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> di
         return {"search": {}, "answers": onnx_masked.write(task, graph)}
     if isinstance(task, LanguageModeling):
         longest = task.module.max_length
-        answers = {**onnx_steps.write(task.module, graph), "until": task.config.until}
+        answers: dict[str, Any] = {"until": task.config.until}
+        if name == "ctranslate2":
+            _write_ctranslate2(task, graph)
+        else:
+            answers |= onnx_steps.write(task.module, graph)
         return {"search": searched(task.config.decoding, longest).to_json(), "answers": answers}
     assert isinstance(task, Seq2Seq), "others are refused"
-    search, vocab = search_of(task).to_json(), task.text.tokenizer.vocab_info
+    search = search_of(task).to_json()
     if name == "onnx":
         return {"search": search, "answers": onnx_steps.write(task.module, graph)}
-    ctranslate2.write(task.module, graph, vocab=vocab, start_idx=task.text.target_prefix[0])
+    _write_ctranslate2(task, graph)
     return {"search": search, "answers": {}}
+
+
+def _write_ctranslate2(
+    task: Seq2Seq | LanguageModeling, graph: Path, quantization: str | None = None
+) -> None:
+    vocab: VocabInfo = task.text.tokenizer.vocab_info
+    if isinstance(task, LanguageModeling):
+        module: Any = task.module
+        ctranslate2.write_causal(module, graph, vocab=vocab, quantization=quantization)
+        return
+    start_idx = task.text.target_prefix[0]
+    ctranslate2.write(
+        task.module, graph, vocab=vocab, start_idx=start_idx, quantization=quantization
+    )
 
 
 def _quantized(task: Task, name: str, graph: Path) -> float:
     """Writes the graphs of a folder anew, with int8 weights; gives their size as a share."""
     before = _size(graph)
     if name == "ctranslate2":
-        assert isinstance(task, Seq2Seq), "others are refused"
-        ctranslate2.write(
-            task.module,
-            graph,
-            vocab=task.text.tokenizer.vocab_info,
-            start_idx=task.text.target_prefix[0],
-            quantization="int8",
-        )
+        assert isinstance(task, Seq2Seq | LanguageModeling), "others are refused"
+        _write_ctranslate2(task, graph, "int8")
     else:
         for path in graph.glob("*.onnx"):
             onnx.quantize(path)

@@ -192,6 +192,7 @@ class RotaryPositions(PositionEncoding):
                 "Rotary positions turn pairs of features: a head must have an even number, but "
                 f"has {head_dim} (model.dim {dim} over {dim // head_dim} heads)."
             )
+        self.base = config.base
         # float64, as in sinusoids.
         rates = config.base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
         angles = torch.arange(max_length, dtype=torch.float64)[:, None] * rates

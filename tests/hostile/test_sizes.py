@@ -13,8 +13,8 @@ from tests.hostile.folder import in_each, manifest_says, steps
 from tests.hostile.small_run import small_run, words
 from weft.checkpoint import Checkpoints
 from weft.errors import CheckpointError
-from weft.metrics.reporters.jsonl import complete_lines
 from weft.run_folder.record import Record
+from weft.runtime.jsonl_log import read_lines
 
 SECONDS, MEGABYTES = 5.0, 300
 """Of CPU and memory, for what took a minute and gigabytes."""
@@ -117,7 +117,7 @@ def test_a_log_with_a_hole_of_3_gb_is_not_taken_into_memory(tmp_path):
     with log.open("r+b") as file:
         file.truncate(3 << 30)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert len(complete_lines(log)) == len(Record.read(run).values) > 0
+    assert len([*read_lines(log)]) == len(Record.read(run).values) > 0
     weft.train(run, ["trainer.max_steps=6"])
     assert size < log.stat().st_size < 2 * size
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024

@@ -8,7 +8,8 @@ from tests.runs.made_runs import made_run
 from weft.cli.main import main
 from weft.errors import UserError
 from weft.run_folder.diff import compare, previous_run
-from weft.run_folder.record import Record, numbers, read_lines
+from weft.run_folder.record import Record, numbers
+from weft.runtime.jsonl_log import read_lines
 
 
 def lines_of(first, second, kind):
@@ -117,13 +118,31 @@ def test_a_hostile_line_of_values_hides_no_other(tmp_path, line, where):
     record.last_values()
 
 
-def test_a_line_without_end_is_read_in_pieces(tmp_path):
+def test_a_line_that_is_too_large_is_left_out_and_said(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("weft.runtime.jsonl_log.LONGEST_LINE", 1 << 20)
     path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b'{"loss": "' + b"a" * 5_000_000 + b'"}\n{"loss": 1}\n')
-    assert list(read_lines(path)) == [{"loss": 1}]
+    many = b'{"a": [' + b"{}," * 300_000 + b"1]}\n"
+    long = b'{"loss": "' + b"a" * 5_000_000 + b'"}\n'
+    path.write_bytes(b'{"loss": 2}\n' + long + many + b'{"loss": 1}\n{"loss": 0}')
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.runtime.jsonl_log.MOST_ITEMS", 100_000)
+        assert list(read_lines(path)) == [{"loss": 2}, {"loss": 1}]
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{path}:{line}: left out: a line of more than 1,048,576 bytes, or of more than 100,000 "
+        "values."
+        for line in (2, 3)
+    ]
     assert list(read_lines(tmp_path / "none")) == []
     path.write_text('{"a": 1}\n' * 10)
     assert len(list(read_lines(path, 3))) == 3
+
+
+def test_a_hole_ends_a_file_of_lines(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"a": 1}\n')
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)
+    assert list(read_lines(path)) == [{"a": 1}]
 
 
 def test_integers_without_limit_are_infinite():

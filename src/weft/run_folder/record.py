@@ -1,9 +1,7 @@
 """What a run folder says of its run, read without running or importing anything of it."""
 
-import json
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +11,12 @@ from weft.config.values.yaml_files import read_yaml
 from weft.errors import UserError
 from weft.run_folder.folder import RunFolder, is_run_folder
 from weft.runtime.files import sha256
+from weft.runtime.jsonl_log import read_lines
 
-__all__ = ["Record", "flat", "read_lines", "saved_settings", "state_of"]
+__all__ = ["Record", "flat", "saved_settings", "state_of"]
 
 MOST_LINES = 1 << 20
 """Evaluations and reports of a run; one every 100 steps of a hundred million steps."""
-LONGEST_LINE = 1 << 20
-"""Bytes of a line of JSON that is read; a longer one is left out, as no run writes such."""
 
 
 @dataclass(frozen=True)
@@ -125,22 +122,6 @@ def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[s
             except OverflowError:  # JSON's integers have no limit
                 found[name] = math.inf if value > 0 else -math.inf
     return {name: value for name, value in found.items() if name not in without}
-
-
-def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The objects, all or the first ``most``, of a file of JSON lines; other lines are left out.
-
-    A file that is missing has no lines.
-    """
-    if not path.is_file():
-        return
-    given = 0
-    with path.open("rb") as file:
-        while (most is None or given < most) and (line := file.readline(LONGEST_LINE)):
-            with suppress(ValueError, RecursionError):
-                if isinstance(found := json.loads(line), dict):
-                    given += 1
-                    yield found
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

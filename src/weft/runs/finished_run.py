@@ -8,9 +8,10 @@ from typing import Any
 from weft.errors import UserError
 from weft.metrics.reporters.html_page import Markup, page, section
 from weft.run_folder.diff import mapping
-from weft.run_folder.record import numbers, read_lines
+from weft.run_folder.record import numbers
 from weft.runs.report import curves
 from weft.runtime.files import write_atomic
+from weft.runtime.jsonl_log import read_lines
 
 __all__ = ["Plot", "Run"]
 

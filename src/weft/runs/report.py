@@ -14,7 +14,8 @@ from weft.metrics.reporters.html_curves import Curve, figure
 from weft.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
 from weft.metrics.tables import by_label, format_duration, format_rate, format_value
 from weft.run_folder.diff import compare, mapping, plain_text
-from weft.run_folder.record import Record, flat, numbers, read_lines, state_of
+from weft.run_folder.record import Record, flat, numbers, state_of
+from weft.runtime.jsonl_log import read_lines
 
 __all__ = ["curves", "default_settings", "report_html"]
 

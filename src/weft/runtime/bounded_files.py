@@ -4,6 +4,7 @@ A run folder may come from anyone. What a file may hold is bounded by what weft 
 it is read, so that nothing in it can hang a command or fill its memory.
 """
 
+import errno
 import json
 import math
 import os
@@ -14,7 +15,15 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MOST_DEPTH", "MOST_ITEMS", "count_items", "opened", "parse_json", "read_all"]
+__all__ = [
+    "MOST_DEPTH",
+    "MOST_ITEMS",
+    "count_items",
+    "is_hollow",
+    "opened",
+    "parse_json",
+    "read_all",
+]
 
 MOST_DEPTH = 256
 """Levels of a JSON document; the state of a run has some 10, and may have 64 of its own."""
@@ -23,6 +32,10 @@ MOST_ITEMS = 1 << 20
 state of a run has some thousand."""
 MOST_BITS = 256
 """Of an integer; a random generator's have 128."""
+
+LARGEST_HOLE, HOLLOW = 1 << 30, 1000
+"""Bytes that were never written, and how many times larger than the others a whole file then is.
+Zeros of weights are written, but a disk that compresses may tell them as holes."""
 
 Refusal = Callable[[str], Exception]
 """The caller's own error of a reason, which begins with the file's name."""
@@ -116,6 +129,37 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
     if _is_deep(found):
         raise refuse(f"{name}: nested too deeply")
     return found
+
+
+def is_hollow(file: BufferedReader, size: int) -> bool:
+    """Whether a GB of a file and nearly all of it was never written: no writer of weft leaves such.
+
+    Hashing it takes as long as reading as much, but it costs whoever sends it nothing.
+
+    Args:
+        file: Is at its beginning, and stays there.
+        size: Its bytes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     file.write(b"x"), file.truncate(1 << 40), is_hollow(file, 1 << 40)
+        (1, 1099511627776, True)
+    """
+    if size <= LARGEST_HOLE:
+        return False
+    at = written = 0
+    try:
+        while at < size and written * HOLLOW < size:
+            start = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            at = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            written += at - start
+    except OSError as error:  # of a disk that does not know, another number
+        if error.errno != errno.ENXIO:
+            return False
+    finally:
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+    return size - written > LARGEST_HOLE and written * HOLLOW < size
 
 
 def count_items(data: bytes) -> int:

@@ -10,6 +10,7 @@ import torch
 from weft.metrics.metric import MetricError
 from weft.metrics.reporters.jsonl import JsonLines
 from weft.metrics.reporters.reporter import RunInfo
+from weft.runtime.jsonl_log import read_lines
 from weft.runtime.run_context import Experiment
 
 
@@ -123,3 +124,32 @@ def test_a_run_that_goes_on_keeps_its_lines(tmp_path: Path) -> None:
     jsonl.start(RunInfo(step=1000))
     jsonl.close()
     assert (tmp_path / "metrics.jsonl").read_text() == '{"split": "train"}\n'
+
+
+def test_values_of_more_labels_than_are_read_again_are_left_out_and_said(
+    tmp_path, caplog, monkeypatch
+):
+    """A report reads all that a run writes: 260,000 labels, and where there are more it is said."""
+    monkeypatch.setattr("weft.runtime.jsonl_log.MOST_ITEMS", 100)
+    written = reporter(tmp_path)
+    labels = {f"label/{i}/f1": 0.5 for i in range(100)}
+    written.report("valid", {"step": 3}, {"loss": 1.5, **labels})
+    written.close()
+    assert [*read_lines(tmp_path / "metrics.jsonl")] == [
+        {"split": "valid", "step": 3, "loss": 1.5, "time": {}}
+    ]
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{tmp_path / 'metrics.jsonl'}: the values of single labels of valid at step 3 are left "
+        "out: a line of so many would not be read again."
+    ]
+
+
+def test_values_of_fifty_thousand_labels_are_read_again(tmp_path, caplog):
+    written = reporter(tmp_path)
+    values = {f"label/{i}/{name}": 0.5 for i in range(50_000) for name in ("f1", "recall")}
+    written.report("valid", {"step": 3}, values)
+    written.close()
+    assert [line.keys() >= values.keys() for line in read_lines(tmp_path / "metrics.jsonl")] == [
+        True
+    ]
+    assert not caplog.records

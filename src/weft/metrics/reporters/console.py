@@ -15,9 +15,9 @@ from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.metrics import registries
 from weft.metrics.reporters.console_displays import BarDisplay, Display, LinesDisplay, summary_line
-from weft.metrics.reporters.jsonl import complete_lines
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from weft.metrics.tables import is_of_label, labels_table
+from weft.runtime.jsonl_log import read_lines
 
 __all__ = ["Console"]
 
@@ -69,7 +69,7 @@ class Console(Component, Reporter):
     def start(self, info: RunInfo) -> None:
         self._shown().start(info)
         if info.step and info.folder:
-            for line in complete_lines(info.folder / "metrics.jsonl"):
+            for line in read_lines(info.folder / "metrics.jsonl"):
                 if isinstance(line.get("step"), int):
                     self._keep(str(line.get("split")), line, _values(line))
 

@@ -4,7 +4,6 @@ import json
 import logging
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -15,14 +14,13 @@ from weft.config.component import Config as BaseConfig
 from weft.metrics import registries
 from weft.metrics.metric import MetricError
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from weft.runtime.jsonl_log import JsonlLog
+from weft.metrics.tables import is_of_label
+from weft.runtime.jsonl_log import JsonlLog, is_read
 from weft.runtime.run_context import Experiment
 from weft.text.cells import unlisted
 
-__all__ = ["JsonLines", "complete_lines", "json_value"]
+__all__ = ["JsonLines", "json_value"]
 
-LONGEST_LINE = 64 << 20
-"""Bytes of a line; that of 400,000 labels has 40 million."""
 _PLACE = ("step", "epoch", "examples")
 _RESERVED = frozenset(("split", "time", *_PLACE))
 
@@ -62,19 +60,6 @@ def json_value(value: object, *, name: str = "value") -> Any:
         f"{name} is a {type(value).__name__}, which has no form in JSON. "
         "Report numbers, text, and mappings and lists of them."
     )
-
-
-def complete_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log in the run folder, if any; one that is cut off or damaged is none."""
-    found: list[dict[str, Any]] = []
-    if not path.is_file():
-        return found
-    with path.open("rb") as file:
-        while line := file.readline(LONGEST_LINE):
-            with suppress(ValueError, RecursionError):
-                value = json.loads(line) if line.endswith(b"\n") else None
-                found += [value] if isinstance(value, dict) else []
-    return found
 
 
 @final
@@ -127,7 +112,15 @@ class JsonLines(Component, Reporter):
             )
         place = {key: progress[key] for key in _PLACE if key in progress}
         line = {"split": split, **place, **values, "time": dict(progress.get("time", {}))}
-        self._open().append(json_value(line, name=f"{split} value"))
+        written = json_value(line, name=f"{split} value")
+        if not is_read(json.dumps(written).encode()):
+            logging.getLogger(__name__).warning(
+                "%s: the values of single labels of %s at step %s are left out: a line of so many "
+                "would not be read again.",
+                *(self._path, split, progress.get("step")),
+            )
+            written = {name: value for name, value in written.items() if not is_of_label(name)}
+        self._open().append(written)
 
     @override
     def state_dict(self) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from weft.config.component import Config as BaseConfig
 from weft.config.values.raw_values import untyped
 from weft.config.values.yaml_files import read_yaml
 from weft.errors import MissingExtraError, RunError, WeftError
-from weft.metrics.reporters.jsonl import complete_lines
 from weft.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from weft.runtime.jsonl_log import JsonlLog
+from weft.runtime.jsonl_log import JsonlLog, read_lines
 from weft.runtime.run_context import Experiment
 
 __all__ = ["RemoteReporter", "Report", "Sent", "digest_of"]
@@ -120,7 +119,7 @@ class RemoteReporter(Component, Reporter):
 
     @override
     def start(self, info: RunInfo) -> None:
-        lines = complete_lines(self._xp.folder / self.file)
+        lines = list(read_lines(self._xp.folder / self.file))
         self._sent = self._safe(lines)
         self.shift = next((int(line["shift"]) for line in lines[::-1] if "shift" in line), 0)
         known = next((str(line["run"]) for line in lines if "run" in line), None)
@@ -138,7 +137,7 @@ class RemoteReporter(Component, Reporter):
         self._sent |= there
         if run != known:
             self._log.append({"run": run})
-        for line in complete_lines(self._xp.folder / "metrics.jsonl") if info.step else ():
+        for line in [*read_lines(self._xp.folder / "metrics.jsonl")] if info.step else ():
             place = {name: line.pop(name, None) for name in ("split", "step", "epoch", "examples")}
             progress = {"step": place["step"], "time": line.pop("time", {})}
             self.report(str(place["split"]), progress, line)

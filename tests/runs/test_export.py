@@ -16,6 +16,7 @@ from weft.exported import load
 from weft.exported.manifest import MANIFEST, ExportError
 from weft.inference.export import ctranslate2
 from weft.inference.export.compare import Comparison
+from weft.inference.export.folder import refuse_untraceable
 from weft.preflight.export_checks import read_rows
 from weft.runs.export import export
 
@@ -308,3 +309,85 @@ def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monke
     assert info["finished"]
     assert "failed" not in info
     assert compared(run / "export" / "ctranslate2")["same"] == 8
+
+
+OWN_MODULE = '''
+import torch
+from pathlib import Path
+from torch import nn
+from weft import like
+from weft.data import TextRows
+from weft.models.classifier import Classifier
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.tasks.classification import DocumentClassification
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, Trainer
+
+
+class Mine(SequenceEncoder):
+    class Config(SequenceEncoder.Config):
+        """It has none."""
+
+    def __init__(self, config, *, dim):
+        super().__init__(config, dim=dim)
+        self.line = nn.Linear(dim, dim)
+
+    def forward(self, x, lengths):
+        x = self.line(x)
+        {chosen}
+
+
+train_data = TextRows.Config(path=Path(__file__).with_name("train.tsv"))
+valid_data = like("train_data", shuffle=False)
+tokenizer = FittedWords.Config()
+labels = FittedLabels.Config()
+model = Classifier.Config(embedding={{"dim": 8}}, encoder=Mine.Config())
+task = DocumentClassification.Config()
+optimizer = Adam.Config()
+trainer = Trainer.Config(max_steps=2, export=["onnx"])
+'''
+BRANCH = "return 2 * x if x.sum() > 0 else x"
+
+
+def own_module(folder, chosen):
+    rows = [f"{label}\ta b {label}\n" for label in ("ham", "spam") * 4]
+    (folder / "train.tsv").write_text("".join(rows))
+    script = folder / "mine.py"
+    script.write_text(OWN_MODULE.format(chosen=chosen))
+    return script
+
+
+def test_a_module_that_no_graph_can_be_made_of_is_refused_before_the_first_step(tmp_path, capsys):
+    """Its numbers decide what is computed: torch would say so when the training is over."""
+    script = own_module(tmp_path, BRANCH)
+    line = 1 + script.read_text().splitlines().index(f"        {BRANCH}")
+    refused = (
+        f"Torch cannot make a graph of this model, a Classifier: Mine.forward does in "
+        f"{script}:{line} what no graph can: {BRANCH}. Torch says: Could not guard on "
+    )
+    with pytest.raises(UserError) as caught:
+        weft.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
+    assert str(caught.value).startswith(refused)
+    assert str(caught.value).endswith(
+        "A graph is made before there are numbers: choose by torch.where, not by if, and take no "
+        "number out of a tensor. Or leave the export out, and use the run itself: weft predict RUN"
+    )
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == b""
+    assert main(["check", str(script)]) == 2
+    assert f"{script}:{line} what no graph can" in "".join(capsys.readouterr())
+
+
+@pytest.mark.slow
+def test_a_module_of_ones_own_is_exported_at_the_end_of_its_training(tmp_path):
+    script = own_module(tmp_path, "return torch.where(x.sum() > 0, 2 * x, x)")
+    run = weft.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
+    assert load(run.folder / "export" / "onnx")("a b ham").label in ("ham", "spam")
+
+
+def test_the_librarys_own_modules_are_not_tried_out_again(monkeypatch):
+    """Of them it is known, and it takes seconds."""
+    monkeypatch.setattr(
+        "weft.inference.export.folder._write_graph", lambda *_: pytest.fail("a graph was made")
+    )
+    refuse_untraceable(weft.load(library_run()).task, [{"source": "Go."}])

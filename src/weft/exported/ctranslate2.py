@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from weft.errors import UserError
 from weft.exported.manifest import ExportError
 from weft.exported.seq2seq import Found, Search
+from weft.runtime.bounded_files import parse_json, read_all
 from weft.text.tokenizers.tokenizer import VocabInfo
 
 __all__ = ["CTranslate2Graph", "CTranslate2Texts", "names_of", "text_names_of"]
 
+SHORT = 1 << 16
+"""Bytes of a file beside the graph, besides 64 for each word of the vocabulary."""
 PATIENCE = 3.0
 """Times ``beam_size`` sequences are finished before a search ends whose own end CTranslate2 does
 not know (``heuristic``, ``never``). With 3, beam 5 gave weft's own answers to 500 of 500 sentences
@@ -85,7 +88,7 @@ class CTranslate2Texts:
     ) -> None:
         self.search, self.names, self.eos_idx = search, text_names_of(vocab), vocab.eos_idx
         self.ids = {name: i for i, name in enumerate(self.names)}
-        self.generator, self.threads = _opened("Generator", folder, device, threads)
+        self.generator, self.threads = _opened("Generator", folder, device, threads, vocab)
 
     def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
         """How texts of one length go on.
@@ -133,7 +136,9 @@ class CTranslate2Texts:
         return [self.names[i] for i in ids]
 
 
-def _opened(kind: str, folder: Path, device: str, threads: int) -> tuple[Any, int]:
+def _opened(
+    kind: str, folder: Path, device: str, threads: int, vocab: VocabInfo
+) -> tuple[Any, int]:
     """A program of CTranslate2, and how many rows of a batch it answers side by side."""
     import ctranslate2
 
@@ -146,6 +151,8 @@ def _opened(kind: str, folder: Path, device: str, threads: int) -> tuple[Any, in
     # small ones: beside other programs two such threads took 7.0 s of processor time where one
     # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).
     count = (threads or _cores()) if name == "cpu" else 1
+    for path in sorted(folder.glob("*.json")):  # CTranslate2 reads them whatever their size
+        parse_json(read_all(path, SHORT + 64 * vocab.size, ExportError), path.name, ExportError)
     try:
         made = getattr(ctranslate2, kind)(
             str(folder),
@@ -154,7 +161,7 @@ def _opened(kind: str, folder: Path, device: str, threads: int) -> tuple[Any, in
             inter_threads=count,
             intra_threads=1,
         )
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, LookupError) as error:
         raise ExportError(f"{folder}: CTranslate2 cannot use this graph: {error}") from error
     return made, count
 
@@ -189,7 +196,7 @@ class CTranslate2Graph:
         self.search, self.prefix = search, list(prefix)
         self.names = names_of(vocab)
         self.ids = {name: i for i, name in enumerate(self.names)}
-        self.translator, self.threads = _opened("Translator", folder, device, threads)
+        self.translator, self.threads = _opened("Translator", folder, device, threads, vocab)
 
     def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
         """Searches targets.

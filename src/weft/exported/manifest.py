@@ -15,11 +15,15 @@ from typing_extensions import override
 from weft.errors import RunError
 from weft.runtime.files import write_file
 from weft.runtime.sealed import SealedFiles
+from weft.text.columns.dictionary import PHRASES
 
 __all__ = ["MANIFEST", "ExportError", "ExportManifest", "is_export", "read", "seal_folder"]
 
 MANIFEST = "export.json"
 """The file that lists all others."""
+TEXT_OF_GRAPH, SHORT_TEXT = 32, 4 << 20
+"""Bytes that a file of the text processor may have for each byte of the graph, and on top of that:
+a word takes ten to a hundred, its row of an embedding its width and more."""
 
 
 class ExportError(RunError):
@@ -49,6 +53,18 @@ class ExportManifest(SealedFiles):
     """Of typed columns: what becomes of the graph's outputs, see
     :func:`weft.exported.columns.load_columns`; of generated text by ONNX, which axis of each array
     counts rows."""
+
+    def refuse_long_text(self) -> None:
+        """Refuses a file of the text processor that is longer than its graph can need."""
+        graph = sum(entry.size for name, entry in self.files.items() if name.startswith("graph/"))
+        most = TEXT_OF_GRAPH * graph + SHORT_TEXT
+        for name, entry in self.files.items():
+            vectorless = name.startswith("graph/") or name.endswith(f"/{PHRASES}")
+            if entry.size > most and not vectorless:
+                raise ExportError(
+                    f"{name}: {entry.size:,} bytes are more than the {most:,} that a graph of "
+                    f"{graph:,} bytes can need"
+                )
 
     @override
     @classmethod
@@ -84,6 +100,7 @@ def read(folder: Path) -> ExportManifest:
     """
     try:
         manifest = ExportManifest.read(folder)
+        manifest.refuse_long_text()
         foreign = [f"{n!r:.80}: not listed in {MANIFEST}" for n in manifest.unlisted(folder)]
         for problem in foreign or manifest.damage(folder):
             raise ExportError(problem)

@@ -11,7 +11,7 @@ from weft.config.values.raw_values import is_null
 from weft.errors import DataError, UserError, worded
 from weft.exported.formats import ExportFormat, refuse_missing
 from weft.inference.export.expressible import refuse_inexpressible
-from weft.inference.export.folder import ROWS
+from weft.inference.export.folder import ROWS, refuse_untraceable
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
 from weft.preflight.load_data import columns_of, load_data
 from weft.runtime.devices import Env
@@ -134,7 +134,8 @@ def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None
             continue
         task = session.get("task")
         refuse_inexpressible(task, form.format)
-        if rows_of_session(session) is None:
+        found = rows_of_session(session)
+        if found is None:
             columns = " and ".join(map(repr, task.text.input_columns))
             raise UserError(
                 f"trainer.export={form.folder}: an export is compared with the run on rows of "
@@ -142,3 +143,5 @@ def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None
                 "Leave trainer.export out, and export the run when it has ended, with a text file "
                 f"of rows: weft export RUN {form.words} --rows FILE"
             )
+        if form.format == "onnx":
+            refuse_untraceable(task, found[1])

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from weft.errors import DataError, UserError, worded
@@ -20,6 +21,7 @@ from weft.inference.export import (
 )
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of, searched
+from weft.inference.export.onnx import is_own
 from weft.inference.export.quality import measure_quality
 from weft.inference.load import Predictor
 from weft.runtime.files import make_folder, new_folder
@@ -30,7 +32,7 @@ from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row, Task
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["ROWS", "refuse_existing", "write_export"]
+__all__ = ["ROWS", "refuse_existing", "refuse_untraceable", "write_export"]
 
 ROWS = 64
 """Rows that an export is compared on at most."""
@@ -101,6 +103,30 @@ def write_export(
         }
         seal_folder(folder, facts)
     return found
+
+
+def refuse_untraceable(task: Task, rows: Sequence[Row]) -> None:
+    """Refuses a model with code of a person's own of which torch makes no graph of ONNX.
+
+    Of the library's parts it is known that it does. The module is as before, and so are its modes.
+
+    Args:
+        task: One that :func:`refuse_inexpressible` lets pass.
+        rows: Rows as examples; one at least.
+
+    Raises:
+        UserError: Names the line of code.
+    """
+    parts = [*task.module.modules()]
+    if not any(map(is_own, [task, *parts])):
+        return
+    modes = [part.training for part in parts]
+    try:
+        with TemporaryDirectory() as folder:
+            _write_graph(task, "onnx", Path(folder), rows[:3])
+    finally:
+        for part, mode in zip(parts, modes, strict=True):
+            part.training = mode
 
 
 def refuse_existing(out: Path) -> None:

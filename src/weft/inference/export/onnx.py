@@ -3,7 +3,9 @@
 import contextlib
 import inspect
 import io
+import linecache
 import logging
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from torch import Tensor, nn
 
 from weft.errors import UserError
 
-__all__ = ["quantize", "write_graph"]
+__all__ = ["is_own", "quantize", "write_graph"]
 
 
 def write_graph(
@@ -50,9 +52,13 @@ def write_graph(
                 verbose=False,
             )
     except Exception as error:
+        cause = error.__cause__ or error
+        said = str(cause).partition("\n")[0]
         raise UserError(
-            f"Torch cannot make a graph of this model, a {type(module.model).__name__}. Use the "
-            f"run itself: weft predict RUN. Torch says: {error.__cause__ or error}"
+            f"Torch cannot make a graph of this model, a {type(module.model).__name__}"
+            f"{_own_line(cause)}. Torch says: {said.strip()} A graph is made before there are "
+            "numbers: choose by torch.where, not by if, and take no number out of a tensor. Or "
+            "leave the export out, and use the run itself: weft predict RUN"
         ) from error
     for node in program.model.graph.all_nodes():
         node.metadata_props.clear()  # source lines and paths of this machine
@@ -82,6 +88,28 @@ def quantize(path: Path) -> None:
         )
 
 
+def is_own(part: object) -> bool:
+    """Whether a module or a task is of a class that neither weft nor torch has."""
+    return type(part).__module__.partition(".")[0] not in ("weft", "torch")
+
+
+def _own_line(error: BaseException) -> str:
+    """The innermost line that is neither weft's nor of a library, in words; empty: there is none.
+
+    >>> _own_line(ValueError("no line raised it"))
+    ''
+    """
+    known, found = ("<", str(Path(__file__).parents[2])), ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if not (code.co_filename.startswith(known) or "site-packages" in code.co_filename):
+            text = linecache.getline(code.co_filename, line).strip()
+            found = (
+                f": {code.co_qualname} does in {code.co_filename}:{line} what no graph can: {text}"
+            )
+    return found
+
+
 def _by_parameter(module: nn.Module, shapes: Sequence[Any]) -> tuple[Any, ...]:
     """Shapes by the parameters of forward: all behind a star are one."""
     parameters = inspect.signature(module.forward).parameters.values()
@@ -95,7 +123,8 @@ def _quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        silent = contextlib.redirect_stderr(io.StringIO())
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), silent:
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -69,7 +69,7 @@ EXPORT: dict[str, Callable[[], int]] = {
 
 def answer_and_end(service: Any, listener: Any, ready: Any) -> None:
     """In the place of a server: it would answer for ever."""
-    print([answer for _, answer in service.predictor.answered([ROW])], service.examples)
+    print([answer for _, answer in service.predictor.answered([ROW])])
 
 
 def forked(work: Callable[[], int], folder: Path) -> dict[str, Any]:
@@ -144,7 +144,9 @@ def problems(found: dict[str, Any], good: dict[str, Any], *, writes: bool) -> li
     said, wrong = found["said"], list[str]()
     if found["code"] not in (0, 1, 2) or "--debug" in said or "Traceback" in said:
         wrong.append("is a bug of weft's")
-    if found["code"] == 0 and found["shown"] != good["shown"]:
+    # An export is compared on other rows where some are gone, and says so; the folder is the same.
+    parts = [each["shown"].splitlines()[-1:] if writes else each["shown"] for each in (found, good)]
+    if found["code"] == 0 and parts[0] != parts[1]:
         wrong.append(f"answers otherwise: {found['shown'][:200]}")
     if found["code"] and not 20 < len(said + found["shown"]) < 6_000:
         wrong.append("has no reason")

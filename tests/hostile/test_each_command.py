@@ -20,7 +20,7 @@ from tests.trained_run import library_run
 from weft.runs.export import export
 
 ROOT = Path(__file__).parents[2]
-QUICK = 5
+QUICK = 10
 """In a quick run of the tests, each of so many payloads meets one command."""
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import importlib.util
 import json
+import os
 import shutil
 
 import pytest
@@ -391,3 +392,12 @@ def test_the_librarys_own_modules_are_not_tried_out_again(monkeypatch):
         "weft.inference.export.folder._write_graph", lambda *_: pytest.fail("a graph was made")
     )
     refuse_untraceable(weft.load(library_run()).task, [{"source": "Go."}])
+
+
+def test_predictions_that_are_a_pipe_are_not_waited_for(tmp_path):
+    run = copy_of(library_run(), tmp_path / "run")
+    for path in sorted((run / "predictions").glob("*.jsonl")):
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.raises(UserError, match="it kept no predictions"):
+        export(run, "ctranslate2")

@@ -15,6 +15,7 @@ from weft.inference.export.folder import ROWS, refuse_untraceable
 from weft.inference.load import NeedsCodeError, saved_nodes, saved_plan
 from weft.preflight.load_data import columns_of, load_data
 from weft.runtime.devices import Env
+from weft.runtime.jsonl_log import read_lines
 from weft.tasks.batches.row_batches import is_row, peek_first, rows_of
 from weft.tasks.task import Row, Task
 
@@ -22,6 +23,9 @@ __all__ = ["read_rows", "refuse_exports", "rows_of_run", "rows_of_session"]
 
 LARGEST_ROWS = 64 << 20
 """Bytes of a file of rows to compare on; some hundred rows are enough."""
+
+MOST_KEPT = 1 << 16
+"""Rows of a run's predictions that are looked at."""
 
 _NAMES = ("valid_data", "test_data", "train_data")
 """Where rows are looked for; any real rows show whether two programs compute the same."""
@@ -48,7 +52,7 @@ def rows_of_run(folder: Path, task: Task) -> tuple[str, Sequence[Row]]:
             return name, rows
     wanted = set(task.text.input_columns)
     for path in sorted((folder / "predictions").glob("*.jsonl"), reverse=True):
-        if kept := [row for row in read_rows(path) if wanted <= set(row)]:
+        if kept := [row for row in read_lines(path, MOST_KEPT) if wanted <= set(row)]:
             return f"predictions/{path.name}", kept
     raise UserError(
         f"The data of {folder} cannot be read here, and it kept no predictions, so the export "

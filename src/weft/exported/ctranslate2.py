@@ -88,7 +88,7 @@ class CTranslate2Texts:
     ) -> None:
         self.search, self.names, self.eos_idx = search, text_names_of(vocab), vocab.eos_idx
         self.ids = {name: i for i, name in enumerate(self.names)}
-        self.generator, self.threads = _opened("Generator", folder, device, threads, vocab)
+        self.generator, self.threads = _opened("Generator", folder, device, threads, vocab=vocab)
 
     def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
         """How texts of one length go on.
@@ -137,7 +137,7 @@ class CTranslate2Texts:
 
 
 def _opened(
-    kind: str, folder: Path, device: str, threads: int, vocab: VocabInfo
+    kind: str, folder: Path, device: str, threads: int, *, vocab: VocabInfo
 ) -> tuple[Any, int]:
     """A program of CTranslate2, and how many rows of a batch it answers side by side."""
     import ctranslate2
@@ -196,7 +196,7 @@ class CTranslate2Graph:
         self.search, self.prefix = search, list(prefix)
         self.names = names_of(vocab)
         self.ids = {name: i for i, name in enumerate(self.names)}
-        self.translator, self.threads = _opened("Translator", folder, device, threads, vocab)
+        self.translator, self.threads = _opened("Translator", folder, device, threads, vocab=vocab)
 
     def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
         """Searches targets.

@@ -11,7 +11,7 @@ from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import Any
 
 from weft.errors import DataError
@@ -24,8 +24,11 @@ __all__ = ["Batcher", "Question"]
 LOG = logging.getLogger("weft")
 OVERLOADED = 1.0
 """Seconds after a refusal for which a server counts as overloaded."""
-AT_ONCE = 8
+AT_ONCE = 16
 """Rows that are taken at once by an overloaded server too: one by one they take longer."""
+YIELDED = 0.003
+"""Seconds, at most, that an overloaded server's loop waits for the model: at each refusal the two
+would contend for the interpreter, which took four times as long."""
 REFUSALS = 4
 """Refusals that take about as long as an answer: so many are not to stand alone between answers."""
 FEW = 10
@@ -45,6 +48,10 @@ class Question:
     alone: bool
     """Whether nothing else was asked when it came."""
     since: float = field(default_factory=time.perf_counter)
+
+
+Found = list[Mapping[str, Any]] | Exception
+"""The answers to a question's rows, or why there are none."""
 
 
 class Batcher:
@@ -71,6 +78,8 @@ class Batcher:
         self.coming = 0
         """Requests that are whole and were not taken yet."""
         self._unanswered = self._turned_away = 0
+        self._found: deque[tuple[Sequence[Question], Sequence[Found]]] = deque()
+        self._computed = Event()
         telemetry.waiting.set_function(lambda: self._rows)
         self._thread = Thread(target=self._work, name="weft-model", daemon=True)
         self._thread.start()
@@ -122,7 +131,19 @@ class Batcher:
                 self._changed.notify()
         self.admitted += 1
         self._unanswered += len(rows)
+        if self._unanswered >= AT_ONCE and not self.coming:
+            self._yield()
         return question
+
+    def _yield(self) -> None:
+        """Where more would be refused, lets the model compute what there is."""
+        if time.perf_counter() < self._overloaded_until:
+            with self._changed:
+                self._wanted = 1
+                self._changed.notify()
+            self._computed.wait(YIELDED)
+            self._computed.clear()
+            self._settle_found()
 
     def leave(self, question: Question, why: Exception) -> None:
         """Takes a question from the queue; what is computed already is not awaited."""
@@ -162,9 +183,11 @@ class Batcher:
         else:
             question.future.set_result(found)
 
-    def _settle_all(
-        self, batch: Sequence[Question], found: Sequence[list[Mapping[str, Any]] | Exception]
-    ) -> None:
+    def _settle_found(self) -> None:
+        while self._found:
+            self._settle_all(*self._found.popleft())
+
+    def _settle_all(self, batch: Sequence[Question], found: Sequence[Found]) -> None:
         now, rows = time.perf_counter(), sum(len(question.rows) for question in batch)
         since = batch[0].since
         seconds = (now - max(self._settled, since)) / rows
@@ -188,7 +211,9 @@ class Batcher:
             self._telemetry.computed(rows, seconds)
             loop = batch[0].future.get_loop()
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._settle_all, batch, found)
+                self._found.append((batch, found))
+                self._computed.set()
+                loop.call_soon_threadsafe(self._settle_found)
 
     def _take(self) -> list[Question]:
         """The next batch; empty when the batcher is closed."""
@@ -218,7 +243,7 @@ class Batcher:
         full = self._rows >= self.limits.batch
         return full or len(self._waiting) >= self._wanted or not self._open
 
-    def _answers(self, batch: Sequence[Question]) -> list[list[Mapping[str, Any]] | Exception]:
+    def _answers(self, batch: Sequence[Question]) -> list[Found]:
         """Answers to each question, or what is wrong with it."""
         try:
             answers = iter(self._answered([row for question in batch for row in question.rows]))

@@ -59,7 +59,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path):
             refused = served.ask("cd")
             assert (refused.status_code, refused.json()["where"]) == (503, "queue")
             assert refused.json()["error"] == (
-                "More is asked than can be answered in time. Ask again later."
+                "3 rows wait for the model, and no more may. Ask again later."
             )
             assert int(refused.headers["retry-after"]) >= 1
             (tmp_path / "go").touch()

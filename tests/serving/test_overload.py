@@ -1,135 +1,33 @@
-"""A server that is asked more than it can answer, for long."""
+"""A server whose queue is full."""
 
-import asyncio
-import contextlib
 import json
-import threading
 import time
 
 import pytest
 
 from tests.serving.served import Reversed, head, read_all, reversing
-from weft.serving import batcher
-from weft.serving.batcher import AT_ONCE, REFUSALS, Batcher
-from weft.serving.limits import Limits, RefusedError
+from weft.serving.batcher import Batcher
+from weft.serving.limits import Limits
 from weft.serving.telemetry import Telemetry
 
 FIRST = b"HTTP/1.1 503 Service Unavailable\r\n"
 
 
-class Gated(Reversed):
-    """Answers when it is let."""
+def test_what_is_about_to_be_taken_counts_as_waiting():
+    class Silent(Reversed):
+        tells = False
 
-    tells = False
-
-    def __init__(self):
-        super().__init__(["text"])
-        self.let = threading.Event()
-
-    def answers(self, rows):
-        assert self.let.wait(10)
-        return super().answers(rows)
-
-
-def refused(batches, count):
-    """How many of so many questions are refused, and the others."""
-    asked = []
-    for _ in range(count):
-        with contextlib.suppress(RefusedError):
-            asked.append(batches.submit(["ab"], 2))
-    return count - len(asked), asked
-
-
-def run(test, **limits):
-    """Runs a test on a batcher whose model waits to be let."""
-
-    async def main():
-        model = Gated()
-        batches = Batcher(model, Limits(**limits), Telemetry())
-        try:
-            return await test(batches, model.let)
-        finally:
-            model.let.set()
-            batches.close()
-
-    return asyncio.run(main())
-
-
-async def answered(asked):
-    return [await question.future for question in asked]
-
-
-def test_a_burst_is_taken_and_what_goes_on_is_taken_in_small_parts(monkeypatch):
-    monkeypatch.setattr(batcher, "OVERLOADED", 60.0)
-
-    async def test(batches, let):
-        let.set()
-        await answered(refused(batches, 1)[1])  # what a lone one takes is known
-        let.clear()
-        turned_away, burst = refused(batches, 45)
-        assert turned_away in range(4, 6)  # 40 wait, and one may be computed
-        let.set()
-        await answered(burst)
-        let.clear()
-        turned_away, some = refused(batches, AT_ONCE + REFUSALS - 1)
-        assert (turned_away, len(some)) == (REFUSALS - 1, AT_ONCE)
-        let.set()
-        await answered(some)
-
-    run(test, queue=40, slowdown=1e-9)
-
-
-def test_what_is_taken_grows_with_what_a_lone_question_may_take(monkeypatch):
-    monkeypatch.setattr(batcher, "OVERLOADED", 60.0)
-
-    async def test(batches, let):
-        let.set()
-        await answered(refused(batches, 1)[1])
-        let.clear()
-        _, burst = refused(batches, 45)
-        let.set()
-        await answered(burst)
-        let.clear()
-        turned_away, some = refused(batches, 40)
-        let.set()
-        await answered(some)
-        return turned_away
-
-    assert run(test, queue=40, slowdown=1e9) == 0
-
-
-def test_refusals_do_not_take_all_the_time(monkeypatch):
-    monkeypatch.setattr(batcher, "OVERLOADED", 60.0)
-
-    async def test(batches, let):
-        _, burst = refused(batches, 45)
-        let.set()
-        await answered(burst)
-        let.clear()
-        enough = REFUSALS * (AT_ONCE + 1)
-        turned_away, some = refused(batches, AT_ONCE + enough + 1)
-        assert (turned_away, len(some)) == (enough, AT_ONCE + 1)
-        let.set()
-        await answered(some)
-
-    run(test, queue=40, slowdown=1e-9)
-
-
-def test_an_overload_is_over_when_nothing_was_refused_for_a_while(monkeypatch):
-    monkeypatch.setattr(batcher, "OVERLOADED", 0.2)
-
-    async def test(batches, let):
-        _, burst = refused(batches, 45)
-        let.set()
-        await answered(burst)
-        time.sleep(0.25)
-        let.clear()
-        turned_away, again = refused(batches, 40)
-        assert turned_away == 0
-        let.set()
-        await answered(again)
-
-    run(test, queue=40, slowdown=1e-9)
+    batches = Batcher(Silent(["text"]), Limits(queue=3), Telemetry())
+    try:
+        found = []
+        for _ in range(5):
+            found.append(batches.full())
+            batches.coming += 1
+        assert found == [False] * 3 + [True] * 2
+        batches.coming = 0
+        assert not batches.full()
+    finally:
+        batches.close()
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import time
 from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from threading import Condition, Event, Thread
+from dataclasses import dataclass
+from threading import Condition, Thread
 from typing import Any
 
 from weft.errors import DataError
@@ -22,15 +22,6 @@ from weft.serving.telemetry import Telemetry
 __all__ = ["Batcher", "Question"]
 
 LOG = logging.getLogger("weft")
-OVERLOADED = 1.0
-"""Seconds after a refusal for which a server counts as overloaded."""
-AT_ONCE = 16
-"""Rows that are taken at once by an overloaded server too: one by one they take longer."""
-YIELDED = 0.003
-"""Seconds, at most, that an overloaded server's loop waits for the model: at each refusal the two
-would contend for the interpreter, which took four times as long."""
-REFUSALS = 4
-"""Refusals that take about as long as an answer: so many are not to stand alone between answers."""
 FEW = 10
 """Rows that a refusal names, of many that are wrong."""
 
@@ -45,13 +36,6 @@ class Question:
     """Of all its texts."""
     future: "Future[list[Mapping[str, Any]]]"
     """The answers, or the refusal."""
-    alone: bool
-    """Whether nothing else was asked when it came."""
-    since: float = field(default_factory=time.perf_counter)
-
-
-Found = list[Mapping[str, Any]] | Exception
-"""The answers to a question's rows, or why there are none."""
 
 
 class Batcher:
@@ -70,16 +54,12 @@ class Batcher:
         self._wanted = self._together = 1
         self._changed = Condition()
         self._open = True
-        self._seconds_a_row = self._seconds_alone = self._settled = 0.0
-        self._overloaded_until = 0.0
+        self._seconds_a_row = 0.0
         self._computing_since: float | None = None
         self.admitted = 0
         """Requests that were taken and have no answer yet."""
         self.coming = 0
         """Requests that are whole and were not taken yet."""
-        self._unanswered = self._turned_away = 0
-        self._found: deque[tuple[Sequence[Question], Sequence[Found]]] = deque()
-        self._computed = Event()
         telemetry.waiting.set_function(lambda: self._rows)
         self._thread = Thread(target=self._work, name="weft-model", daemon=True)
         self._thread.start()
@@ -87,29 +67,14 @@ class Batcher:
     # -- on the event loop
 
     def full(self) -> bool:
-        """Whether a question that comes now is refused.
-
-        So it is where as many rows wait as may: and then, until nothing was refused for a second,
-        where it would wait for longer than a few times what the model takes for one alone. So a
-        burst is answered, and who asks too much for long keeps nobody waiting.
-        """
-        now = time.perf_counter()
-        full = self._rows + self.coming >= self.limits.queue
-        if not full and now < self._overloaded_until:
-            before = self._unanswered + self.coming
-            wait = before * self._seconds_a_row
-            taken_anyway = max(AT_ONCE, self._turned_away // REFUSALS)
-            full = before >= taken_anyway and wait > self.limits.slowdown * self._seconds_alone
-        if full:
-            self._turned_away += 1
-            self._overloaded_until = now + OVERLOADED
-        return full
+        """Whether as many rows wait as may, with the requests that are about to be taken."""
+        return self._rows + self.coming >= self.limits.queue
 
     def refusal(self) -> RefusedError:
         """What a question hears that finds a full queue."""
         return RefusedError(
             503,
-            "More is asked than can be answered in time. Ask again later.",
+            f"{self.limits.queue} rows wait for the model, and no more may. Ask again later.",
             where="queue",
             headers={"Retry-After": str(self.wait())},
         )
@@ -122,28 +87,14 @@ class Batcher:
         """
         if self.full():
             raise self.refusal()
-        alone = not self.admitted
-        question = Question(rows, characters, get_running_loop().create_future(), alone)
+        question = Question(rows, characters, get_running_loop().create_future())
         with self._changed:
             self._waiting.append(question)
             self._rows += len(rows)
             if self._enough():  # to wake the thread for each question takes as long as to read it
                 self._changed.notify()
         self.admitted += 1
-        self._unanswered += len(rows)
-        if self._unanswered >= AT_ONCE and not self.coming:
-            self._yield()
         return question
-
-    def _yield(self) -> None:
-        """Where more would be refused, lets the model compute what there is."""
-        if time.perf_counter() < self._overloaded_until:
-            with self._changed:
-                self._wanted = 1
-                self._changed.notify()
-            self._computed.wait(YIELDED)
-            self._computed.clear()
-            self._settle_found()
 
     def leave(self, question: Question, why: Exception) -> None:
         """Takes a question from the queue; what is computed already is not awaited."""
@@ -155,7 +106,7 @@ class Batcher:
 
     def wait(self) -> int:
         """Whole seconds until the rows that wait now are answered, about."""
-        return max(1, math.ceil(self._unanswered * self._seconds_a_row))
+        return max(1, math.ceil(self._rows * self._seconds_a_row))
 
     def problem(self) -> str:
         """Why no question can be answered; empty where one can."""
@@ -177,26 +128,14 @@ class Batcher:
         if question.future.done():
             return
         self.admitted -= 1
-        self._unanswered -= len(question.rows)
         if isinstance(found, Exception):
             question.future.set_exception(found)
         else:
             question.future.set_result(found)
 
-    def _settle_found(self) -> None:
-        while self._found:
-            self._settle_all(*self._found.popleft())
-
-    def _settle_all(self, batch: Sequence[Question], found: Sequence[Found]) -> None:
-        now, rows = time.perf_counter(), sum(len(question.rows) for question in batch)
-        since = batch[0].since
-        seconds = (now - max(self._settled, since)) / rows
-        # Moving averages: what one odd batch took is forgotten after some ten others.
-        self._seconds_a_row += 0.1 * (seconds - self._seconds_a_row)
-        if len(batch) == 1 and batch[0].alone and now > self._overloaded_until:
-            before = self._seconds_alone or now - since
-            self._seconds_alone = 0.9 * before + 0.1 * (now - since)
-        self._settled, self._turned_away = now, 0
+    def _settle_all(
+        self, batch: Sequence[Question], found: Sequence[list[Mapping[str, Any]] | Exception]
+    ) -> None:
         for question, answers in zip(batch, found, strict=True):
             self._settle(question, answers)
 
@@ -208,12 +147,12 @@ class Batcher:
             found = self._answers(batch)
             self._computing_since, seconds = None, time.perf_counter() - start
             rows = sum(len(question.rows) for question in batch)
+            # A moving average: what one odd batch took is forgotten after some ten others.
+            self._seconds_a_row += 0.1 * (seconds / rows - self._seconds_a_row)
             self._telemetry.computed(rows, seconds)
             loop = batch[0].future.get_loop()
             if not loop.is_closed():
-                self._found.append((batch, found))
-                self._computed.set()
-                loop.call_soon_threadsafe(self._settle_found)
+                loop.call_soon_threadsafe(self._settle_all, batch, found)
 
     def _take(self) -> list[Question]:
         """The next batch; empty when the batcher is closed."""
@@ -223,10 +162,8 @@ class Batcher:
             while self._open:
                 self._wanted = 1
                 self._changed.wait_for(self._enough)
-                overloaded = time.perf_counter() < self._overloaded_until
-                self._wanted = AT_ONCE if overloaded else self._together
-                most = self._seconds_alone if overloaded else self.limits.window
-                self._changed.wait_for(self._enough, min(most, self.limits.window))
+                self._wanted = self._together
+                self._changed.wait_for(self._enough, self.limits.window)
                 if self._waiting:  # those that waited may have left
                     break
             while self._waiting and rows < self.limits.batch and characters < CHUNK_CHARACTERS:
@@ -243,7 +180,7 @@ class Batcher:
         full = self._rows >= self.limits.batch
         return full or len(self._waiting) >= self._wanted or not self._open
 
-    def _answers(self, batch: Sequence[Question]) -> list[Found]:
+    def _answers(self, batch: Sequence[Question]) -> list[list[Mapping[str, Any]] | Exception]:
         """Answers to each question, or what is wrong with it."""
         try:
             answers = iter(self._answered([row for question in batch for row in question.rows]))

@@ -29,12 +29,6 @@ class Limits:
     """Characters of a text; more is answered 422."""
     queue: int = field(default=128, metadata={"help": "rows that wait for the model"})
     """Rows that wait for the model; a request that finds as many is answered 503."""
-    slowdown: float = field(
-        default=3.0,
-        metadata={"help": "times a lone answer's seconds that one waits once the queue was full"},
-    )
-    """Once the queue was full, and until nothing was refused for a second: how many times as long
-    as a lone question takes one may wait; a request that would wait longer is answered 503."""
     batch: int = field(default=64, metadata={"help": "rows that are answered together"})
     """Rows that are answered together, where as many wait."""
     window: float = field(

@@ -1,6 +1,7 @@
 """A graph that CTranslate2 runs: from ids to the ids of answers."""
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from weft.errors import UserError
 from weft.exported.manifest import ExportError
-from weft.exported.seq2seq import Found, Search
+from weft.exported.seq2seq import ROWS, Found, Search
 from weft.runtime.bounded_files import parse_json, read_all
 from weft.text.tokenizers.tokenizer import VocabInfo
 
@@ -60,6 +61,12 @@ def text_names_of(vocab: VocabInfo) -> list[str]:
     names = [str(i) for i in range(vocab.size)]
     names[vocab.unk_idx], names[vocab.eos_idx] = "<unk>", "</s>"
     return names
+
+
+def _parts(numbers: list[int], threads: int) -> list[list[int]]:
+    """At most ``ROWS`` at a time, and a part for each thread."""
+    size = max(LEAST_ROWS, min(ROWS, -(-len(numbers) // threads)))
+    return [numbers[i : i + size] for i in range(0, len(numbers), size)]
 
 
 class CTranslate2Texts:
@@ -198,37 +205,66 @@ class CTranslate2Graph:
         self.ids = {name: i for i, name in enumerate(self.names)}
         self.translator, self.threads = _opened("Translator", folder, device, threads, vocab=vocab)
 
-    def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
-        """Searches targets.
+    def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
+        """Hypotheses of each source, the best first.
+
+        Sources of like lengths are searched together, with the limit of the longest. Where a
+        shorter one's search did not end within its own limit, it is searched again with that.
+        """
+        limits = [self.search.limit(len(ids)) for ids in sources]
+        order = sorted(range(len(sources)), key=lambda i: limits[i], reverse=True)
+        found = self._search(sources, limits, _parts(order, self.threads))
+        again: dict[int, list[int]] = defaultdict(list)
+        for i in order:
+            if i not in found:
+                again[limits[i]].append(i)
+        parts = [part for numbers in again.values() for part in _parts(numbers, self.threads)]
+        found.update(self._search(sources, limits, parts))
+        return [found[i] for i in range(len(sources))]
+
+    def _search(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], parts: list[list[int]]
+    ) -> dict[int, list[Found]]:
+        """Hypotheses by the numbers of their sources, where the search ended in time.
 
         Args:
-            rows: Ids of sources.
-            limit: Most ids of a target, its end mark included.
-
-        Returns:
-            Hypotheses of each row, the best first.
+            sources: Ids.
+            limits: Most ids of each one's target, its end mark included.
+            parts: Numbers of sources that are searched together, the one of most ids first.
         """
-        search, begun = self.search, [self.names[i] for i in self.prefix[1:]]
+        search, more = self.search, [self.names[i] for i in self.prefix[1:]]
         patience = 1.0 if search.early_stopping == "first" else PATIENCE
-        # It counts the rest of the prefix as generated, so all it found is ranked again.
-        count = round(search.beam_size * patience) if begun else search.n_best
+        # All that a search ends with: by them it is known whether it ended in time. It counts the
+        # rest of the prefix as generated, so what it found is ranked again.
+        count = round(search.beam_size * patience) if search.beam_size > 1 else 1
+        found: dict[int, list[Found]] = {}
         try:
-            results = self.translator.translate_batch(
-                [[str(i) for i in row] for row in rows],
-                max_batch_size=max(LEAST_ROWS, -(-len(rows) // self.threads)),
-                target_prefix=[begun] * len(rows) if begun else None,
-                beam_size=search.beam_size,
-                num_hypotheses=count if search.beam_size > 1 else 1,
-                patience=patience,
-                length_penalty=search.length_penalty,
-                max_decoding_length=limit + len(begun),
-                min_decoding_length=0,
-                max_input_length=0,
-                return_scores=True,
-            )
-            return [self._found(result, limit) for result in results]
+            asked = [
+                self.translator.translate_batch(
+                    [[str(token) for token in sources[i]] for i in part],
+                    asynchronous=True,
+                    target_prefix=[more] * len(part) if more else None,
+                    beam_size=search.beam_size,
+                    num_hypotheses=count,
+                    patience=patience,
+                    length_penalty=search.length_penalty,
+                    max_decoding_length=limits[part[0]] + len(more),
+                    min_decoding_length=0,
+                    max_input_length=0,
+                    return_scores=True,
+                )
+                for part in parts
+            ]
+            for part, results in zip(parts, asked, strict=True):
+                for i, waiting in zip(part, results, strict=True):
+                    result = waiting.result()
+                    longest = max(len(names) - len(more) for names in result.hypotheses)
+                    ended = len(result.hypotheses) == count and longest < limits[i]
+                    if ended or limits[i] == limits[part[0]]:
+                        found[i] = self._found(result, limits[i])
         except (RuntimeError, ValueError, KeyError) as error:
             raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
+        return found
 
     def _found(self, result: Any, limit: int) -> list[Found]:
         """The best of what was found, with scores of what follows the prefix alone."""

@@ -1,7 +1,6 @@
 """Exported models that generate text: by the saved text processor, the saved search and a graph."""
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
@@ -184,14 +183,14 @@ def _fits(name: str, kind: Any, value: Any) -> bool:
 CHARACTERS_A_TOKEN = 100
 """A longer source is not encoded to know that it is too long."""
 ROWS = 64
-"""Sources searched together; all are of one length, so there is no padding."""
+"""Sources searched together."""
 
 
 class Graph(Protocol):
     """What runs a graph."""
 
-    def find(self, rows: Sequence[Sequence[int]], limit: int) -> list[list[Found]]:
-        """Hypotheses of each source of ids, the best first, of at most ``limit`` ids."""
+    def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
+        """Hypotheses of each source of ids, the best first."""
         ...
 
 
@@ -216,7 +215,7 @@ class ExportedSeq2Seq(RowPredictor):
             return []
         for row in rows:
             _refuse_prefix(row)
-        found = self.find(self.encoded(rows))
+        found = self.graph.find(self.encoded(rows))
         texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
         answers = [[Translated(next(texts), h.score) for h in many] for many in found]
         return [Translated(a[0].text, a[0].score, tuple(a[1:])) for a in answers]
@@ -236,19 +235,6 @@ class ExportedSeq2Seq(RowPredictor):
                 f"the model takes at most {self.text.limits['source']}."
             )
         return [ids.tolist() for ids in encoded["source"]]
-
-    def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
-        """Hypotheses of each source, the best first; sources of one length are searched at once."""
-        by_length: dict[int, list[int]] = defaultdict(list)
-        for number, ids in enumerate(sources):
-            by_length[len(ids)].append(number)
-        found: dict[int, list[Found]] = {}
-        for length, numbers in by_length.items():
-            for start in range(0, len(numbers), ROWS):
-                some = numbers[start : start + ROWS]
-                made = self.graph.find([sources[i] for i in some], self.search.limit(length))
-                found.update(zip(some, made, strict=True))
-        return [found[i] for i in range(len(sources))]
 
     @override
     def check(self, row: Row) -> None:

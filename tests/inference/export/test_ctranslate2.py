@@ -111,7 +111,7 @@ def test_a_prefix_of_several_ids_counts_for_nothing(translator, tmp_path, prefix
         (theirs,) = decode(
             task.module, torch.tensor([row]), None, decoding, prefix=prefix, eos_idx=vocab.eos_idx
         )
-        (ours,) = graph.find([row], search.limit(len(row)))
+        (ours,) = graph.find([row])
         assert [one.ids for one in ours] == [one.ids for one in theirs]
         scores = [one.score for one in theirs]
         assert [one.score for one in ours] == pytest.approx(scores, abs=1e-5)

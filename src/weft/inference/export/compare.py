@@ -181,7 +181,7 @@ def _compare_texts(
     task = predictor.task
     assert isinstance(task, Seq2Seq), "others are refused before"
     sources = exported.encoded(rows)
-    found = [hypotheses[0] for hypotheses in exported.find(sources)]
+    found = [hypotheses[0] for hypotheses in exported.graph.find(sources)]
     texts = exported.text.decode([hypothesis.ids for hypothesis in found])
     answers = predictor.answers(rows)
     same = sum(text == answer.text for text, answer in zip(texts, answers, strict=True))

@@ -333,6 +333,27 @@ def answers_table(lab: Lab) -> None:
     table(columns, (row(peer, lines) for peer, lines in found.items()))
 
 
+def translate_table(lab: Lab) -> None:
+    """A translator through its CTranslate2 export, beside CTranslate2 driven by hand."""
+    words = ["--data", str(lab.args.pairs), "--cache", str(lab.cache)]
+    words += ["--threads", str(lab.threads)]
+    if lab.args.quick:
+        words += ["--steps", "5", "--sentences", "64", "--repetitions", "1"]
+    line = lab.command([str(HERE / "translate.py"), *words])
+    if line is None:
+        return
+    lab.keep("translate", "all", line)
+    heading("Translating: sentences a second (wanted: at least 1.0 of CTranslate2 driven by hand)")
+    rows = []
+    for beam, found in line["sentences_s"].items():
+        base = found["CTranslate2 by hand"]
+        rows += [
+            [f"beam {beam}: {what}", f"{n:,.0f}", f"{n / base:.2f}"] for what, n in found.items()
+        ]
+    table(["what", "a second", "of CTranslate2 by hand"], rows)
+    print(f"\nOthers used {line['process']['others']:.2f} cores.")
+
+
 BENCHES: dict[str, Callable[[Lab], None]] = {
     "train": train_table,
     "overhead": overhead_table,
@@ -344,6 +365,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "quality": quality_table,
     "serve": serve_table,
     "answers": answers_table,
+    "translate": translate_table,
 }
 
 

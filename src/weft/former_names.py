@@ -7,7 +7,7 @@ Every command reads it: no pathlib and no importlib.abc here, which took ``weft.
 
 import importlib
 import os.path
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -78,7 +78,8 @@ class _PresentModule(SourceFileLoader):
     @override
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        vars(module).setdefault("__getattr__", partial(_former_attribute, module.__name__))
+        own = vars(module).get("__getattr__")
+        vars(module)["__getattr__"] = partial(_former_attribute, module.__name__, own=own)
 
 
 class _FormerModule(SourceFileLoader):
@@ -107,11 +108,19 @@ def _now(module: str, name: str) -> Any:
     return getattr(importlib.import_module(_present()[module]), name)
 
 
-def _former_attribute(module: str, name: str) -> Any:
-    """What a module had by this name; a former module in a package is imported, not looked up."""
+def _former_attribute(module: str, name: str, own: Callable[[str], Any] | None = None) -> Any:
+    """What a module had by this name; a former module in a package is imported, not looked up.
+
+    Args:
+        module: The module.
+        name: What is asked for.
+        own: What the module itself gives what it does not have yet with.
+    """
     former = f"{module}.{name}"
     where, _, present = _present().get(former, "").rpartition(".")
     if not where or former == f"{where}.{present}":  # still there, and not imported yet
+        if own is not None:
+            return own(name)
         raise AttributeError(f"module '{module}' has no attribute '{name}'")
     value = getattr(importlib.import_module(where), present)
     if isinstance(value, ModuleType):

@@ -23,15 +23,17 @@ from typing import Any
 
 import weft
 import weft.exported
-from tests.hostile import payloads_checkpoint, payloads_files, payloads_settings, payloads_text
+from tests.hostile import payloads_checkpoint, payloads_settings, payloads_text
 from tests.hostile.folder import PAYLOADS, snapshot
 from tests.hostile.payloads_export import ANOTHER_MODEL, EXPORT_PAYLOADS
+from tests.hostile.payloads_files import FILE_PAYLOADS
 from weft.cli.main import main as weft_main
 from weft.errors import WeftError
 from weft.runtime.memory import resident
 
-ALL = (payloads_checkpoint, payloads_files, payloads_settings, payloads_text)
+ALL = (payloads_checkpoint, payloads_settings, payloads_text)
 """Each added its payloads when it was imported."""
+RUN_PAYLOADS = {**PAYLOADS, **FILE_PAYLOADS}
 SECONDS, MEGABYTES = 1.0, 256
 """Of CPU, and of memory besides the imports."""
 HANGS = 20
@@ -171,7 +173,7 @@ def main() -> None:
     weft.exported.onnx.MOST_MEMORY = 100 << 20
     asked = json.load(sys.stdin)
     base = Path(asked["base"])
-    commands, payloads = {"run": (RUN, PAYLOADS), "export": (EXPORT, EXPORT_PAYLOADS)}[
+    commands, payloads = {"run": (RUN, RUN_PAYLOADS), "export": (EXPORT, EXPORT_PAYLOADS)}[
         asked["kind"]
     ]
     good = {}

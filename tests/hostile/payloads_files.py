@@ -4,9 +4,10 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from tests.hostile.folder import CANARY_CODE, payload, reseal, steps
+from tests.hostile.folder import CANARY_CODE, Payload, reseal, steps
 from tests.trained_run import edited
 
 TERABYTE = 1 << 40
@@ -90,8 +91,11 @@ def in_run(run: Path, name: str, change: Callable[[Path], object]) -> None:
                 edited(run)
 
 
+FILE_PAYLOADS: dict[str, Payload] = {}
+
 for _what, _change in {**SPECIAL, **CONTENTS}.items():
     for _name in IN_RUN:
-        payload(f"{_name} {_what}")(lambda run, n=_name, c=_change: in_run(run, n, c))
+        FILE_PAYLOADS[f"{_name} {_what}"] = partial(in_run, name=_name, change=_change)
     for _name in IN_CHECKPOINT:
-        payload(f"each {_name} {_what}")(lambda run, n=_name, c=_change: in_checkpoints(run, n, c))
+        change = partial(in_checkpoints, name=_name, change=_change)
+        FILE_PAYLOADS[f"each {_name} {_what}"] = change

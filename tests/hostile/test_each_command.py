@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.each_command import EXPORT, RUN
-from tests.hostile.folder import PAYLOADS
+from tests.hostile.each_command import EXPORT, RUN, RUN_PAYLOADS
 from tests.hostile.payloads_export import EXPORT_PAYLOADS
 from tests.hostile.small_run import small_run
 from tests.trained_run import library_run
@@ -76,18 +75,18 @@ def exported(request, tmp_path_factory):
 
 
 def test_there_are_enough_kinds():
-    assert len(PAYLOADS) >= 300
+    assert len(RUN_PAYLOADS) >= 300
     assert len(EXPORT_PAYLOADS) >= 150
 
 
 def test_a_run_of_a_stranger():
-    check(library_run(), "run", pairs(PAYLOADS, RUN, every=False))
+    check(library_run(), "run", pairs(RUN_PAYLOADS, RUN, every=False))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", RUN)
 def test_every_run_of_a_stranger(command):
-    check(library_run(), "run", pairs(PAYLOADS, [command], every=True))
+    check(library_run(), "run", pairs(RUN_PAYLOADS, [command], every=True))
 
 
 def test_an_export_of_a_stranger(exported):

@@ -122,3 +122,8 @@ def test_a_module_that_had_names_before_is_imported_from_its_room() -> None:
     code = "from weft.runtime import memory; print(memory.__name__)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "weft.runtime.memory\n"
+
+
+def test_a_public_name_comes_before_a_former_module_of_that_name() -> None:
+    served = importlib.import_module("weft.tasks").__getattr__("evaluate")
+    assert served is importlib.import_module("weft.tasks.evaluation").evaluate

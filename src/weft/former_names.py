@@ -114,13 +114,17 @@ def _former_attribute(module: str, name: str, own: Callable[[str], Any] | None =
     Args:
         module: The module.
         name: What is asked for.
-        own: What the module itself gives what it does not have yet with.
+        own: What the module itself gives a name with that it does not have yet; it comes first.
     """
+    if own is not None:
+        try:
+            return own(name)
+        except AttributeError:
+            if f"{module}.{name}" not in _present():
+                raise
     former = f"{module}.{name}"
     where, _, present = _present().get(former, "").rpartition(".")
     if not where or former == f"{where}.{present}":  # still there, and not imported yet
-        if own is not None:
-            return own(name)
         raise AttributeError(f"module '{module}' has no attribute '{name}'")
     value = getattr(importlib.import_module(where), present)
     if isinstance(value, ModuleType):

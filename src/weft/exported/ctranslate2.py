@@ -154,6 +154,9 @@ def _opened(
         raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
     if name == "auto":
         name = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+    devices = ctranslate2.get_cuda_device_count() if name == "cuda" else 0
+    if name == "cuda" and devices <= int(index or 0):
+        raise UserError(f"CTranslate2 finds {devices} CUDA devices, but {device} was asked for.")
     # Threads that share a product wait for each other after each, and a step has dozens of
     # small ones: beside other programs two such threads took 7.0 s of processor time where one
     # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).

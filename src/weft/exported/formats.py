@@ -42,6 +42,8 @@ class ExportFormat:
     graph takes int8 it costs 0 to 0.02; a model that it breaks loses tenths."""
 
     def __post_init__(self) -> None:
+        if self.quantize not in (None, "int8"):
+            raise UserError(f"quantize must be int8 or nothing, but is {self.quantize!r}.")
         if not 0 <= self.max_quality_loss < float("inf"):
             raise UserError(
                 f"max_quality_loss must be a share from 0, as 0.05, but is {self.max_quality_loss}."
@@ -72,7 +74,12 @@ class ExportFormat:
     @property
     def words(self) -> str:
         """What names it on the command line."""
-        return f"--format {self.format}" + (f" --quantize {self.quantize}" if self.quantize else "")
+        words = [f"--format {self.format}"]
+        if self.quantize is not None:
+            words.append(f"--quantize {self.quantize}")
+        if self.max_quality_loss != MAX_QUALITY_LOSS:
+            words.append(f"--max-quality-loss {self.max_quality_loss}")
+        return " ".join(words)
 
 
 def refuse_missing(name: str, *, writes: bool = False) -> None:

@@ -326,3 +326,11 @@ def test_rows_are_answered_in_order_by_several_threads(translator, tmp_path):
 def test_torchs_own_format_is_refused_with_its_reason(translator, tmp_path):
     with pytest.raises(UserError, match=r"as a pickle, .* --format onnx\.$"):
         write_export(translator(), "pt2", tmp_path / "out", rows=SOURCES, where="rows", source={})
+
+
+def test_a_gpu_that_is_not_there_is_said_to_be_missing(translator, tmp_path):
+    exported(translator(), tmp_path)
+    with pytest.raises(
+        UserError, match=r"^CTranslate2 finds \d CUDA devices, but cuda:9 was asked"
+    ):
+        load(tmp_path / "out", device="cuda:9")

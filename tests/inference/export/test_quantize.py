@@ -127,3 +127,13 @@ def test_the_weights_of_the_run_stay_as_they_are(translator, tmp_path):
     after = predictor.task.module.state_dict()
     assert all(torch.equal(after[name], value) for name, value in before.items())
     assert made.largest < 0.5
+
+
+def test_int8_is_all_there_is():
+    with pytest.raises(UserError, match=r"^quantize must be int8 or nothing, but is 'int4'\.$"):
+        ExportFormat("onnx", quantize="int4")
+
+
+def test_the_command_that_makes_it_again_says_all_that_was_asked():
+    made = ExportFormat("onnx", quantize="int8", max_quality_loss=0.5)
+    assert made.words == "--format onnx --quantize int8 --max-quality-loss 0.5"

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from tests.text.conftest import TEXTS
 from weft.errors import UserError
 from weft.text import HuggingFaceTokenizer, load_tokenizer, train_sentencepiece
+from weft.text.tokenizers import huggingface
 from weft.text.tokenizers.train_tokenizer import fit_tokenizer_json
 
 KINDS = {"bpe": 90, "byte_bpe": 320, "unigram": 64, "wordpiece": 99, "words": 40}
@@ -274,3 +276,21 @@ def test_no_warning_at_a_fork_and_no_torch(files):
         [sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_threads_that_share_a_tokenizer_have_the_ids_of_each_text(files, monkeypatch):
+    monkeypatch.setattr(huggingface, "KEPT", 4)
+    texts = [f"go{i % 7} home{i % 5}" for i in range(2_000)]
+    expected = [e.tolist() for e in map(load_tokenizer_of(files["bpe"]), texts)]
+    encode, interval = load_tokenizer_of(files["bpe"]), sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = [*threads.map(lambda text: encode(text).tolist(), texts)]
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == expected
+
+
+def load_tokenizer_of(file):
+    return HuggingFaceTokenizer.Config(path=file).build().create_encoder()

@@ -31,8 +31,9 @@ __all__ = ["HuggingFaceTokenizer"]
 
 CHUNK = 16_384
 """Texts encoded at once: each is an object of some hundred bytes until its ids are copied."""
-KEPT, LONGEST = 1 << 14, 1 << 10
-"""Words whose ids are remembered, and characters of a text that is encoded word by word."""
+KEPT, LONGEST_KEPT, LONGEST = 1 << 14, 128, 1 << 10
+"""Words whose ids are remembered, characters of one, and those of a text that is encoded word by
+word."""
 _NAMES = {
     "pad": ("<pad>", "[PAD]", "<|padding|>", "<|pad|>"),
     "unk": ("<unk>", "[UNK]"),
@@ -121,19 +122,20 @@ class _JsonPieces(Pieces):
 
     @override
     def encode_one(self, text: str) -> list[int]:
-        known, words = self._known, text.split(" ")
+        known, words = self._known, text.split(" ")  # another thread may replace what is known
         try:
             if not self._by_word or len(text) > LONGEST or not text.isascii() or "" in words:
                 return list(self._library.encode(text, add_special_tokens=False).ids)
             new = [word for word in words if word not in known]
             if len(known) + len(new) > KEPT:
-                known.clear()
-                new = words
+                known, new = {}, words
             rows = self._library.encode_batch_fast(new, add_special_tokens=False) if new else []
         except BaseException as error:
             raise _explained(error, "encode a text", [text]) from None
-        known.update(zip(new, [row.ids for row in rows], strict=True))
-        return [number for word in words for number in known[word]]
+        made = dict(zip(new, [row.ids for row in rows], strict=True))
+        known.update((word, ids) for word, ids in made.items() if len(word) <= LONGEST_KEPT)
+        self._known = known
+        return [i for word in words for i in (made[word] if word in made else known[word])]
 
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:

@@ -186,7 +186,9 @@ class _NgramEncoder(Encoder):
         """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
         words = WORD["punctuation"].findall(text.lower())
         known, get = self._known, self._words.get
-        parts = [known[word] if word in known else self._of_word(word) for word in words]
+        parts = [
+            self._of_word(word) if (kept := known.get(word)) is None else kept for word in words
+        ]
         for size in range(2, self._orders[0] + 1):
             numbers = map(get, _of_words(words, size))
             parts.append(_bytes(number for number in numbers if number is not None))
@@ -210,7 +212,7 @@ class _NgramEncoder(Encoder):
         ids = _bytes(number for number in found if number is not None)
         if size <= LONGEST_KEPT:
             if len(self._known) >= KEPT:
-                self._known.clear()
+                self._known = {}  # another thread may be reading those
             self._known[word] = ids
         return ids
 

@@ -101,11 +101,12 @@ def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
             continue
         LOG.info(
             "%s is an export of %s and stays that when the run goes on. To have one of what it "
-            "becomes, delete that folder, then: weft export %s --format %s",
+            "becomes, delete that folder, then: weft export %s --format %s%s",
             target,
             made.source.get("checkpoint"),
             folder,
             made.graph,
+            " --quantize int8" if "quality" in made.compared else "",
         )
 
 

@@ -114,7 +114,7 @@ def _former_attribute(module: str, name: str, own: Callable[[str], Any] | None =
     Args:
         module: The module.
         name: What is asked for.
-        own: What the module itself gives a name with that it does not have yet; it comes first.
+        own: The module's own ``__getattr__``, which comes first.
     """
     if own is not None:
         try:

@@ -11,7 +11,7 @@ class Counted(RowPredictor):
 
     def __init__(self, *, itself):
         super().__init__(["text"])
-        self.itself, self.looked = itself, []
+        self.checks_itself, self.looked = itself, []
 
     def length(self, row):
         self.looked.append(row["text"])
@@ -27,10 +27,6 @@ class Counted(RowPredictor):
 
     def answer_row(self, answer):
         return {"prediction": answer}
-
-    @property
-    def checks_itself(self):
-        return self.itself
 
 
 @pytest.mark.parametrize(("itself", "times"), [(True, 1), (False, 2)])

@@ -22,9 +22,9 @@ def test_what_is_about_to_be_taken_counts_as_waiting():
         found = []
         for _ in range(5):
             found.append(batches.full())
-            batches.coming += 1
+            batches.arriving += 1
         assert found == [False] * 3 + [True] * 2
-        batches.coming = 0
+        batches.arriving = 0
         assert not batches.full()
     finally:
         batches.close()

@@ -51,6 +51,8 @@ class ExportedColumns(RowPredictor):
             cut.
     """
 
+    checks_itself = True
+
     def __init__(
         self, text: ColumnsText, graph: ColumnGraph, forward: Forward, *, refuses_long: bool
     ) -> None:
@@ -117,11 +119,6 @@ class ExportedColumns(RowPredictor):
     @override
     def check(self, row: Row) -> None:
         self._encoded([row])
-
-    @property
-    @override
-    def checks_itself(self) -> bool:
-        return True
 
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:

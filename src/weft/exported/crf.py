@@ -38,8 +38,8 @@ def decode_with_chances(
     """
     size = scores.shape[2]
     parts = _Moves(moves[:size, :size], moves[size, :size], moves[:size, size + 1])
-    best, shares = _walked(scores, real, parts)
-    numbers = _way_back(best, real, parts)
+    best, shares = _forward_backward(scores, real, parts)
+    numbers = _backtrace(best, real, parts)
     return numbers, np.take_along_axis(shares, numbers[..., None], axis=2)[..., 0]
 
 
@@ -51,7 +51,7 @@ class _Moves(NamedTuple):
     end: Floats
 
 
-def _walked(
+def _forward_backward(
     scores: Floats, real: NDArray[np.bool_], moves: _Moves
 ) -> tuple[Sequence[Floats], Floats]:
     """Walks three ways at once: a sentence takes half of the time that it takes one by one.
@@ -87,7 +87,7 @@ def _walked(
     )
 
 
-def _way_back(best: Sequence[Floats], real: NDArray[np.bool_], moves: _Moves) -> NDArray[np.int64]:
+def _backtrace(best: Sequence[Floats], real: NDArray[np.bool_], moves: _Moves) -> NDArray[np.int64]:
     """The labels of the best sequences. *Shape:* ``[B, T]``."""
     reaching = np.ascontiguousarray(moves.inner.T)
     label = (best[-1] + moves.end).argmax(axis=1)

@@ -13,12 +13,15 @@ from weft.errors import UserError
 from weft.exported.manifest import ExportError
 from weft.exported.seq2seq import ROWS, Found, Search
 from weft.runtime.bounded_files import parse_json, read_all
+from weft.runtime.devices import usable_cores
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["CTranslate2Graph", "CTranslate2Texts", "names_of", "text_names_of"]
+__all__ = ["CTranslate2Graph", "CTranslate2Texts", "names_of"]
 
 SHORT = 1 << 16
 """Bytes of a file beside the graph, besides 64 for each word of the vocabulary."""
+LEAST_ROWS = 8
+"""Rows that a thread searches together at least: their products are one."""
 PATIENCE = 3.0
 """Times ``beam_size`` sequences are finished before a search ends whose own end CTranslate2 does
 not know (``heuristic``, ``never``). With 3, beam 5 gave weft's own answers to 500 of 500 sentences
@@ -26,7 +29,7 @@ of Tatoeba; with random weights 3 found weft's in 480 of 480 searches, 1 in 476.
 
 
 def names_of(vocab: VocabInfo) -> list[str]:
-    """How the targets' exported vocabulary calls its ids: by the ids, but for three marks.
+    """How an exported vocabulary calls its ids: by the ids, but for the marks that it has.
 
     Example:
         >>> names_of(VocabInfo(size=6, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0))
@@ -35,31 +38,8 @@ def names_of(vocab: VocabInfo) -> list[str]:
     names = [str(i) for i in range(vocab.size)]
     marks = (("<unk>", vocab.unk_idx), ("<s>", vocab.bos_idx), ("</s>", vocab.eos_idx))
     for name, place in marks:
-        names[place] = name
-    return names
-
-
-LEAST_ROWS = 8
-"""Rows that a thread searches together at least: their products are one."""
-
-
-def _cores() -> int:
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-
-
-def text_names_of(vocab: VocabInfo) -> list[str]:
-    """As :func:`names_of`, of a language model: its texts begin with the mark of an end.
-
-    Example:
-        >>> text_names_of(VocabInfo(size=4, unk_idx=1, bos_idx=-1, eos_idx=3, pad_idx=0))
-        ['0', '<unk>', '2', '</s>']
-    """
-    names = [str(i) for i in range(vocab.size)]
-    names[vocab.unk_idx], names[vocab.eos_idx] = "<unk>", "</s>"
+        if place >= 0:
+            names[place] = name
     return names
 
 
@@ -93,7 +73,7 @@ class CTranslate2Texts:
         device: str = "auto",
         threads: int = 0,
     ) -> None:
-        self.search, self.names, self.eos_idx = search, text_names_of(vocab), vocab.eos_idx
+        self.search, self.names, self.eos_idx = search, names_of(vocab), vocab.eos_idx
         self.ids = {name: i for i, name in enumerate(self.names)}
         self.generator, self.threads = _opened("Generator", folder, device, threads, vocab=vocab)
 
@@ -143,6 +123,11 @@ class CTranslate2Texts:
         return [self.names[i] for i in ids]
 
 
+def _threads() -> int:
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdecimal() and int(given) else usable_cores()
+
+
 def _opened(
     kind: str, folder: Path, device: str, threads: int, *, vocab: VocabInfo
 ) -> tuple[Any, int]:
@@ -152,15 +137,18 @@ def _opened(
     name, _, index = device.partition(":")
     if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
         raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
+    devices = 0 if name == "cpu" else ctranslate2.get_cuda_device_count()
     if name == "auto":
-        name = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-    devices = ctranslate2.get_cuda_device_count() if name == "cuda" else 0
+        name = "cuda" if devices else "cpu"
     if name == "cuda" and devices <= int(index or 0):
-        raise UserError(f"CTranslate2 finds {devices} CUDA devices, but {device} was asked for.")
+        raise UserError(
+            f"CTranslate2 finds {devices} CUDA devices, but {device} was asked for. Ask for one "
+            "that is there, or for cpu."
+        )
     # Threads that share a product wait for each other after each, and a step has dozens of
     # small ones: beside other programs two such threads took 7.0 s of processor time where one
     # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).
-    count = (threads or _cores()) if name == "cpu" else 1
+    count = (threads or _threads()) if name == "cpu" else 1
     for path in sorted(folder.glob("*.json")):  # CTranslate2 reads them whatever their size
         parse_json(read_all(path, SHORT + 64 * vocab.size, ExportError), path.name, ExportError)
     try:

@@ -1,6 +1,5 @@
 """Exported models of language: those that go on with a text, and those that fill its masks."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
 from weft.exported.onnx_search import OnnxDecoder, find_targets
 from weft.exported.row_predictor import Row, RowPredictor
-from weft.exported.seq2seq import Found, Search
+from weft.exported.seq2seq import ROWS, Found, Search, by_length
 from weft.exported.target_search import Target
 from weft.text.answer_rows import ContinuedRow, FilledRow
 from weft.text.processors.language_model import Continued, LanguageText
@@ -25,8 +24,6 @@ __all__ = ["ExportedLanguageModel", "ExportedMaskedModel"]
 
 CARRIED = "state.carried"
 """The array that a recurrent model carries from token to token."""
-TEXTS = 64
-"""Texts answered together."""
 
 
 class ExportedLanguageModel(RowPredictor):
@@ -38,6 +35,8 @@ class ExportedLanguageModel(RowPredictor):
         searched: How it is gone on.
         by_row: Whether the end of a row ends an answer; else its length alone does.
     """
+
+    checks_itself = True
 
     def __init__(
         self,
@@ -55,16 +54,9 @@ class ExportedLanguageModel(RowPredictor):
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Continued]:
-        begun, by_length = self._begun(rows), defaultdict[int, list[int]](list)
-        for number, ids in enumerate(begun):
-            by_length[len(ids)].append(number)
-        found: dict[int, list[Found]] = {}
-        for numbers in by_length.values():
-            for start in range(0, len(numbers), TEXTS):
-                some = numbers[start : start + TEXTS]
-                made = self._found([begun[i] for i in some])
-                found.update(zip(some, made, strict=True))
-        hypotheses = [[(one.ids, one.score) for one in found[i]] for i in range(len(begun))]
+        begun = self._begun(rows)
+        found = by_length(begun, lambda numbers: self._found([begun[i] for i in numbers]))
+        hypotheses = [[(one.ids, one.score) for one in each] for each in found]
         return self.text.continued(begun, hypotheses)
 
     def _found(self, begun: Sequence[list[int]]) -> list[list[Found]]:
@@ -124,6 +116,8 @@ class ExportedMaskedModel(RowPredictor):
         longest: Most tokens of a text; None is any number.
     """
 
+    checks_itself = True
+
     def __init__(
         self, text: MaskedText, graph: OnnxGraph, *, top_k: int, longest: int | None
     ) -> None:
@@ -138,8 +132,8 @@ class ExportedMaskedModel(RowPredictor):
         ids = self.text.masked(texts, longest=self.longest)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         found: dict[int, Filled] = {}
-        for start in range(0, len(order), TEXTS):
-            some = order[start : start + TEXTS]
+        for start in range(0, len(order), ROWS):
+            some = order[start : start + ROWS]
             try:
                 fills = self.text.decode(self._likeliest([ids[row] for row in some]))
             except MISFITS as error:

@@ -7,6 +7,8 @@ of another file.
 
 from collections.abc import Iterator
 
+from weft.runtime.protobuf import message_fields
+
 __all__ = ["MOST_NODES", "GraphError", "check_graph"]
 
 MOST_NODES = 20_000
@@ -25,10 +27,6 @@ OP_TYPE, ATTRIBUTE, DOMAIN = 4, 5, 7  # of NodeProto
 TENSOR, SUBGRAPH, TENSORS, SUBGRAPHS = 5, 6, 10, 11  # of AttributeProto
 SPARSE_TENSOR, SPARSE_TENSORS = 22, 23  # of AttributeProto, too
 EXTERNAL_DATA, DATA_LOCATION = 13, 14  # of TensorProto
-NUMBER, BYTES, WIDTHS = 0, 2, {1: 8, 5: 4}
-"""Kinds of values: a number, so many bytes, and those of a fixed width."""
-LONGEST_NUMBER = 10
-"""Bytes."""
 DOMAINS = ("", "ai.onnx")
 """Of the standard's own operators, by both of its names."""
 
@@ -53,7 +51,12 @@ def check_graph(model: bytes) -> None:
         Traceback (most recent call last):
         weft.exported.onnx_nodes.GraphError: it has functions of its own
     """
-    _Walk().model(memoryview(model))
+    try:
+        _Walk().model(memoryview(model))
+    except GraphError:
+        raise
+    except ValueError:
+        raise GraphError("it is no graph of ONNX") from None
 
 
 class _Walk:
@@ -113,38 +116,14 @@ class _Walk:
 
     def fields(self, message: Message) -> Iterator[tuple[int, int | Message]]:
         """Numbers and values of a message's fields; each is a number, or bytes of the message."""
-        at, end = 0, len(message)
-        while at < end:
+        for field in message_fields(message):
             self.fields_seen += 1
             if self.fields_seen > MOST_FIELDS:
                 raise GraphError(f"it has more than {MOST_FIELDS:,} fields")
-            tag, at = _number(message, at)
-            kind = tag & 7
-            value: int | Message
-            if kind == NUMBER:
-                value, at = _number(message, at)
-            else:
-                size = WIDTHS.get(kind)
-                if kind == BYTES:
-                    size, at = _number(message, at)
-                if size is None or size > end - at:
-                    raise GraphError("it is no graph of ONNX")
-                value, at = message[at : at + size], at + size
-            yield tag >> 3, value
+            yield field
 
 
 def _message(value: int | Message) -> Message:
     if isinstance(value, int):
         raise GraphError("it is no graph of ONNX")
     return value
-
-
-def _number(message: Message, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and where it ends."""
-    value = 0
-    for place in range(min(LONGEST_NUMBER, len(message) - at)):
-        byte = message[at + place]
-        value |= (byte & 0x7F) << 7 * place
-        if byte & 0x80 == 0:
-            return value, at + place + 1
-    raise GraphError("it is no graph of ONNX")

@@ -1,6 +1,5 @@
 """A model that generates text, as two graphs of onnxruntime and a search beside them."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from weft.exported.columns import MISFITS
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
-from weft.exported.seq2seq import ROWS, Found, Search
+from weft.exported.seq2seq import Found, Search, by_length
 from weft.exported.target_search import Target, search
 from weft.text.tokenizers.tokenizer import VocabInfo
 
@@ -88,16 +87,11 @@ class OnnxSearch:
 
     def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
         """Hypotheses of each source, the best first; those of one length are searched at once."""
-        by_length: dict[int, list[int]] = defaultdict(list)
-        for number, ids in enumerate(sources):
-            by_length[len(ids)].append(number)
-        found: dict[int, list[Found]] = {}
-        for numbers in by_length.values():
-            for start in range(0, len(numbers), ROWS):
-                some = numbers[start : start + ROWS]
-                made = find_targets(self._decoder, [sources[i] for i in some], self._target)
-                found.update(zip(some, made, strict=True))
-        return [found[i] for i in range(len(sources))]
+
+        def answer(numbers: list[int]) -> list[list[Found]]:
+            return find_targets(self._decoder, [sources[i] for i in numbers], self._target)
+
+        return by_length(sources, answer)
 
 
 def find_targets(

@@ -30,6 +30,10 @@ class RowPredictor(ABC):
         columns: What each row must have; a string fills the only one, and so does a list.
     """
 
+    checks_itself = False
+    """Whether :meth:`answers` refuses each row that :meth:`check` does: then rows are looked at one
+    by one only where they are refused together."""
+
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns: tuple[str, ...] = tuple(columns)
 
@@ -44,14 +48,6 @@ class RowPredictor(ABC):
     @abstractmethod
     def check(self, row: Row) -> None:
         """Refuses a row that cannot be answered, with a DataError that says why."""
-
-    @property
-    def checks_itself(self) -> bool:
-        """Whether :meth:`answers` refuses each row that :meth:`check` does.
-
-        Then rows are looked at one by one only where they are refused together.
-        """
-        return False
 
     @abstractmethod
     def answer_row(self, answer: Any) -> Mapping[str, Any]:

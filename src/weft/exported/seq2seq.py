@@ -1,9 +1,10 @@
 """Exported models that generate text: by the saved text processor, the saved search and a graph."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
 
@@ -13,7 +14,7 @@ from weft.exported.row_predictor import Row, RowPredictor
 from weft.text.answer_rows import TextRow
 from weft.text.processors.text_processor import Seq2SeqText, source_text
 
-__all__ = ["ExportedSeq2Seq", "Found", "Graph", "Search", "Translated"]
+__all__ = ["ExportedSeq2Seq", "Found", "Graph", "Search", "Translated", "by_length"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,34 @@ ROWS = 64
 """Sources searched together."""
 
 
+T = TypeVar("T")
+
+
+def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Sequence[T]]) -> list[T]:
+    """Answers rows of one length together, at most :data:`ROWS`, so that nothing is padded.
+
+    Args:
+        rows: The rows.
+        answer: Gives an answer to each of the rows that it is given the numbers of.
+
+    Returns:
+        The answers, in the order of the rows.
+
+    Example:
+        >>> by_length(["ab", "c", "de"], lambda numbers: [numbers] * len(numbers))
+        [[0, 2], [1], [0, 2]]
+    """
+    alike: dict[int, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        alike[len(row)].append(number)
+    found: dict[int, T] = {}
+    for numbers in alike.values():
+        for start in range(0, len(numbers), ROWS):
+            some = numbers[start : start + ROWS]
+            found.update(zip(some, answer(some), strict=True))
+    return [found[number] for number in range(len(rows))]
+
+
 class Graph(Protocol):
     """What runs a graph."""
 
@@ -203,6 +232,8 @@ class ExportedSeq2Seq(RowPredictor):
         graph: What computes them.
     """
 
+    checks_itself = True
+
     def __init__(self, text: Seq2SeqText, search: Search, graph: Graph) -> None:
         super().__init__(text.input_columns)
         self.text, self.search, self.graph = text, search, graph
@@ -214,7 +245,7 @@ class ExportedSeq2Seq(RowPredictor):
         if not rows:
             return []
         for row in rows:
-            _refuse_prefix(row)
+            self._refuse(row)
         found = self.graph.find(self.encoded(rows))
         texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
         answers = [[Translated(next(texts), h.score) for h in many] for many in found]
@@ -238,21 +269,25 @@ class ExportedSeq2Seq(RowPredictor):
 
     @override
     def check(self, row: Row) -> None:
-        source = source_text(row)
-        _refuse_prefix(row)
+        self._refuse(row)
+        if len(self.text.encode([row], with_targets=False).over_length):
+            raise self._too_long()
+
+    def _refuse(self, row: Row) -> None:
+        """Refuses a row that need not be encoded to know that it cannot be answered."""
+        source, limit = source_text(row), self.text.limits["source"]
+        if row.get("prefix"):
+            raise DataError(
+                "An export answers without a 'prefix'; this row has one. Ask the run it was made "
+                "of."
+            )
+        if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
+            raise self._too_long()
+
+    def _too_long(self) -> DataError:
         limit = self.text.limits["source"]
-        too_long = limit is not None and len(source) > CHARACTERS_A_TOKEN * limit
-        if too_long or len(self.text.encode([row], with_targets=False).over_length):
-            raise DataError(f"'source' is longer than the {limit} tokens the model takes.")
+        return DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
     @override
     def answer_row(self, answer: Translated) -> TextRow:
         return answer.row()
-
-
-def _refuse_prefix(row: Row) -> None:
-    """Refuses a row that says how its answer begins, which graphs do not read."""
-    if row.get("prefix"):
-        raise DataError(
-            "An export answers without a 'prefix'; this row has one. Ask the run it was made of."
-        )

@@ -63,6 +63,7 @@ class Predictor(RowPredictor):
     def __init__(self, task: Task, *, checkpoint: str = "") -> None:
         super().__init__(task.text.input_columns)
         self.task, self.checkpoint = task, checkpoint
+        self.checks_itself = task.predict_checks
         task.module.eval()
 
     @override
@@ -78,11 +79,6 @@ class Predictor(RowPredictor):
     @override
     def check(self, row: Row) -> None:
         self.task.check(row)
-
-    @property
-    @override
-    def checks_itself(self) -> bool:
-        return self.task.predict_checks
 
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:

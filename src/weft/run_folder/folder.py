@@ -29,6 +29,7 @@ from weft.checkpoint.saved import SavedCheckpoints
 from weft.config.values.yaml_files import dump_yaml
 from weft.errors import CheckpointError, UserError
 from weft.runtime.bounded_files import parse_json, read_all
+from weft.runtime.devices import usable_cores
 from weft.runtime.disk import refuse_outward_folder
 from weft.runtime.files import LEFTOVER, sha256, write_atomic
 
@@ -56,14 +57,13 @@ def hardware() -> dict[str, Any]:
         ['cores', 'host', 'memory', 'processor']
     """
     bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    usable = getattr(os, "sched_getaffinity", None)  # not on macOS
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return {
         "host": socket.gethostname(),
         "processor": next(names, "") or platform.processor() or platform.machine(),
-        "cores": len(usable(0)) if usable else os.cpu_count(),
+        "cores": usable_cores(),
         "memory": f"{bytes_ / 1e9:.1f} GB",
     }
 

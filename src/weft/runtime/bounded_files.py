@@ -19,7 +19,7 @@ __all__ = [
     "MOST_DEPTH",
     "MOST_ITEMS",
     "count_items",
-    "is_hollow",
+    "is_sparse",
     "opened",
     "parse_json",
     "read_all",
@@ -131,7 +131,7 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
     return found
 
 
-def is_hollow(file: BufferedReader, size: int) -> bool:
+def is_sparse(file: BufferedReader, size: int) -> bool:
     """Whether a GB of a file and nearly all of it was never written: no writer of weft leaves such.
 
     Hashing it takes as long as reading as much, but it costs whoever sends it nothing.
@@ -143,7 +143,7 @@ def is_hollow(file: BufferedReader, size: int) -> bool:
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryFile() as file:
-        ...     file.write(b"x"), file.truncate(1 << 40), is_hollow(file, 1 << 40)
+        ...     file.write(b"x"), file.truncate(1 << 40), is_sparse(file, 1 << 40)
         (1, 1099511627776, True)
     """
     if size <= LARGEST_HOLE:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from weft.errors import UserError
 
-__all__ = ["Env"]
+__all__ = ["Env", "usable_cores"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,17 @@ class Env:
             world_size=_number("WORLD_SIZE", 1),
             local_rank=local_rank,
         )
+
+
+def usable_cores() -> int:
+    """How many cores this process may use.
+
+    Example:
+        >>> usable_cores() >= 1
+        True
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _number(name: str, default: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from weft.runtime.bounded_files import Refusal, is_hollow, opened, parse_json, read_all
+from weft.runtime.bounded_files import Refusal, is_sparse, opened, parse_json, read_all
 from weft.runtime.files import sha256
 
 __all__ = ["FileEntry", "SealedFiles", "is_count", "seal", "unseal"]
@@ -213,7 +213,7 @@ class SealedFiles:
             listed = self.files[name]
             if size != listed.size:
                 raise self.ERROR(f"{name}: {size:,} bytes instead of {listed.size:,}")
-            if is_hollow(file, size):
+            if is_sparse(file, size):
                 raise self.ERROR(f"{name}: nearly all of its {size:,} bytes were never written")
             data = file.read(size) if keep else b""
             digest = hashlib.sha256(data) if keep else hashlib.file_digest(file, "sha256")

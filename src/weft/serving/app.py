@@ -111,7 +111,7 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Answers one row, or each row of a list, in order."""
         self.refuse_stopping()
-        whole = request.scope.get("state", {}).get("comes")
+        whole = request.scope.get("state", {}).get("arriving")
         if not whole and self.batcher.full():  # before more is read: that costs less
             raise self.batcher.refusal()
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
@@ -119,20 +119,20 @@ class Service:
             text = f"Wanted 'Content-Type: application/json'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
         body = await read_body(request, self.limits)
-        self.came(request.scope)
+        self.arrived(request.scope)
         rows, characters, alone = read_rows(body, self.predictor.columns, self.limits)
         answers = await self.answers(request, rows, characters) if rows else []
         return _json(answers[0] if alone else answers)
 
-    def comes(self, scope: Scope) -> None:
-        """Counts a question that is whole, until :meth:`came`."""
-        scope["state"]["comes"] = True
-        self.batcher.coming += 1
+    def arriving(self, scope: Scope) -> None:
+        """Counts a question that is whole, until :meth:`arrived`."""
+        scope["state"]["arriving"] = True
+        self.batcher.arriving += 1
 
-    def came(self, scope: Scope) -> None:
+    def arrived(self, scope: Scope) -> None:
         """A question is in the queue now, or refused."""
-        if scope.get("state", {}).pop("comes", False):
-            self.batcher.coming -= 1
+        if scope.get("state", {}).pop("arriving", False):
+            self.batcher.arriving -= 1
 
     async def answers(
         self, request: Request, rows: Sequence[Any], characters: int
@@ -264,7 +264,7 @@ class _Gate:
                 await (await _failed(Request(scope), error))(scope, receive, counted)
             raise  # uvicorn logs it
         finally:
-            self._service.came(scope)
+            self._service.arrived(scope)
             if not scope.get("state", {}).get("refused"):
                 self._service.count(scope["path"], status, time.perf_counter() - start)
 

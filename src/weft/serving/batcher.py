@@ -58,7 +58,7 @@ class Batcher:
         self._computing_since: float | None = None
         self.admitted = 0
         """Requests that were taken and have no answer yet."""
-        self.coming = 0
+        self.arriving = 0
         """Requests that are whole and were not taken yet."""
         telemetry.waiting.set_function(lambda: self._rows)
         self._thread = Thread(target=self._work, name="weft-model", daemon=True)
@@ -68,7 +68,7 @@ class Batcher:
 
     def full(self) -> bool:
         """Whether as many rows wait as may, with the requests that are about to be taken."""
-        return self._rows + self.coming >= self.limits.queue
+        return self._rows + self.arriving >= self.limits.queue
 
     def refusal(self) -> RefusedError:
         """What a question hears that finds a full queue."""

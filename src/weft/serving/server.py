@@ -143,7 +143,7 @@ class _Guarded(HttpToolsProtocol):
         self._unwait()
         cycle: Any = self.cycle
         if not self.pipeline and not self._idle() and cycle.scope["path"] == "/predict":
-            self.config.service.comes(cycle.scope)
+            self.config.service.arriving(cycle.scope)
         super().on_message_complete()
         cycle.more_body = False  # of a request that is refused before it is whole, too
 

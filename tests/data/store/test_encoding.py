@@ -1,6 +1,7 @@
 """Encoding in worker processes: the same ids in the same order, whatever becomes of a worker."""
 
 import io
+import os
 import subprocess
 import sys
 
@@ -79,7 +80,7 @@ def test_rows_come_back_from_their_bytes():
 
 
 def test_workers_are_used_where_they_pay(monkeypatch):
-    monkeypatch.setattr(encoding.os, "sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
     assert [workers_for(n * 1_000_000) for n in (0, 31, 32, 64, 9_999)] == [0, 0, 2, 4, 8]
-    monkeypatch.setattr(encoding.os, "sched_getaffinity", lambda _: range(1), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(1), raising=False)
     assert workers_for(10**12) == 0

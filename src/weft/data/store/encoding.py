@@ -9,7 +9,6 @@ encoded here, so an error of a row is the same as without workers.
 import itertools
 import json
 import logging
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from weft.data.rows import Rows
+from weft.runtime.devices import usable_cores
 from weft.text.cells import ListCell
 from weft.text.processors.text_processor import Encoded, TextProcessor
 from weft.text.ragged import Ragged
@@ -43,9 +43,7 @@ def workers_for(characters: int) -> int:
     >>> workers_for(1_000_000)
     0
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
-    processors = len(affinity(0)) if affinity else os.cpu_count() or 1
-    useful = min(processors, MOST_WORKERS, characters // WORKER_CHARACTERS)
+    useful = min(usable_cores(), MOST_WORKERS, characters // WORKER_CHARACTERS)
     return useful if useful > 1 else 0
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.errors import UserError
-from weft.exported.ctranslate2 import names_of, text_names_of
+from weft.exported.ctranslate2 import names_of
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
@@ -24,7 +24,7 @@ from weft.models.layers.word_embeddings import Embedding
 from weft.models.transformer import Transformer
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["refusals", "write", "write_causal"]
+__all__ = ["kind_of", "refusals", "write", "write_causal"]
 
 
 def refusals(module: nn.Module) -> list[str]:
@@ -46,7 +46,9 @@ def refusals(module: nn.Module) -> list[str]:
     ]
     own, cross = config.decoder.layer.attention, config.decoder.layer.cross_attention
     if not isinstance(cross, MultiHead.Config):
-        problems.append(f"model.decoder.layer.cross_attention is a {_kind(cross)}, not multi_head")
+        problems.append(
+            f"model.decoder.layer.cross_attention is a {kind_of(cross)}, not multi_head"
+        )
     if cross.num_heads != own.num_heads:
         problems.append(
             f"model.decoder.layer.cross_attention.num_heads is {cross.num_heads}, but "
@@ -65,7 +67,7 @@ def refusals(module: nn.Module) -> list[str]:
 def _stack_refusals(name: str, config: Any, front: Embedding) -> Iterator[str]:
     """What is wrong with an encoder or decoder."""
     if not isinstance(front.positions, PositionTable):
-        yield f"model.{name}.positions is a {_kind(config.positions)}, not sinusoidal or learned"
+        yield f"model.{name}.positions is a {kind_of(config.positions)}, not sinusoidal or learned"
     yield from _layer_refusals(name, config)
 
 
@@ -73,20 +75,20 @@ def _layer_refusals(name: str, config: Any, *, grouped: bool = False) -> Iterato
     """What is wrong with the layers of an encoder or decoder."""
     layer, where = config.layer, f"model.{name}"
     if not isinstance(layer.attention, MultiHead.Config):
-        yield f"{where}.layer.attention is a {_kind(layer.attention)}, not multi_head"
+        yield f"{where}.layer.attention is a {kind_of(layer.attention)}, not multi_head"
     elif not grouped and layer.attention.num_kv_heads not in (None, layer.attention.num_heads):
         yield _grouped(f"{name}.layer.attention")
     if not isinstance(layer.feed_forward, Mlp.Config | Gated.Config):
-        yield f"{where}.layer.feed_forward is a {_kind(layer.feed_forward)}, not mlp or gated"
+        yield f"{where}.layer.feed_forward is a {kind_of(layer.feed_forward)}, not mlp or gated"
     if not isinstance(layer.norm, LayerNorm.Config | RMSNorm.Config):
-        yield f"{where}.layer.norm is a {_kind(layer.norm)}, not layer_norm or rms_norm"
+        yield f"{where}.layer.norm is a {kind_of(layer.norm)}, not layer_norm or rms_norm"
 
 
 def _grouped(where: str) -> str:
     return f"model.{where}.num_kv_heads is set: heads that share keys are not written"
 
 
-def _kind(config: Any) -> str:
+def kind_of(config: Any) -> str:
     """How a recipe names the kind of a component."""
     owner = type(config).__qualname__.removesuffix(".Config")
     return owner or type(config).__name__
@@ -167,7 +169,7 @@ def write_causal(
         _fill_front(decoder, decoder.embeddings, module.text)
         _fill_stack(decoder, module.decoder)
         decoder.projection.weight = _numbers(module.output_weight)
-    spec, names = TransformerDecoderModelSpec(decoder), text_names_of(vocab)
+    spec, names = TransformerDecoderModelSpec(decoder), names_of(vocab)
     spec.register_vocabulary(names)
     spec.config.bos_token = spec.config.eos_token = names[vocab.eos_idx]
     spec.config.unk_token = names[vocab.unk_idx]

@@ -21,7 +21,7 @@ from weft.inference.export import (
 )
 from weft.inference.export.compare import Comparison, compare
 from weft.inference.export.expressible import refuse_inexpressible, search_of, searched
-from weft.inference.export.onnx import is_own
+from weft.inference.export.onnx import is_user_code
 from weft.inference.export.quality import measure_quality
 from weft.inference.load import Predictor
 from weft.runtime.files import make_folder, new_folder
@@ -81,7 +81,9 @@ def write_export(
     with new_folder(out, replace=replace) as folder:
         facts: dict[str, Any] = {"graph": name}
         if name == "huggingface":
-            assert isinstance(predictor.task, huggingface_folder.Generating), "others are refused"
+            assert isinstance(predictor.task, huggingface_folder.GenerativeTask), (
+                "others are refused"
+            )
             huggingface_folder.write(predictor.task, folder)
             found = huggingface_folder.compare(predictor.task, folder, chosen, where=where)
         else:
@@ -118,7 +120,7 @@ def refuse_untraceable(task: Task, rows: Sequence[Row]) -> None:
         UserError: Names the line of code.
     """
     parts = [*task.module.modules()]
-    if not any(map(is_own, [task, *parts])):
+    if not any(map(is_user_code, [task, *parts])):
         return
     modes = [part.training for part in parts]
     try:

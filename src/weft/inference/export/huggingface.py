@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from weft.checkpoint.tensors import write_tensors
+from weft.inference.export.ctranslate2 import kind_of
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
@@ -99,7 +100,7 @@ def _seq2seq_refusals(module: Transformer) -> Iterator[str]:
     for name, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
         where, layer = f"model.{name}", stack.layer
         if not isinstance(stack.positions, PositionTable.Config):
-            yield f"{where}.positions is {_kind(stack.positions)}, not a table of positions"
+            yield f"{where}.positions is a {kind_of(stack.positions)}, not a table of positions"
         yield from _block_refusals(f"{where}.layer", layer, eps=EPS)
         yield from _head_refusals(f"{where}.layer.attention", layer.attention)
     own, cross = config.decoder.layer.attention, config.decoder.layer.cross_attention
@@ -127,38 +128,34 @@ def _decoder_refusals(module: CausalTransformer) -> Iterator[str]:
         yield from _head_refusals(f"{where}.attention", layer.attention)
         return
     if not isinstance(config.positions, RotaryPositions.Config):
-        yield f"model.decoder.positions is {_kind(config.positions)}, not one of the library's"
+        yield f"model.decoder.positions is a {kind_of(config.positions)}, not one of the library's"
     if layer.norm_order == "post":
         yield "model.norm_order is post with rotary positions, which turn in pre-norm layers alone"
     if not isinstance(layer.attention, MultiHead.Config):
-        yield f"{where}.attention is {_kind(layer.attention)}, not multi_head"
+        yield f"{where}.attention is a {kind_of(layer.attention)}, not multi_head"
     kinds = type(layer.norm), type(layer.feed_forward)
     if kinds not in ((RMSNorm.Config, Gated.Config), (LayerNorm.Config, Mlp.Config)):
         yield (
-            f"{where}.norm is {_kind(layer.norm)} and {where}.feed_forward is "
-            f"{_kind(layer.feed_forward)}: rms_norm goes with gated (Llama), layer_norm with mlp"
+            f"{where}.norm is a {kind_of(layer.norm)} and {where}.feed_forward is "
+            f"a {kind_of(layer.feed_forward)}: rms_norm goes with gated (Llama), layer_norm with "
+            "mlp"
         )
 
 
 def _block_refusals(where: str, layer: Any, *, eps: float | None) -> Iterator[str]:
     if not isinstance(layer.feed_forward, Mlp.Config):
-        yield f"{where}.feed_forward is {_kind(layer.feed_forward)}, not mlp"
+        yield f"{where}.feed_forward is a {kind_of(layer.feed_forward)}, not mlp"
     if not isinstance(layer.norm, LayerNorm.Config):
-        yield f"{where}.norm is {_kind(layer.norm)}, not layer_norm"
+        yield f"{where}.norm is a {kind_of(layer.norm)}, not layer_norm"
     elif eps is not None and layer.norm.eps != eps:
         yield f"{where}.norm.eps is {layer.norm.eps}, not {eps}"
 
 
 def _head_refusals(where: str, attention: Any) -> Iterator[str]:
     if not isinstance(attention, MultiHead.Config):
-        yield f"{where} is {_kind(attention)}, not multi_head"
+        yield f"{where} is a {kind_of(attention)}, not multi_head"
     elif attention.num_kv_heads not in (None, attention.num_heads):
         yield f"{where}.num_kv_heads is {attention.num_kv_heads}: no heads may share keys"
-
-
-def _kind(config: Any) -> str:
-    """How a recipe names the kind of a component."""
-    return "a " + (type(config).__qualname__.removesuffix(".Config") or type(config).__name__)
 
 
 def _activation(stack: Any) -> str:

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from weft.errors import UserError
 from weft.exported.manifest import ExportError
+from weft.exported.seq2seq import by_length
 from weft.inference.export import huggingface
 from weft.inference.export.compare import Comparison, shown
 from weft.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
@@ -25,15 +25,15 @@ from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
 from weft.text.processors.text_processor import source_text
 
-__all__ = ["Generating", "compare", "refusals", "write"]
+__all__ = ["GenerativeTask", "compare", "refusals", "write"]
 
-Generating = Seq2Seq | LanguageModeling
+GenerativeTask = Seq2Seq | LanguageModeling
 """The tasks whose models are written."""
 STOPPING = {"heuristic": False, "first": True, "never": "never"}
 """What it calls each ``decoding.early_stopping``."""
 
 
-def refusals(task: Generating) -> Iterator[str]:
+def refusals(task: GenerativeTask) -> Iterator[str]:
     """What of a task's model, search and tokenizer has no counterpart, a line each."""
     yield from huggingface.refusals(task.module)
     decoding = task.config.decoding
@@ -51,7 +51,7 @@ def refusals(task: Generating) -> Iterator[str]:
         yield str(error)
 
 
-def _frame(task: Generating) -> dict[str, Any]:
+def _frame(task: GenerativeTask) -> dict[str, Any]:
     """What stands around every text, and whether a line end is the end of a row."""
     if isinstance(task, LanguageModeling):
         newline = task.config.until == "length"
@@ -61,17 +61,17 @@ def _frame(task: Generating) -> dict[str, Any]:
     return {"before": empty[:-1], "after": empty[-1:]}
 
 
-def _module(task: Generating) -> Transformer | CausalTransformer:
+def _module(task: GenerativeTask) -> Transformer | CausalTransformer:
     assert isinstance(task.module, Transformer | CausalTransformer), "others are refused"
     return task.module
 
 
-def _prefix(task: Generating) -> list[int]:
+def _prefix(task: GenerativeTask) -> list[int]:
     """What answers are generated behind."""
     return [task.text.eos_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
 
 
-def write(task: Generating, folder: Path) -> None:
+def write(task: GenerativeTask, folder: Path) -> None:
     """Writes all that ``from_pretrained`` loads.
 
     Args:
@@ -132,7 +132,7 @@ class _Asked:
     """What an answer begins with: the given text, of a language model."""
 
 
-def compare(task: Generating, folder: Path, rows: Sequence[Row], *, where: str) -> Comparison:
+def compare(task: GenerativeTask, folder: Path, rows: Sequence[Row], *, where: str) -> Comparison:
     """Loads the folder as a stranger would, and asks it and the model the same rows.
 
     Args:
@@ -158,7 +158,11 @@ def compare(task: Generating, folder: Path, rows: Sequence[Row], *, where: str) 
                 f"{each.source[:20]}. Nothing was written."
             )
     same, largest, worst, other = 0, 0.0, "", ""
-    answers = _answers(task, model, asked, decoding)
+    # Nothing is padded, and all that are asked together have one limit.
+    answers = by_length(
+        [each.source for each in asked],
+        lambda numbers: _answers([asked[i] for i in numbers], task, model, decoding),
+    )
     for name, each, (ids, found) in zip(names, asked, answers, strict=True):
         text = tokenizer.decode(found, skip_special_tokens=True)
         alike = found == ids and text == task.text.decode([ids])[0]
@@ -169,7 +173,7 @@ def compare(task: Generating, folder: Path, rows: Sequence[Row], *, where: str) 
     return Comparison(len(rows), where, same, largest, "log-probabilities", worst=other or worst)
 
 
-def _loaded(task: Generating, folder: Path) -> tuple[Any, Any]:
+def _loaded(task: GenerativeTask, folder: Path) -> tuple[Any, Any]:
     import transformers
 
     kind: Any = transformers.AutoModelForCausalLM
@@ -188,7 +192,7 @@ def _loaded(task: Generating, folder: Path) -> tuple[Any, Any]:
     return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def _asked(task: Generating, rows: Sequence[Row]) -> list[_Asked]:
+def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
     if isinstance(task, Seq2Seq):
         encoded = task.text.encode(rows, with_targets=False)["source"]
         pairs = zip(rows, encoded, strict=True)
@@ -199,24 +203,14 @@ def _asked(task: Generating, rows: Sequence[Row]) -> list[_Asked]:
     return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
 
 
-def _answers(
-    task: Generating, model: Any, asked: Sequence[_Asked], decoding: Decoding
-) -> list[tuple[list[int], list[int]]]:
-    """The ids that the model answers, and those of the export, without prefix and end mark."""
-    by_length, found = defaultdict[int, list[int]](list), dict[int, tuple[list[int], list[int]]]()
-    for number, each in enumerate(asked):  # nothing is padded, and all have one limit
-        by_length[len(each.source)].append(number)
-    for numbers in by_length.values():
-        pairs = _answers_of([asked[i] for i in numbers], task, model, decoding)
-        found |= dict(zip(numbers, pairs, strict=True))
-    return [found[number] for number in range(len(asked))]
-
-
 @torch.inference_mode()
-def _answers_of(
-    asked: Sequence[_Asked], task: Generating, model: Any, decoding: Decoding
+def _answers(
+    asked: Sequence[_Asked], task: GenerativeTask, model: Any, decoding: Decoding
 ) -> list[tuple[list[int], list[int]]]:
-    """Those of sources of one length."""
+    """The ids that the model answers sources of one length, and those of the export.
+
+    They are without prefix and end mark.
+    """
     language, prefix = isinstance(task, LanguageModeling), _prefix(task)
     if language:
         decoding = replace(decoding, unknown_penalty=math.inf)
@@ -249,7 +243,7 @@ def _answers_of(
 
 
 @torch.inference_mode()
-def _difference(task: Generating, model: Any, asked: _Asked, ids: list[int]) -> float:
+def _difference(task: GenerativeTask, model: Any, asked: _Asked, ids: list[int]) -> float:
     """The largest of a log-probability, of any token behind each of an answer."""
     target = [*_prefix(task), *ids][: _module(task).max_length]
     ours: Tensor

@@ -14,11 +14,11 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.runtime.files import write_file
+from weft.runtime.protobuf import message_fields
 from weft.text.tokenizers.base_tokenizer import TaggedTokenizer
 from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from weft.text.tokenizers.huggingface import HuggingFaceTokenizer
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.text.tokenizers.sentencepiece import message_fields
 from weft.text.tokenizers.single_thread import tokenizers
 from weft.text.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer

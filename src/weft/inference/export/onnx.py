@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from weft.errors import UserError
 
-__all__ = ["is_own", "quantize", "write_graph"]
+__all__ = ["is_user_code", "quantize", "write_graph"]
 
 
 def write_graph(
@@ -56,7 +56,7 @@ def write_graph(
         said = str(cause).partition("\n")[0]
         raise UserError(
             f"Torch cannot make a graph of this model, a {type(module.model).__name__}"
-            f"{_own_line(cause)}. Torch says: {said.strip()} A graph is made before there are "
+            f"{_user_line(cause)}. Torch says: {said.strip()} A graph is made before there are "
             "numbers: choose by torch.where, not by if, and take no number out of a tensor. Or "
             "leave the export out, and use the run itself: weft predict RUN"
         ) from error
@@ -70,8 +70,7 @@ def quantize(path: Path) -> None:
 
     Recurrent layers stay as they are: the standard has no operator for them with such weights.
     Each column of a matrix has a scale of its own. Weights are unsigned as inputs are: of signed
-    ones processors without VNNI lose the sums that exceed 16 bits, and an export answers alike
-    wherever it is asked.
+    ones processors without VNNI lose the sums that exceed 16 bits.
 
     Args:
         path: The graph, which is replaced.
@@ -88,15 +87,15 @@ def quantize(path: Path) -> None:
         )
 
 
-def is_own(part: object) -> bool:
+def is_user_code(part: object) -> bool:
     """Whether a module or a task is of a class that neither weft nor torch has."""
     return type(part).__module__.partition(".")[0] not in ("weft", "torch")
 
 
-def _own_line(error: BaseException) -> str:
+def _user_line(error: BaseException) -> str:
     """The innermost line that is neither weft's nor of a library, in words; empty: there is none.
 
-    >>> _own_line(ValueError("no line raised it"))
+    >>> _user_line(ValueError("no line raised it"))
     ''
     """
     known, found = ("<", str(Path(__file__).parents[2])), ""

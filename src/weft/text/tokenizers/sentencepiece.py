@@ -23,7 +23,6 @@ __all__ = [
     "ModelType",
     "encode_pieces",
     "load_sentencepiece",
-    "message_fields",
     "sentencepiece_model",
     "train_sentencepiece",
 ]
@@ -212,35 +211,3 @@ def _explained(message: str, vocab_size: int) -> UserError:
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return UserError("The tokenizer's training text is empty: no line of it holds a character.")
     return UserError(f"SentencePiece could not train a model of {vocab_size} pieces: {message}")
-
-
-def message_fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    r"""Fields of a protocol buffer, as a model is one: their numbers, and integers or bytes.
-
-    Source: https://protobuf.dev/programming-guides/encoding.
-
-    >>> [*message_fields(b"\x0a\x02hi\x18\xac\x02")]
-    [(1, b'hi'), (3, 300)]
-    """
-    place = 0
-    while place < len(message):
-        key, place = _number(message, place)
-        if key & 7 == 0:
-            value, place = _number(message, place)
-            yield key >> 3, value
-            continue
-        length, place = (
-            _number(message, place) if key & 7 == 2 else (4 if key & 7 == 5 else 8, place)
-        )
-        yield key >> 3, message[place : place + length]
-        place += length
-
-
-def _number(message: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value |= (byte & 127) << shift
-        shift, place = shift + 7, place + 1
-        if byte < 128:
-            return value, place

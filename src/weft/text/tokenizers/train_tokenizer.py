@@ -11,8 +11,9 @@ from typing import Any, Literal
 import sentencepiece
 
 from weft.errors import UserError
+from weft.runtime.protobuf import message_fields
 from weft.text.tokenizers.character_tokenizers import covering
-from weft.text.tokenizers.sentencepiece import message_fields, sentencepiece_model
+from weft.text.tokenizers.sentencepiece import sentencepiece_model
 from weft.text.tokenizers.single_thread import tokenizers
 from weft.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 

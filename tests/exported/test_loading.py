@@ -46,13 +46,14 @@ def test_it_answers_as_the_run_does(model, predictor):
 
 
 def test_a_stream_has_an_error_row_in_its_place(model, predictor):
-    rows = ["Go.", "x" * 10_000, {"text": "Go."}, {"source": "Go.", "prefix": "Va"}, "\ud800"]
+    rows = ["Go.", "x" * 10_000, {"text": "Go."}, {"source": "Go.", "prefix": "Va " * 99}, "\ud800"]
     found = list(model.stream([*rows, "Go."], size=2))
     assert found[0] == found[-1] == next(predictor.stream(["Go."]))
     assert [row.get("error") for row in found[1:-1]] == [
         "'source' is longer than the 64 tokens the model takes.",
         "A row needs the columns source; 'source' is missing. Found: text.",
-        "An export answers without a 'prefix'; this row has one. Ask the run it was made of.",
+        "The prefix 'Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va ' has 297 tokens; "
+        "an answer can begin with 63 at most.",
         "column 'source': is not text, or holds half of a surrogate pair: '\\ud800'. "
         "Give strings decoded as UTF-8.",
     ]

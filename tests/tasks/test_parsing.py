@@ -111,8 +111,8 @@ def test_unknown_words_are_copied_by_a_tokenizer_of_words_only(make_task):
         make_task(SemanticParsing, copy_unknown=True)
 
 
-def test_what_is_completed_from_its_source_is_not_exported(make_task, unsure):
+def test_answers_of_code_of_its_own_are_not_exported(make_task, unsure):
     with pytest.raises(UserError) as caught:
         refuse_inexpressible(unsure, "ctranslate2")
-    assert "  answers are completed from their source (task.copy_unknown)\n" in str(caught.value)
+    assert "  Unsure answers by code of its own\n" in str(caught.value)
     refuse_inexpressible(make_task(SemanticParsing), "ctranslate2")

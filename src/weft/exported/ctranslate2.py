@@ -3,6 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from weft.errors import UserError
 from weft.exported.manifest import ExportError
-from weft.exported.seq2seq import ROWS, Found, Search
+from weft.exported.seq2seq import ROWS, Forced, Found, Search
 from weft.runtime.bounded_files import parse_json, read_all
 from weft.runtime.devices import usable_cores
 from weft.text.tokenizers.tokenizer import VocabInfo
@@ -196,73 +197,105 @@ class CTranslate2Graph:
         self.ids = {name: i for i, name in enumerate(self.names)}
         self.translator, self.threads = _opened("Translator", folder, device, threads, vocab=vocab)
 
-    def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
+    def find(self, sources: Sequence[Sequence[int]], forced: Forced = None) -> list[list[Found]]:
         """Hypotheses of each source, the best first.
 
         Sources of like lengths are searched together, with the limit of the longest. Where a
         shorter one's search did not end within its own limit, it is searched again with that.
         """
-        limits = [self.search.limit(len(ids)) for ids in sources]
-        order = sorted(range(len(sources)), key=lambda i: limits[i], reverse=True)
-        found = self._search(sources, limits, _parts(order, self.threads))
-        again: dict[int, list[int]] = defaultdict(list)
-        for i in order:
-            if i not in found:
-                again[limits[i]].append(i)
-        parts = [part for numbers in again.values() for part in _parts(numbers, self.threads)]
-        found.update(self._search(sources, limits, parts))
-        return [found[i] for i in range(len(sources))]
+        try:
+            asked = self._asked(sources, forced or [()] * len(sources))
+            order = sorted(range(len(asked)), key=lambda i: asked[i].limit, reverse=True)
+            found = self._search(asked, _parts(order, self.threads))
+            again: dict[int, list[int]] = defaultdict(list)
+            for i in order:
+                if i not in found:
+                    again[asked[i].limit].append(i)
+            parts = [part for numbers in again.values() for part in _parts(numbers, self.threads)]
+            found.update(self._search(asked, parts))
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
+        return [found[i] for i in range(len(asked))]
 
-    def _search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], parts: list[list[int]]
-    ) -> dict[int, list[Found]]:
+    def _asked(
+        self, sources: Sequence[Sequence[int]], forced: Sequence[Sequence[int]]
+    ) -> list["_Asked"]:
+        """What is searched; CTranslate2 gives no score to what a target is made to begin with."""
+        start = len(self.prefix) - 1
+        asked = [
+            _Asked(
+                source=[str(token) for token in ids],
+                begun=[self.names[i] for i in (*self.prefix[1:], *begun)],
+                limit=self.search.limit(len(ids), len(begun)),
+            )
+            for ids, begun in zip(sources, forced, strict=True)
+        ]
+        rows = [row for row in asked if len(row.begun) > start]
+        scored = self.translator.score_batch(
+            [row.source for row in rows], [row.begun for row in rows], max_input_length=0
+        )
+        for row, each in zip(rows, scored, strict=True):
+            row.score = sum(each.log_probs[start : len(row.begun)])
+        return asked
+
+    def _search(self, asked: Sequence["_Asked"], parts: list[list[int]]) -> dict[int, list[Found]]:
         """Hypotheses by the numbers of their sources, where the search ended in time.
 
         Args:
-            sources: Ids.
-            limits: Most ids of each one's target, its end mark included.
-            parts: Numbers of sources that are searched together, the one of most ids first.
+            asked: What is searched.
+            parts: Numbers of those searched together, the one of most ids first.
         """
-        search, more = self.search, [self.names[i] for i in self.prefix[1:]]
+        search, start = self.search, len(self.prefix) - 1
         patience = 1.0 if search.early_stopping == "first" else PATIENCE
-        # All that a search ends with: by them it is known whether it ended in time. It counts the
-        # rest of the prefix as generated, so what it found is ranked again.
+        # All that a search ends with: by them it is known whether it ended in time. It counts what
+        # a target begins with as generated, so what it found is ranked again.
         count = round(search.beam_size * patience) if search.beam_size > 1 else 1
         found: dict[int, list[Found]] = {}
-        try:
-            asked = [
-                self.translator.translate_batch(
-                    [[str(token) for token in sources[i]] for i in part],
-                    asynchronous=True,
-                    target_prefix=[more] * len(part) if more else None,
-                    beam_size=search.beam_size,
-                    num_hypotheses=count,
-                    patience=patience,
-                    length_penalty=search.length_penalty,
-                    max_decoding_length=limits[part[0]] + len(more),
-                    min_decoding_length=0,
-                    max_input_length=0,
-                    return_scores=True,
-                )
-                for part in parts
-            ]
-            for part, results in zip(parts, asked, strict=True):
-                for i, waiting in zip(part, results, strict=True):
-                    result = waiting.result()
-                    longest = max(len(names) - len(more) for names in result.hypotheses)
-                    ended = len(result.hypotheses) == count and longest < limits[i]
-                    if ended or limits[i] == limits[part[0]]:
-                        found[i] = self._found(result, limits[i])
-        except (RuntimeError, ValueError, KeyError) as error:
-            raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
+        searches = [
+            self.translator.translate_batch(
+                [asked[i].source for i in part],
+                asynchronous=True,
+                target_prefix=[asked[i].begun for i in part],
+                beam_size=search.beam_size,
+                num_hypotheses=count,
+                patience=patience,
+                length_penalty=search.length_penalty,
+                max_decoding_length=asked[part[0]].limit + start,
+                min_decoding_length=0,
+                max_input_length=0,
+                return_scores=True,
+            )
+            for part in parts
+        ]
+        for part, results in zip(parts, searches, strict=True):
+            for i, waiting in zip(part, results, strict=True):
+                result, row = waiting.result(), asked[i]
+                longest = max(map(len, result.hypotheses)) - start
+                ended = len(result.hypotheses) == count and longest < row.limit
+                if ended or row.limit == asked[part[0]].limit:
+                    found[i] = self._found(result, row)
         return found
 
-    def _found(self, result: Any, limit: int) -> list[Found]:
-        """The best of what was found, with scores of what follows the prefix alone."""
-        power, more = self.search.length_penalty, len(self.prefix) - 1
-        found = []
+    def _found(self, result: Any, asked: "_Asked") -> list[Found]:
+        """The best of what was found, with scores of all but the prefix of all targets."""
+        power, start, found = self.search.length_penalty, len(self.prefix) - 1, []
         for names, score in zip(result.hypotheses, result.scores, strict=True):
-            ids = [self.ids[name] for name in names[more:]]
-            length = min(len(ids) + 1, limit)  # with the end mark, which is left out only there
-            found.append(Found(ids, score * (1 + more / length) ** power))
+            ids = [self.ids[name] for name in names[start:]]
+            # With the end mark, which is left out at the limit alone.
+            length = min(len(ids) + 1, asked.limit)
+            total = asked.score + score * (length + start) ** power
+            found.append(Found(ids, total / length**power))
         return sorted(found, key=lambda one: -one.score)[: self.search.n_best]
+
+
+@dataclass(kw_only=True)
+class _Asked:
+    """A source to search a target of."""
+
+    source: list[str]
+    begun: list[str]
+    """What its target begins with, but for the start mark."""
+    limit: int
+    """Most ids of its target, the end mark among them, and the prefix that all targets have not."""
+    score: float = 0.0
+    """Log-probability of what its target alone begins with."""

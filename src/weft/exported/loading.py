@@ -16,6 +16,7 @@ from weft.text.processors.column_processor import ColumnsText
 from weft.text.processors.language_model import LanguageText
 from weft.text.processors.masked_language_model import MaskedText
 from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 __all__ = ["GRAPH", "TEXT", "load", "open_graph"]
 
@@ -97,16 +98,21 @@ def open_graph(
     if not isinstance(text, Seq2SeqText):
         raise ExportError(f"a {type(text).__name__} cannot be answered by {facts['graph']}")
     search = Search.from_json(facts["search"])
-    vocab, prefix = text.tokenizer.vocab_info, text.target_prefix
+    vocab, start = text.tokenizer.vocab_info, text.target_prefix
     made: Graph
     if facts["graph"] == "ctranslate2":
         made = CTranslate2Graph(
-            graph, search, vocab=vocab, prefix=prefix, device=device, threads=threads
+            graph, search, vocab=vocab, prefix=start, device=device, threads=threads
         )
     else:
         decoder = _decoder(graph, answers, device=device, threads=threads)
-        made = OnnxSearch(decoder, search, vocab=vocab, prefix=prefix)
-    return ExportedSeq2Seq(text, search, made)
+        made = OnnxSearch(decoder, search, vocab=vocab, prefix=start)
+    prefix, copies = answers.get("answer_prefix", ""), answers.get("copy_unknown", False)
+    if not isinstance(prefix, str) or type(copies) is not bool:
+        raise ExportError("'answer_prefix' must be a text, and 'copy_unknown' true or false")
+    if copies and not isinstance(text.tokenizer, WordTokenizer):
+        raise ExportError("'copy_unknown' needs a tokenizer of words")
+    return ExportedSeq2Seq(text, search, made, answer_prefix=prefix, copy_unknown=copies)
 
 
 def _open_language(

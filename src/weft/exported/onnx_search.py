@@ -1,6 +1,7 @@
 """A model that generates text, as two graphs of onnxruntime and a search beside them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from weft.exported.columns import MISFITS
 from weft.exported.manifest import ExportError
 from weft.exported.onnx import OnnxGraph
-from weft.exported.seq2seq import Found, Search, by_length
+from weft.exported.seq2seq import Forced, Found, Search, by_length
 from weft.exported.target_search import Target, search
 from weft.text.tokenizers.tokenizer import VocabInfo
 
@@ -85,11 +86,13 @@ class OnnxSearch:
             search=search, prefix=list(prefix), eos_idx=vocab.eos_idx, unk_idx=vocab.unk_idx
         )
 
-    def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
+    def find(self, sources: Sequence[Sequence[int]], forced: Forced = None) -> list[list[Found]]:
         """Hypotheses of each source, the best first; those of one length are searched at once."""
 
         def answer(numbers: list[int]) -> list[list[Found]]:
-            return find_targets(self._decoder, [sources[i] for i in numbers], self._target)
+            begun = forced and [forced[i] for i in numbers]
+            target = replace(self._target, forced=begun)
+            return find_targets(self._decoder, [sources[i] for i in numbers], target)
 
         return by_length(sources, answer)
 

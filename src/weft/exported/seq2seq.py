@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
@@ -12,9 +12,23 @@ from weft.errors import DataError
 from weft.exported.manifest import ExportError
 from weft.exported.row_predictor import Row, RowPredictor
 from weft.text.answer_rows import TextRow
+from weft.text.cells import Rows, joined_text
+from weft.text.processors.answer_prefix import prefix_ids, prefix_of
 from weft.text.processors.text_processor import Seq2SeqText, source_text
+from weft.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
-__all__ = ["ExportedSeq2Seq", "Found", "Graph", "Search", "Translated", "by_length"]
+__all__ = [
+    "ExportedSeq2Seq",
+    "Forced",
+    "Found",
+    "Graph",
+    "ScoredIds",
+    "Search",
+    "Translated",
+    "by_length",
+    "translated",
+    "with_copied",
+]
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,46 @@ class Translated:
         return row
 
 
+class ScoredIds(Protocol):
+    """What a search found: the ids and the score of :class:`Found`."""
+
+    @property
+    def ids(self) -> list[int]:
+        """As there."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """As there."""
+        ...
+
+
+def translated(text: Seq2SeqText, found: Sequence[Sequence[ScoredIds]]) -> list[Translated]:
+    """An answer of each row's hypotheses, the best first."""
+    texts = iter(text.decode([one.ids for hypotheses in found for one in hypotheses]))
+    answers = [[Translated(next(texts), one.score) for one in hypotheses] for hypotheses in found]
+    return [replace(first, alternatives=tuple(others)) for first, *others in answers]
+
+
+def with_copied(answers: Sequence[Translated], rows: Rows, text: Seq2SeqText) -> list[Translated]:
+    """Answers with the unknown words of their sources in place of their own, in order.
+
+    Args:
+        answers: Generated.
+        rows: What each answers.
+        text: Of a tokenizer of words.
+    """
+    tokenizer = text.tokenizer
+    assert isinstance(tokenizer, WordTokenizer), "others are refused"
+    sources = [unknown_words(tokenizer, joined_text(row["source"])) for row in rows]
+    return [_filled(answer, words) for answer, words in zip(answers, sources, strict=True)]
+
+
+def _filled(answer: Translated, words: Sequence[str]) -> Translated:
+    others = tuple(_filled(other, words) for other in answer.alternatives)
+    return replace(answer, text=with_unknown(answer.text, words), alternatives=others)
+
+
 @dataclass(frozen=True)
 class Found:
     """A target sequence that an exported graph's search found."""
@@ -62,6 +116,8 @@ class Found:
     """As :attr:`Translated.score`."""
 
 
+Forced = Sequence[Sequence[int]] | None
+"""Ids that each row's target begins with; None: it may begin with anything."""
 LARGEST = 1 << 20
 """Of numbers: no model has as many positions."""
 LARGEST_BEAM = 1_000
@@ -120,10 +176,10 @@ class Search:
             or self.min_length
         )
 
-    def limit(self, length: int) -> int:
-        """The most ids to generate for a source of this many."""
-        factor = min(self.max_length_a, float(self.max_length))
-        return min(int(factor * length) + min(self.max_length_b, self.max_length), self.max_length)
+    def limit(self, length: int, forced: int = 0) -> int:
+        """The most ids of the target of a source of this many, those that it begins with on top."""
+        factor, most = min(self.max_length_a, float(self.max_length)), self.max_length
+        return min(min(int(factor * length) + min(self.max_length_b, most), most) + forced, most)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, which have no infinity: the penalty that bans is None."""
@@ -218,8 +274,13 @@ def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Seque
 class Graph(Protocol):
     """What runs a graph."""
 
-    def find(self, sources: Sequence[Sequence[int]]) -> list[list[Found]]:
-        """Hypotheses of each source of ids, the best first."""
+    def find(self, sources: Sequence[Sequence[int]], forced: Forced = None) -> list[list[Found]]:
+        """Hypotheses of each source of ids, the best first.
+
+        Args:
+            sources: Ids.
+            forced: Ids that each target begins with, after the prefix that all have.
+        """
         ...
 
 
@@ -230,13 +291,24 @@ class ExportedSeq2Seq(RowPredictor):
         text: The saved text processor.
         search: How answers are searched.
         graph: What computes them.
+        answer_prefix: Text that each answer begins with whose row has none of its own.
+        copy_unknown: Whether an answer's unknown words are those of its source.
     """
 
     checks_itself = True
 
-    def __init__(self, text: Seq2SeqText, search: Search, graph: Graph) -> None:
+    def __init__(
+        self,
+        text: Seq2SeqText,
+        search: Search,
+        graph: Graph,
+        *,
+        answer_prefix: str = "",
+        copy_unknown: bool = False,
+    ) -> None:
         super().__init__(text.input_columns)
         self.text, self.search, self.graph = text, search, graph
+        self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
         self.data: Mapping[str, Any] = {}
         """How the run's data was read, where it was a file."""
 
@@ -246,10 +318,12 @@ class ExportedSeq2Seq(RowPredictor):
             return []
         for row in rows:
             self._refuse(row)
-        found = self.graph.find(self.encoded(rows))
-        texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
-        answers = [[Translated(next(texts), h.score) for h in many] for many in found]
-        return [Translated(a[0].text, a[0].score, tuple(a[1:])) for a in answers]
+        return self.answers_of(self.graph.find(self.encoded(rows), self.forced(rows)), rows)
+
+    def answers_of(self, found: Sequence[Sequence[Found]], rows: Sequence[Row]) -> list[Translated]:
+        """The answers to rows by what was found for each, the best first."""
+        answers = translated(self.text, found)
+        return with_copied(answers, rows, self.text) if self.copy_unknown else answers
 
     def encoded(self, rows: Sequence[Row]) -> list[list[int]]:
         """Ids of the sources.
@@ -267,20 +341,30 @@ class ExportedSeq2Seq(RowPredictor):
             )
         return [ids.tolist() for ids in encoded["source"]]
 
+    def forced(self, rows: Sequence[Row]) -> Forced:
+        """Ids that the answers begin with.
+
+        Raises:
+            DataError: They are more than an answer may have.
+        """
+        forced = prefix_ids(self.text, [prefix_of(row, self.answer_prefix) for row in rows])
+        if forced is not None and (longest := max(map(len, forced))) >= self.search.max_length:
+            raise DataError(
+                f"A prefix has {longest} tokens; an answer can begin with "
+                f"{self.search.max_length - 1} at most."
+            )
+        return forced
+
     @override
     def check(self, row: Row) -> None:
         self._refuse(row)
+        self.forced([row])
         if len(self.text.encode([row], with_targets=False).over_length):
             raise self._too_long()
 
     def _refuse(self, row: Row) -> None:
         """Refuses a row that need not be encoded to know that it cannot be answered."""
         source, limit = source_text(row), self.text.limits["source"]
-        if row.get("prefix"):
-            raise DataError(
-                "An export answers without a 'prefix'; this row has one. Ask the run it was made "
-                "of."
-            )
         if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
             raise self._too_long()
 

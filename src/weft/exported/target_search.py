@@ -68,11 +68,8 @@ class Target:
 
     def limits(self, count: int, length: int) -> Ids:
         """The most ids to generate for each of ``count`` sources of this length."""
-        limits = np.full(count, self.search.limit(length))
-        if self.forced:
-            more = np.array([len(ids) for ids in self.forced])
-            limits = np.minimum(limits + more, self.search.max_length)
-        return limits
+        begun = map(len, self.forced) if self.forced else [0] * count
+        return np.array([self.search.limit(length, more) for more in begun])
 
     def found(self, ids: Sequence[int], length: int, score: float) -> Found:
         """What was found, of ``length`` ids, the end mark among them where there is one."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from weft.config.public_names import on_first_use
 
 if TYPE_CHECKING:
-    from weft.tasks.answers import Translated as Translated
+    from weft.exported.seq2seq import Translated as Translated
     from weft.tasks.evaluation import Evaluation as Evaluation
     from weft.tasks.evaluation import evaluate as evaluate
     from weft.tasks.seq2seq import Seq2Seq as Seq2Seq

@@ -1,14 +1,13 @@
 """Semantic parsing: sentence to logical form, judged by exact match and as trees."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
 from typing_extensions import override
 
 from weft.errors import DataError, UserError
-from weft.exported.seq2seq import Translated
+from weft.exported.seq2seq import Translated, with_copied
 from weft.metrics.accumulators import ExactMatch
 from weft.metrics.frames import Trees, read_tree
 from weft.metrics.metric import Metric, MetricError
@@ -17,9 +16,9 @@ from weft.tasks import registries
 from weft.tasks.batches.row_batches import RowBatches
 from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
 from weft.tasks.task import Batches, Metrics
-from weft.text.cells import Rows, joined_text, placed_errors
+from weft.text.cells import Rows, placed_errors
 from weft.text.tokenizers.tokenizer import Tokenizer
-from weft.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 __all__ = ["SemanticParsing"]
 
@@ -81,17 +80,13 @@ class SemanticParsing(Seq2Seq):
 
     @property
     @override
-    def completed_by(self) -> str:
-        return "task.copy_unknown" if self.config.copy_unknown else ""
+    def answer_settings(self) -> dict[str, Any]:
+        return {**super().answer_settings, "copy_unknown": self.config.copy_unknown}
 
     @override
     def complete(self, answers: Sequence[Translated], rows: Rows) -> list[Translated]:
         """Gives answers the unknown words of their sentences, with ``copy_unknown``."""
-        tokenizer = self.text.tokenizer
-        if not (self.config.copy_unknown and isinstance(tokenizer, WordTokenizer)):
-            return list(answers)
-        sentences = [unknown_words(tokenizer, joined_text(row["source"])) for row in rows]
-        return [_filled(answer, words) for answer, words in zip(answers, sentences, strict=True)]
+        return with_copied(answers, rows, self.text) if self.config.copy_unknown else list(answers)
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
@@ -105,8 +100,3 @@ class SemanticParsing(Seq2Seq):
         metrics["exact_match"].update(texts, [[target] for target in targets])
         if self.config.trees:
             metrics["trees"].update(targets, texts)
-
-
-def _filled(answer: Translated, words: Sequence[str]) -> Translated:
-    others = tuple(_filled(other, words) for other in answer.alternatives)
-    return replace(answer, text=with_unknown(answer.text, words), alternatives=others)

@@ -13,12 +13,12 @@ from weft.data.batching import Batching
 from weft.data.seq2seq_batch import Seq2SeqBatch
 from weft.data.store.tokens import encoded_rows, kept_fingerprint
 from weft.errors import CheckpointError, DataError, UserError
+from weft.exported.seq2seq import Translated, translated
 from weft.metrics.metric import Metric
 from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
-from weft.tasks.answers import Translated, answer_of, prefix_ids, prefix_of
 from weft.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
 from weft.tasks.batches.seq2seq_batches import Fitting, seq2seq_batches
 from weft.tasks.batches.user_batches import ready_batches
@@ -26,6 +26,7 @@ from weft.tasks.evaluation import answer_batches
 from weft.tasks.seq2seq_protocols import LinearOutput, generator_of, label_logits, longest_input
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from weft.text.cells import Rows
+from weft.text.processors.answer_prefix import prefix_ids, prefix_of
 from weft.text.processors.text_processor import (
     Seq2SeqText,
     TextProcessor,
@@ -247,9 +248,9 @@ class Seq2Seq(Task):
         return True
 
     @property
-    def completed_by(self) -> str:
-        """The setting by which :meth:`complete` changes answers; empty where it does not."""
-        return ""
+    def answer_settings(self) -> dict[str, Any]:
+        """Settings that decide answers beside their search: what an export keeps of the task."""
+        return {"answer_prefix": self.config.answer_prefix}
 
     def complete(self, answers: Sequence[Translated], rows: Rows) -> list[Translated]:
         """Answers as they are given, by the generated ones and the rows that they answer."""
@@ -298,8 +299,7 @@ class Seq2Seq(Task):
             unk_idx=self.unk_idx,
             forced=prefix_ids(self.text, prefixes),
         )
-        texts = iter(self.text.decode([h.ids for hypotheses in found for h in hypotheses]))
-        return [answer_of(hypotheses, texts) for hypotheses in found]
+        return translated(self.text, found)
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Translated]:

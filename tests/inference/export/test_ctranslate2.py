@@ -23,7 +23,22 @@ from weft.models.layers.attention import MultiHead, TalkingHeads
 from weft.models.layers.feed_forward import Gated
 from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, RMSNorm
+from weft.models.layers.positions import PositionEncoding, RotaryPositions
 from weft.tasks import Translation
+
+
+class Nowhere(PositionEncoding):
+    """Says nothing of positions."""
+
+    class Config(PositionEncoding.Config):
+        """Has no settings."""
+
+    def __init__(self, config, *, dim, head_dim, max_length):
+        super().__init__(max_length=max_length)
+
+    def rows(self, start, stop):
+        return None
+
 
 SOURCES = [{"source": source} for source, _ in PAIRS]
 
@@ -45,6 +60,24 @@ MODELS = {
     "tensor2tensor": {"positions": "sinusoidal_tensor2tensor", "num_encoder_layers": 1},
     "gated and rms": both(feed_forward=Gated.Config(), norm=RMSNorm.Config()),
     "another eps": both(norm=LayerNorm.Config(eps=0.01)),
+    "rotary": {"positions": "rotary"},
+    "rotary decoder": {
+        "decoder": TransformerDecoder.Config(positions=RotaryPositions.Config(base=500.0))
+    },
+    "rotary encoder": {
+        "encoder": TransformerEncoder.Config(positions=RotaryPositions.Config()),
+        "norm_order": "post",
+    },
+    "shared keys": {
+        **both(attention=MultiHead.Config(num_kv_heads=2)),
+        "decoder": TransformerDecoder.Config(
+            layer=TransformerDecoderLayer.Config(
+                attention=MultiHead.Config(num_kv_heads=1),
+                cross_attention=MultiHead.Config(num_kv_heads=2),
+            )
+        ),
+        "num_heads": 4,
+    },
 }
 SEARCHES = {
     "greedy": Decoding(),
@@ -94,41 +127,54 @@ def test_real_rows_are_answered_alike(translator, tmp_path, shared_data, beam_si
     assert [a.text for a in model(rows)] == [a.text for a in predictor(rows)]
 
 
+@pytest.mark.parametrize("name", SEARCHES)
+def test_answers_begin_alike(translator, tmp_path, name):
+    task = Translation.Config(decoding=SEARCHES[name], answer_prefix="Il dort")
+    predictor = translator(task=task, seed=3)
+    prefixes = ["", "Va", "Un chien dort sur le"]
+    rows = [*SOURCES, *({**row, "prefix": text} for row in SOURCES[:4] for text in prefixes)]
+    found, model = exported(predictor, tmp_path, rows)
+    assert found.same == found.rows == len(rows)
+    assert found.largest < 1e-5
+    for row, ours, theirs in zip(rows, model(rows), predictor(rows), strict=True):
+        assert ours.text == theirs.text
+        assert ours.text.startswith(row.get("prefix", "Il dort"))
+        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+        assert [a.text for a in ours.alternatives] == [a.text for a in theirs.alternatives]
+
+
+@pytest.mark.parametrize("forced", [None, [[9, 10], [], [5]]])
 @pytest.mark.parametrize("prefix", [[2], [2, 9], [2, 9, 11]])
 @pytest.mark.parametrize(
     "decoding",
     [Decoding(), Decoding(beam_size=3, n_best=2, early_stopping="first")],
     ids=["greedy", "beam"],
 )
-def test_a_prefix_of_several_ids_counts_for_nothing(translator, tmp_path, prefix, decoding):
+def test_a_prefix_of_several_ids_counts_for_nothing(translator, tmp_path, prefix, decoding, forced):
     task = translator(seed=1).task
     vocab, rows = task.text.tokenizer.vocab_info, [[9, 8, 7, 3], [12, 3], [5, 30, 31, 32, 33, 3]]
     ctranslate2.write(task.module, tmp_path, vocab=vocab, start_idx=prefix[0])
     search = Search(beam_size=decoding.beam_size, n_best=decoding.n_best, max_length=40)
     search = dataclasses.replace(search, early_stopping=decoding.early_stopping)
     graph = CTranslate2Graph(tmp_path, search, vocab=vocab, prefix=prefix, device="cpu", threads=1)
-    for row in rows:
+    for ours, row, begun in zip(graph.find(rows, forced), rows, forced or [[]] * 3, strict=True):
+        source, eos_idx = torch.tensor([row]), vocab.eos_idx
         (theirs,) = decode(
-            task.module, torch.tensor([row]), None, decoding, prefix=prefix, eos_idx=vocab.eos_idx
+            task.module, source, None, decoding, prefix=prefix, eos_idx=eos_idx, forced=[begun]
         )
-        (ours,) = graph.find([row])
         assert [one.ids for one in ours] == [one.ids for one in theirs]
         scores = [one.score for one in theirs]
         assert [one.score for one in ours] == pytest.approx(scores, abs=1e-5)
 
 
 REFUSED = {
-    "rotary positions": (
-        {"positions": "rotary"},
-        "model.encoder.positions is a RotaryPositions, not sinusoidal or learned",
+    "positions of one's own": (
+        {"encoder": TransformerEncoder.Config(positions=Nowhere.Config())},
+        "model.encoder.positions is a Nowhere, not sinusoidal, learned or rotary",
     ),
     "talking heads": (
         both(attention=TalkingHeads.Config()),
         "model.encoder.layer.attention is a TalkingHeads, not multi_head",
-    ),
-    "grouped queries": (
-        both(attention=MultiHead.Config(num_kv_heads=1)),
-        "model.decoder.layer.attention.num_kv_heads is set: heads that share keys are not written",
     ),
     "two eps": (
         {"decoder": both(norm=LayerNorm.Config(eps=0.1))["decoder"]},
@@ -170,7 +216,6 @@ def test_a_model_it_cannot_express_is_refused_by_its_settings(translator, tmp_pa
         ({"decoding": Decoding(no_repeat_ngram=3)}, "task.decoding.no_repeat_ngram is 3"),
         ({"decoding": Decoding(min_length=3)}, "task.decoding.min_length is 3"),
         ({"decoding": Decoding(unknown_penalty=2.0)}, "task.decoding.unknown_penalty is 2.0"),
-        ({"answer_prefix": "Le"}, "task.answer_prefix is 'Le'"),
     ],
 )
 def test_a_search_it_cannot_express_is_refused(translator, tmp_path, config, error):
@@ -276,7 +321,7 @@ def test_a_folder_that_is_there_is_not_touched_unless_replaced(translator, tmp_p
 
 
 def test_rows_that_cannot_be_answered_are_left_out(translator, tmp_path):
-    rows = [{"source": "x" * 9_999}, {"source": "Go.", "prefix": "Va"}, {"source": "Go."}]
+    rows = [{"source": "x" * 9_999}, {"source": "Go. " * 30, "prefix": "Va"}, {"source": "Go."}]
     found, _ = exported(translator(), tmp_path, rows)
     assert found.rows == 1
     compared = json.loads((tmp_path / "out" / MANIFEST).read_bytes())["compared"]

@@ -180,14 +180,13 @@ def _compare_texts(
     """The answers, and what the model gives to the tokens that the export answers."""
     task = predictor.task
     assert isinstance(task, Seq2Seq), "others are refused before"
-    sources = exported.encoded(rows)
-    found = [hypotheses[0] for hypotheses in exported.graph.find(sources)]
-    texts = exported.text.decode([hypothesis.ids for hypothesis in found])
-    answers = predictor.answers(rows)
-    same = sum(text == answer.text for text, answer in zip(texts, answers, strict=True))
+    sources, forced = exported.encoded(rows), exported.forced(rows)
+    found = [hypotheses[:1] for hypotheses in exported.graph.find(sources, forced)]
+    answers = zip(predictor.answers(rows), exported.answers_of(found, rows), strict=True)
+    same = sum(ours.text == theirs.text for ours, theirs in answers)
     largest, power = 0.0, exported.search.length_penalty
-    for source, hypothesis in zip(sources, found, strict=True):
-        limit = exported.search.limit(len(source))
+    for number, (source, [hypothesis]) in enumerate(zip(sources, found, strict=True)):
+        limit = exported.search.limit(len(source), len(forced[number]) if forced else 0)
         total, count = _log_probability(task, source, hypothesis.ids, limit=limit)
         difference = abs(hypothesis.score * count**power - total) / count
         largest = max(largest, difference if math.isfinite(difference) else math.inf)

@@ -35,7 +35,7 @@ def refusals(module: nn.Module) -> list[str]:
         ['the model must be a weft.models.Transformer, but is a Linear']
     """
     if isinstance(module, CausalTransformer):
-        return [*_layer_refusals("decoder", module.config.decoder, grouped=True)]
+        return [*_stack_refusals("decoder", module.config.decoder, module.text)]
     if not isinstance(module, Transformer):
         found = type(module).__name__
         return [f"the model must be a weft.models.Transformer, but is a {found}"]
@@ -54,8 +54,6 @@ def refusals(module: nn.Module) -> list[str]:
             f"model.decoder.layer.cross_attention.num_heads is {cross.num_heads}, but "
             f"model.decoder.layer.attention.num_heads {own.num_heads}: they must be alike"
         )
-    if getattr(cross, "num_kv_heads", None) not in (None, cross.num_heads):
-        problems.append(_grouped("decoder.layer.cross_attention"))
     if config.encoder.layer.norm.eps != config.decoder.layer.norm.eps:
         problems.append(
             f"model.encoder.layer.norm.eps is {config.encoder.layer.norm.eps}, but "
@@ -66,26 +64,16 @@ def refusals(module: nn.Module) -> list[str]:
 
 def _stack_refusals(name: str, config: Any, front: Embedding) -> Iterator[str]:
     """What is wrong with an encoder or decoder."""
-    if not isinstance(front.positions, PositionTable):
-        yield f"model.{name}.positions is a {kind_of(config.positions)}, not sinusoidal or learned"
-    yield from _layer_refusals(name, config)
-
-
-def _layer_refusals(name: str, config: Any, *, grouped: bool = False) -> Iterator[str]:
-    """What is wrong with the layers of an encoder or decoder."""
     layer, where = config.layer, f"model.{name}"
+    if not isinstance(front.positions, PositionTable | RotaryPositions):
+        kind = kind_of(config.positions)
+        yield f"{where}.positions is a {kind}, not sinusoidal, learned or rotary"
     if not isinstance(layer.attention, MultiHead.Config):
         yield f"{where}.layer.attention is a {kind_of(layer.attention)}, not multi_head"
-    elif not grouped and layer.attention.num_kv_heads not in (None, layer.attention.num_heads):
-        yield _grouped(f"{name}.layer.attention")
     if not isinstance(layer.feed_forward, Mlp.Config | Gated.Config):
         yield f"{where}.layer.feed_forward is a {kind_of(layer.feed_forward)}, not mlp or gated"
     if not isinstance(layer.norm, LayerNorm.Config | RMSNorm.Config):
         yield f"{where}.layer.norm is a {kind_of(layer.norm)}, not layer_norm or rms_norm"
-
-
-def _grouped(where: str) -> str:
-    return f"model.{where}.num_kv_heads is set: heads that share keys are not written"
 
 
 def kind_of(config: Any) -> str:
@@ -156,15 +144,14 @@ def write_causal(
     )
 
     config = module.config
-    attention, positions = config.decoder.layer.attention, module.text.positions
+    attention = config.decoder.layer.attention
     assert isinstance(attention, MultiHead.Config), "others are refused"
-    turned: dict[str, Any] = {"num_heads_kv": attention.num_kv_heads or attention.num_heads}
-    if isinstance(positions, RotaryPositions):
-        turned |= {"rotary_dim": positions.cos.shape[1], "rotary_interleave": False}
-        turned["rotary_base"] = positions.base
     with torch.no_grad():
         decoder = TransformerDecoderSpec(
-            config.num_layers, **_shared(config.decoder), **turned, with_encoder_attention=False
+            config.num_layers,
+            **_shared(config.decoder, module.text),
+            num_heads_kv=attention.num_kv_heads or attention.num_heads,
+            with_encoder_attention=False,
         )
         _fill_front(decoder, decoder.embeddings, module.text)
         _fill_stack(decoder, module.decoder)
@@ -179,13 +166,18 @@ def write_causal(
     spec.save(str(folder))
 
 
-def _shared(config: Any) -> dict[str, Any]:
+def _shared(config: Any, front: Embedding) -> dict[str, Any]:
     """What both kinds of stack are made with."""
     from ctranslate2.specs.common_spec import Activation
 
     block = config.layer.feed_forward
     activation = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    turned, positions = dict[str, Any](), front.positions
+    if isinstance(positions, RotaryPositions):
+        turned = {"rotary_dim": positions.cos.shape[1], "rotary_base": positions.base}
+        turned["rotary_interleave"] = False
     return {
+        **turned,
         "num_heads": config.layer.attention.num_heads,
         "pre_norm": config.layer.norm_order == "pre",
         "activation": activation[block.activation],
@@ -198,14 +190,19 @@ def _encoder_spec(module: Transformer) -> Any:
     from ctranslate2.specs.transformer_spec import TransformerEncoderSpec
 
     config = module.config
-    return TransformerEncoderSpec(config.num_encoder_layers, **_shared(config.encoder))
+    shared = _shared(config.encoder, module.source)
+    spec = TransformerEncoderSpec(config.num_encoder_layers, **shared)
+    if "rotary_dim" in shared:
+        del spec.position_encodings  # the class of decoders leaves it out by itself
+    return spec
 
 
 def _decoder_spec(module: Transformer) -> Any:
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec
 
     config = module.config
-    return TransformerDecoderSpec(config.num_decoder_layers, **_shared(config.decoder))
+    shared = _shared(config.decoder, module.target)
+    return TransformerDecoderSpec(config.num_decoder_layers, **shared)
 
 
 def _fill_front(side: Any, embeddings: Any, front: Embedding) -> None:
@@ -242,6 +239,13 @@ def _fill_attention(target: Any, module: nn.Module) -> None:
     fused = [module.qkv] if isinstance(module, SelfAttention) else [module.q, module.kv]
     for linear, ours in zip(target.linear, [*fused, module.out], strict=True):
         _fill_linear(linear, ours)
+    if not hasattr(target, "num_heads_kv"):
+        for name in ("weight", "bias"):
+            kept, shared = np.split(getattr(target.linear[-2], name), [-2 * module.kv_dim])
+            heads = shared.reshape(2, module.num_kv_heads, module.head_dim, -1)
+            own = heads.repeat(module.heads.num_heads // module.num_kv_heads, axis=1)
+            joined = np.concatenate([kept, own.reshape(-1, *shared.shape[1:])])
+            setattr(target.linear[-2], name, joined)
 
 
 def _fill_feed_forward(target: Any, block: FeedForward) -> None:

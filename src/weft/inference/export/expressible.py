@@ -9,6 +9,7 @@ from weft.models.decoding.search_settings import Decoding
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.language_model import LanguageModeling
 from weft.tasks.masked_language_model import MaskedLanguageModeling
+from weft.tasks.parsing import SemanticParsing
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.seq2seq_protocols import longest_input
 from weft.tasks.task import Task
@@ -40,6 +41,9 @@ def refuse_inexpressible(task: Task, name: str) -> None:
     """
     if isinstance(task, Seq2Seq | LanguageModeling) and name == "huggingface":
         problems = [*_own_answers(task), *huggingface_folder.refusals(task)]
+        if isinstance(task, Seq2Seq):
+            settings = task.answer_settings.items()
+            problems += [f"task.{name} is {value!r:.40}" for name, value in settings if value]
     elif isinstance(task, Seq2Seq):
         problems = _text_problems(task, name)
     elif isinstance(task, ColumnsTask) and name == "onnx":
@@ -108,10 +112,8 @@ def _own_answers(task: Seq2Seq | LanguageModeling) -> list[str]:
     if isinstance(task, LanguageModeling):
         return _own_methods(task, LanguageModeling)
     problems = []
-    if task.config.answer_prefix:
-        problems.append(f"task.answer_prefix is {task.config.answer_prefix[:40]!r}")
-    if task.completed_by:
-        problems.append(f"answers are completed from their source ({task.completed_by})")
+    if type(task).complete not in (Seq2Seq.complete, SemanticParsing.complete):
+        problems.append(f"{type(task).__name__} has a method of its own, complete")
     own_search = type(task).generate is not Seq2Seq.generate
     if own_search or type(task).predict is not Seq2Seq.predict:
         problems.append(f"{type(task).__name__} answers by code of its own")

@@ -160,11 +160,12 @@ def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> di
             answers |= onnx_steps.write(task.module, graph)
         return {"search": searched(task.config.decoding, longest).to_json(), "answers": answers}
     assert isinstance(task, Seq2Seq), "others are refused"
-    search = search_of(task).to_json()
+    facts: dict[str, Any] = {"search": search_of(task).to_json(), "answers": task.answer_settings}
     if name == "onnx":
-        return {"search": search, "answers": onnx_steps.write(task.module, graph)}
-    _write_ctranslate2(task, graph)
-    return {"search": search, "answers": {}}
+        facts["answers"] |= onnx_steps.write(task.module, graph)
+    else:
+        _write_ctranslate2(task, graph)
+    return facts
 
 
 def _write_ctranslate2(
@@ -224,7 +225,7 @@ def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:
 
 def _asked(predictor: Predictor, row: Row) -> Iterator[Row]:
     texts = all(isinstance(row.get(name), str) for name in predictor.columns)
-    if texts and not row.get("prefix"):
+    if texts:
         yield predictor.task.asked(row)
 
 
@@ -233,7 +234,7 @@ def _is_answerable(predictor: Predictor, row: Row) -> bool:
         predictor.check(predictor.row(row))
     except DataError:
         return False
-    return not row.get("prefix")
+    return True
 
 
 def _spread(rows: Sequence[Row], most: int) -> Sequence[Row]:

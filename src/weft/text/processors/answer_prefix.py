@@ -1,26 +1,18 @@
-"""Generated answers, and the text that a person wants them to begin with."""
+"""The text that a person wants a generated answer to begin with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.errors import DataError
-from weft.exported.seq2seq import Translated as Translated
-from weft.models.decoding import Hypothesis
-from weft.tasks.task import Row
 from weft.text.processors.text_processor import Seq2SeqText
 
-__all__ = ["answer_of", "prefix_ids", "prefix_of"]
+__all__ = ["prefix_ids", "prefix_of"]
 
 PREFIX = "prefix"
 """The column of a row that its answer is to begin with."""
 
 
-def answer_of(hypotheses: Sequence[Hypothesis], texts: Iterator[str]) -> Translated:
-    """One answer of its hypotheses, best first; their texts are taken from the iterator."""
-    answers = [Translated(next(texts), h.score) for h in hypotheses]
-    return Translated(answers[0].text, answers[0].score, tuple(answers[1:]))
-
-
-def prefix_of(row: Row, default: str) -> str:
+def prefix_of(row: Mapping[str, Any], default: str) -> str:
     """What the answer to a row is to begin with: its own ``prefix``, else the default.
 
     Raises:

@@ -1,0 +1,67 @@
+"""Answers that repeat unknown words of their sources, as the run and its exports have them."""
+
+import pytest
+import torch
+
+from weft.errors import UserError
+from weft.exported import load
+from weft.inference import Predictor
+from weft.inference.export.expressible import refuse_inexpressible
+from weft.inference.export.folder import write_export
+from weft.models.decoding import Decoding
+from weft.models.transformer import Transformer
+from weft.tasks.parsing import SemanticParsing
+from weft.text.tokenizers.tokenizer import UNKNOWN
+from weft.text.tokenizers.word_tokenizer import WordTokenizer
+
+ROWS = [
+    {"source": source}
+    for source in ("call Ann Lee", "call", "up Bo call Li Ann Cy Di", "Ann", "call call Bo")
+]
+
+
+class Shouting(SemanticParsing):
+    def complete(self, answers, rows):
+        return answers
+
+
+def parser(kind=SemanticParsing, **settings):
+    """A model that knows three words, and says most often that it does not."""
+    words = ("[IN:CALL", "]", "call")
+    tokenizer = WordTokenizer.Config(words=words, lowercase=False, marks=True).build()
+    torch.manual_seed(4)
+    sizes = {"dim": 8, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    module = Transformer.Config(**sizes, max_length=24, output_bias=True).build(tokenizer=tokenizer)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.4 * torch.randn_like(parameter))
+        module.output_bias[tokenizer.vocab_info.unk_idx] += 4
+    decoding = Decoding(beam_size=3, n_best=2, early_stopping="first", max_length_b=6)
+    config = kind.Config(copy_unknown=True, decoding=decoding, **settings)
+    return Predictor(config.build(module=module, tokenizer=tokenizer), checkpoint="made")
+
+
+@pytest.mark.parametrize("form", ["ctranslate2", "onnx"])
+def test_unknown_words_are_copied_alike(tmp_path, form):
+    predictor = parser(answer_prefix="[IN:CALL")
+    found = write_export(predictor, form, tmp_path / "out", rows=ROWS, where="rows", source={})
+    assert found.same == found.rows == len(ROWS)
+    answers = load(tmp_path / "out", device="cpu", threads=1)(ROWS)
+    expected = predictor(ROWS)
+    assert [[a.text, *(b.text for b in a.alternatives)] for a in answers] == [
+        [a.text, *(b.text for b in a.alternatives)] for a in expected
+    ]
+    assert "Ann Lee" in answers[0].text
+    assert UNKNOWN in answers[1].text  # of whose source all words are known
+
+
+def test_transformers_has_no_word_for_them():
+    with pytest.raises(UserError) as caught:
+        refuse_inexpressible(parser(answer_prefix="[IN:CALL").task, "huggingface")
+    problems = str(caught.value).splitlines()
+    assert {"  task.copy_unknown is True", "  task.answer_prefix is '[IN:CALL'"} <= {*problems}
+
+
+def test_a_completion_of_ones_own_is_refused():
+    with pytest.raises(UserError, match="  Shouting has a method of its own, complete\n"):
+        refuse_inexpressible(parser(Shouting).task, "onnx")

@@ -17,6 +17,11 @@ def test_they_are_spread_over_the_newest_evaluation(tmp_path):
     write(tmp_path, "valid_data-step-00000002.jsonl", map(json.dumps, rows))
     found = examples_of(tmp_path, Reversed(["text"]))
     assert found == [{"text": f"t{n}"} for n in range(0, 60, 60 // SHOWN)]
+    inside, alone = tmp_path / "export" / "onnx", tmp_path / "elsewhere" / "onnx"
+    for folder in (inside, alone):
+        folder.mkdir(parents=True)
+    assert examples_of(inside, Reversed(["text"])) == found
+    assert examples_of(alone, Reversed(["text"])) == []
 
 
 def test_a_run_without_an_evaluation_of_such_rows_has_none(tmp_path):

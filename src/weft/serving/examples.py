@@ -17,13 +17,15 @@ LOOKED_AT = 1 << 20
 """Bytes of a file of predictions that are looked at."""
 
 
-def examples_of(run: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
+def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
     """Some rows of the newest evaluation that a run folder holds; none where it has no such.
 
     Args:
-        run: The run folder, or an export, which has none.
+        served: The run folder, or an export: one inside its run has the run's.
         predictor: What is to answer them: rows that it cannot are no examples.
     """
+    run = served.resolve()
+    run = run.parents[1] if run.parent.name == "export" else run
     for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
         try:
             with opened(path, DataError) as (file, _):

@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import weft
 from weft.data import text_pairs
 from weft.data.data_files import first_file
+from weft.data.text_lines import TextLines
 from weft.data.text_rows import TextRows
 from weft.errors import DataError, UserError
 
@@ -41,6 +44,7 @@ def texts(names):
         (["c.tsv", "a.tsv"], ["c.tsv", "a.tsv"]),
         ("*.tsv", sorted(NAMES)),
         (["c.tsv", "[ab].tsv"], ["c.tsv", "a.tsv", "b.tsv"]),
+        (".", sorted(NAMES)),
         ("a.tsv", ["a.tsv"]),
     ],
 )
@@ -134,6 +138,69 @@ def test_what_cannot_be_read_as_one_is_refused(folder, path, problem):
     assert str(caught.value).startswith(problem)
 
 
+def test_a_folder_is_the_files_directly_in_it_whose_names_are_not_hidden(folder):
+    for name in (".hidden", "_SUCCESS", "more/d.tsv"):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("no row")
+    assert [row["text"] for row in TextRows.Config(path=folder).build()] == texts(sorted(NAMES))
+    assert first_file(folder) == folder / "a.tsv"
+    for name in NAMES:
+        (folder / name).unlink()
+    with pytest.raises(UserError) as caught:
+        TextRows.Config(path=".").build()
+    assert str(caught.value) == "path: the folder . has no file; of folders in it none is read."
+
+
+def test_an_empty_or_unreadable_file_of_several_is_refused_by_its_name(folder, monkeypatch):
+    Path("b.tsv").write_bytes(b"")
+    with pytest.raises(UserError) as caught:
+        TextRows.Config(path=".").build()
+    assert str(caught.value) == (
+        "path: b.tsv, one of 3 files, is empty, as after a copy that failed. Put it back as it "
+        "was, or take it out."
+    )
+    opened = Path.open
+
+    def refusing(self, *args, **kwargs):
+        if self.name == "a.tsv":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    for path in (".", "a.tsv"):
+        with pytest.raises(UserError) as caught:
+            TextRows.Config(path=path).build()
+        assert str(caught.value) == "path: a.tsv cannot be read: Permission denied."
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "txt"])
+def test_shards_of_any_format_are_one_set_of_rows(folder, monkeypatch, suffix):
+    """Parquet has several row groups a shard; each row says its shard and its line there."""
+    for number in range(3):
+        rows = [{"label": "ham", "text": f"text {number} {n}"} for n in range(5)]
+        path = folder / "shards" / f"part-{number}.{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        if suffix == "parquet":
+            parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=2)
+        elif suffix == "jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            path.write_text("".join(f"{row['text']}\n" for row in rows))
+    found = []
+    for held in (1 << 20, 0):
+        monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+        kind = TextLines if suffix == "txt" else TextRows
+        data = kind.Config(path=Path("shards")).build()
+        assert [row["text"] for row in data] == [
+            f"text {k} {n}" for k in range(3) for n in range(5)
+        ]
+        assert data.place_of(7) == f"shards/part-1.{suffix}:3"
+        found.append((data.fingerprint(), data.digests()))
+    assert found[0] == found[1]
+    assert [*found[0][1]] == [f"shards/part-{n}.{suffix}" for n in range(3)]
+
+
 def test_a_file_of_the_very_name_is_no_pattern(folder):
     Path("[a].tsv").write_text("ham\tits own\n")
     assert [row["text"] for row in TextRows.Config(path="[a].tsv").build()] == ["its own"]
@@ -141,7 +208,7 @@ def test_a_file_of_the_very_name_is_no_pattern(folder):
 
 
 @pytest.mark.parametrize("word", ["[b.tsv,a.tsv,c.tsv]", "*.tsv"])
-def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word):
+def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word, caplog):
     recipe = "classification/averaging/local"
     words = [f"train_data.path={word}", "valid_data.path=a.tsv", "trainer.max_steps=2"]
     run = weft.train(recipe, [*words, "reporters.console=false"])
@@ -152,5 +219,29 @@ def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word):
     Path("c.tsv").write_text("ham\tanother\n")
     other = weft.train(recipe, [*words, "reporters.console=false"])
     assert other.folder != run.folder
+    assert (
+        f"train_data changed since {run.folder} was finished: the files have other content: c.tsv "
+        f"changed. With these it is another run: {other.folder}"
+    ) in caplog.messages
     data = [json.loads((r.folder / "run.json").read_text())["data"] for r in (run, other)]
     assert data[0]["train_data"] != data[1]["train_data"]
+
+
+def test_a_run_that_goes_on_says_which_files_changed_are_new_and_are_gone(folder):
+    Path("dev.tsv").write_text("ham\tone\nspam\ttwo\n")
+    words = ["train_data.path=[abcd].tsv", "valid_data.path=dev.tsv", "reporters.console=false"]
+    weft.train("classification/averaging/local", [*words, "trainer.max_steps=2"], run_dir="run")
+    longer = ["trainer.max_steps=4"]
+    Path("a.tsv").write_text("ham\tanother\n")
+    Path("c.tsv").rename("d.tsv")
+    with pytest.raises(UserError) as caught:
+        weft.train("run", longer)
+    assert str(caught.value) == (
+        "train_data changed since run was started: the files have other content: a.tsv changed, "
+        "d.tsv is new. Restore them, or train anew with again=True."
+    )
+    Path("b.tsv").unlink()
+    with pytest.raises(
+        UserError, match=r"content: a\.tsv changed, d\.tsv is new, b\.tsv is gone\. R"
+    ):
+        weft.train("run", longer)

@@ -156,7 +156,7 @@ def test_a_missing_file_is_an_error_at_once(tmp_path, monkeypatch):
     assert message(tmp_path / "data" / "zz.tsv") == (
         f"path: there is no file {tmp_path}/data/zz.tsv. The folder {tmp_path}/data is empty."
     )
-    assert message("data") == "path: wanted a file, found the folder data."
+    assert message("data") == "path: the folder data has no file; of folders in it none is read."
 
 
 def test_the_fingerprint_is_of_bytes_and_layout(file, tmp_path):

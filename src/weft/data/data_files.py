@@ -5,6 +5,7 @@ import glob
 import itertools
 import logging
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,24 +26,38 @@ __all__ = ["DataPath", "JoinedRows", "ReadFiles", "data_files", "first_file", "r
 LOG = logging.getLogger("weft")
 
 DataPath = tuple[Path, ...] | Path
-"""A file, a pattern as ``data/*.csv``, or several of these."""
+"""A file, a folder of files, a pattern as ``data/*.csv``, or several of these."""
 
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
 
 
 def data_files(path: DataPath) -> tuple[Path, ...]:
-    """The files that a path means: those of a list in its order, those of a pattern by their names.
+    """The files that a path means: those of a list in its order, all others by their names.
+
+    A folder's are those directly in it whose names begin with neither a dot nor an underscore.
 
     Raises:
-        UserError: There is no such file, or one is there twice.
+        UserError: There is no such file, one is there twice, one cannot be opened, or one of
+            several is empty.
     """
     given = [path] if isinstance(path, str | Path) else [*path]
     found = [file for one in map(Path, given) for file in _named_as(one) or [_checked(one)]]
     if not found:
         raise UserError("path: wanted a file, or several, found an empty list.")
-    twice = next((file for file in found if found.count(file) > 1), None)
+    twice = next((file for file, count in Counter(found).items() if count > 1), None)
     if twice is not None:
         raise UserError(f"path: {twice} is there twice; each of its rows would count twice.")
+    for file in found:
+        try:
+            with file.open("rb") as stream:
+                is_empty = not stream.read(1)
+        except OSError as error:
+            raise UserError(f"path: {file} cannot be read: {error.strerror}.") from error
+        if is_empty and len(found) > 1:
+            raise UserError(
+                f"path: {file}, one of {len(found)} files, is empty, as after a copy that failed. "
+                "Put it back as it was, or take it out."
+            )
     return tuple(found)
 
 
@@ -57,7 +72,9 @@ def first_file(path: DataPath) -> Path:
 
 
 def _named_as(path: Path) -> list[Path]:
-    """The files of a pattern; one of that very name is no pattern."""
+    """The files of a folder, or of a pattern; one of that very name is no pattern."""
+    if path.is_dir():
+        return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
     if path.exists() or path.is_symlink() or not glob.has_magic(str(path)):
         return []
     found = map(Path, glob.glob(str(path), recursive=True))
@@ -68,8 +85,10 @@ def _checked(path: Path) -> Path:
     """The path of a file that is there."""
     if path.is_file():
         return path
+    if path.is_dir():
+        raise UserError(f"path: the folder {path} has no file; of folders in it none is read.")
     if path.exists() or path.is_symlink():
-        kind = "folder" if path.is_dir() else "pipe or device" if path.exists() else "broken link"
+        kind = "pipe or device" if path.exists() else "broken link"
         raise UserError(f"path: wanted a file, found the {kind} {path}.")
     folder = path.parent
     while not folder.is_dir():
@@ -110,9 +129,11 @@ class JoinedRows(StoredRows):
     @override
     def read(self, start: int, stop: int) -> Rows:
         found = list[dict[str, str]]()
-        for part, end in zip(self.parts, self._ends, strict=True):
-            begin = end - len(part)
-            found += part[max(start - begin, 0) : max(stop - begin, 0)]
+        number = bisect_right(self._ends, start)
+        while start + len(found) < stop:
+            part, begin = self.parts[number], self._ends[number] - len(self.parts[number])
+            found += part[start + len(found) - begin : stop - begin]
+            number += 1
         return self.rows_of(found)
 
     @override
@@ -163,10 +184,14 @@ class ReadFiles:
 
     def place_of(self, row: int) -> str:
         """The file, and the line in it of a good row by its number from 0."""
-        ends = [*itertools.accumulate(table.count.good for table in self.tables)]
-        part = bisect_right(ends, row)
+        part = bisect_right(self._ends, row)
         table = self.tables[part]
-        return f"{self.paths[part]}:{table.lines[row - ends[part] + table.count.good]}"
+        return f"{self.paths[part]}:{table.lines[row - self._ends[part] + table.count.good]}"
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of the row behind the last good one of each file."""
+        return [*itertools.accumulate(table.count.good for table in self.tables)]
 
     def rows(self) -> Rows | StoredRows:
         """The good rows in the order of the files and of their lines."""

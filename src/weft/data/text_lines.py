@@ -54,8 +54,8 @@ class TextLines(TextPairs):
         """Where the text is, and how many places of it are read at a time."""
 
         path: DataPath
-        """The file: UTF-8. Several: a list, read in its order, or a pattern as ``data/*.txt``, read
-        by name."""
+        """The file: UTF-8. Several: a list, read in its order; a folder, or a pattern as
+        ``data/*.txt``, read in the order of the names."""
         batch_size: int = 32
         """Places of the text that one optimizer step reads on from, over all ranks: parallel
         streams of a model that carries its state, else blocks."""

@@ -74,7 +74,8 @@ class TextPairs(Component, Batched, AccountedRows):
 
         path: DataPath
         """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
-        format. Several: a list, read in its order, or a pattern as ``data/*.csv``, read by name."""
+        format. Several: a list, read in its order; a folder, or a pattern as ``data/*.csv``, read
+        in the order of the names."""
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather; .json is SQuAD's), else TSV."""
@@ -256,6 +257,11 @@ class TextPairs(Component, Batched, AccountedRows):
         if any(found not in (None, [*self._layout.columns.values()]) for found in places):
             facts["places"] = places[0] if len(places) == 1 else places  # others than the layout's
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def digests(self) -> dict[str, str]:
+        """The sha256 of each of several files, by its name; of one file the fingerprint tells."""
+        found = self._read().sha256
+        return {} if isinstance(found, str) else dict(zip(map(str, self.files), found, strict=True))
 
     @property
     def header(self) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ from weft.config.planning.key import deciding_names
 from weft.config.planning.plan import Plan
 from weft.config.planning.session import Session
 from weft.data.data_files import first_file
+from weft.data.text_pairs import TextPairs
 from weft.errors import UserError, worded
 from weft.preflight.load_data import DATA, fingerprint_of
 from weft.recipes.planning import Planned
@@ -27,14 +28,22 @@ __all__ = ["changed_data", "compare_data", "fingerprints", "moved_settings", "ru
 
 LOG = logging.getLogger("weft")
 
+FILES = ".files."
+"""Between the name of data and that of one of its files."""
+SHOWN_FILES = 10
+
 
 def fingerprints(session: Session, plan: Plan) -> dict[str, str]:
     """What a run reads, as it is now: of data by its name, of other files by their setting.
 
-    Settings name files of word vectors, phrases, tokenizers, ...
+    Settings name files of word vectors, phrases, tokenizers, ... Of data in several files there is
+    each file's sha256, too, as ``train_data.files.NAME``.
     """
     made = {name: session.get(name) for name in DATA if session.has(name)}
     data = {n: f for n, of in made.items() if (f := fingerprint_of(of) or _of_list(of))}
+    for name, of in made.items():
+        digests = of.digests() if isinstance(of, TextPairs) else {}
+        data |= {f"{name}{FILES}{file}": digest for file, digest in digests.items()}
     paths = _paths(plan)
     files = {name: d for name, path in paths.items() if (d := _digest(path))}
     return data | {n: d for n, d in files.items() if n.partition(".")[0] not in data}
@@ -56,11 +65,30 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
     """
     changed = [name for name in changed_data(folder, now) if _data_of(name)]
     if changed:
-        raise UserError(
-            f"{' and '.join(changed)} changed since {folder.path} was started: "
-            "the files have other content. Restore them, or train anew with "
-            f"{worded('--again', 'again=True')}."
-        )
+        said = _changed(changed, folder, now, since="started")
+        again = worded("--again", "again=True")
+        raise UserError(f"{said}. Restore them, or train anew with {again}.")
+
+
+def _changed(names: Sequence[str], folder: RunFolder, now: Mapping[str, str], *, since: str) -> str:
+    """What is another than the run has read, with the files of data in several."""
+    before, whole = folder.info.get("data", {}), [name for name in names if FILES not in name]
+    told = list[str]()
+    for data in whole:
+        prefix = f"{data}{FILES}"
+        old, new = ({n: of[n] for n in of if n.startswith(prefix)} for of in (before, now))
+        if old and new and {*old} & {*new}:  # the folder was not moved
+            kinds = {"changed": [n for n in new if n in old and old[n] != new[n]]}
+            kinds |= {"is new": [n for n in new if n not in old]}
+            still = {*new.values()}  # of a run that was moved once, the names of both places
+            kinds |= {"is gone": [n for n in old if n not in new and old[n] not in still]}
+            told += [f"{n.removeprefix(prefix)} {kind}" for kind in kinds for n in kinds[kind]]
+    more = f", and {len(told) - SHOWN_FILES} more" if len(told) > SHOWN_FILES else ""
+    files = f": {', '.join(told[:SHOWN_FILES])}{more}" if told else ""
+    return (
+        f"{' and '.join(whole)} changed since {folder.path} was {since}: the files have other "
+        f"content{files}"
+    )
 
 
 def moved_settings(folder: RunFolder, plan: Plan) -> set[str]:
@@ -115,8 +143,7 @@ def run_of_data(
     last = known[-1]
     if not is_finished(last, planned):
         return last  # it refuses to go on, and says what to do
-    changed = " and ".join(changed_data(last, now))
-    said = f"{changed} changed since {last.path} was finished: the files have other content"
+    said = _changed(changed_data(last, now), last, now, since="finished")
     if named:
         raise UserError(
             f"{said}. With these it is another run: {same_again()} trains it beside the old one. "

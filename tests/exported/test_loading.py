@@ -173,6 +173,33 @@ def resealed(folder, **facts):
     path.write_bytes(body + f',\n "digest": "{digest}"\n}}\n'.encode())
 
 
+ANSWERS = {
+    "a number": (
+        {"answer_prefix": 7},
+        "'answer_prefix' must be a text, and 'copy_unknown' true or",
+    ),
+    "a word": (
+        {"copy_unknown": "yes"},
+        "'answer_prefix' must be a text, and 'copy_unknown' true or",
+    ),
+    "no words": ({"copy_unknown": True}, "'copy_unknown' needs a tokenizer of words"),
+    "a book": ({"answer_prefix": "Va " * 9_000}, "'answer_prefix': The prefix 'Va Va Va "),
+    "half a letter": (
+        {"answer_prefix": "\ud800"},
+        "'answer_prefix': 'prefix' is not text, or holds half of a surrogate pair: '\\ud800'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_answers_begin_with_is_looked_at_when_it_is_loaded(folder, name):
+    answers, error = ANSWERS[name]
+    resealed(folder, answers=answers)
+    with pytest.raises(ExportError) as caught:
+        load(folder, device="cpu", threads=1)
+    assert str(caught.value).startswith(f"{folder / MANIFEST}: {error}")
+
+
 DIGESTS = "(FOUND instead of LISTED)"
 GOOD = {"size": 1, "sha256": "0" * 64}
 DAMAGES = {

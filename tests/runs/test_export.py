@@ -251,8 +251,8 @@ def test_rows_that_cannot_be_read_are_said(tmp_path, name, content, error):
 
 def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypatch):
     words = ("trainer.export=[ctranslate2]",)
-    with pytest.raises(UserError, match=r"model\.encoder\.positions is a RotaryPositions"):
-        train_script(tmp_path / "a", words=(*words, "model.positions=rotary"))
+    with pytest.raises(UserError, match=r"task\.decoding\.sample is True"):
+        train_script(tmp_path / "a", words=(*words, "task.decoding.sample=true"))
     assert not (tmp_path / "a" / "run" / "checkpoints").exists()
     with pytest.raises(PlanError, match="tflite"):
         train_script(tmp_path / "b", words=("trainer.export=[tflite]",))
@@ -268,11 +268,11 @@ def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypat
 
 def test_check_says_what_cannot_be_exported(trained, capsys):
     script = str(trained.parent / "tiny.py")
-    words = ["trainer.export=[ctranslate2]", "model.positions=rotary"]
+    words = ["trainer.export=[ctranslate2]", "task.decoding.sample=true"]
     assert main(["check", script, *words]) == 2
     said = capsys.readouterr()
     assert "export: failed" in said.out
-    assert "model.decoder.positions is a RotaryPositions, not sinusoidal" in said.err
+    assert "task.decoding.sample is True" in said.err
 
 
 def test_a_finished_run_is_told_the_command(tmp_path):

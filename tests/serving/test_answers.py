@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from tests.serving.served import read_all, reversing
+from weft.serving.limits import Limits, RefusedError
+from weft.serving.questions import read_rows, request_schema
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +132,14 @@ def test_it_says_its_columns_and_its_typed_answer(server):
     assert answer[0] == {"$ref": "#/components/schemas/ReversedRow"}
     assert said["components"]["schemas"]["ReversedRow"]["required"] == ["prediction"]
     assert {"400", "408", "413", "422", "503"} <= set(operation["responses"])
+
+
+def test_a_column_that_a_row_may_have_is_said_and_measured():
+    row = request_schema(["source"], Limits(), optional=["prefix"])["anyOf"][1]
+    assert (row["required"], [*row["properties"]]) == (["source"], ["source", "prefix"])
+    body = json.dumps({"source": "Go.", "prefix": "a" * 200_000}).encode()
+    with pytest.raises(RefusedError, match="at most 100,000 characters; found 200,000"):
+        read_rows(body, ["source", "prefix"], Limits())
 
 
 def test_it_counts(server):

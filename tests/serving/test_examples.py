@@ -3,6 +3,7 @@
 import json
 
 from tests.serving.served import Reversed
+from weft.exported.manifest import seal_folder
 from weft.serving.examples import LONGEST, SHOWN, examples_of
 
 
@@ -17,11 +18,23 @@ def test_they_are_spread_over_the_newest_evaluation(tmp_path):
     write(tmp_path, "valid_data-step-00000002.jsonl", map(json.dumps, rows))
     found = examples_of(tmp_path, Reversed(["text"]))
     assert found == [{"text": f"t{n}"} for n in range(0, 60, 60 // SHOWN)]
-    inside, alone = tmp_path / "export" / "onnx", tmp_path / "elsewhere" / "onnx"
-    for folder in (inside, alone):
-        folder.mkdir(parents=True)
-    assert examples_of(inside, Reversed(["text"])) == found
-    assert examples_of(alone, Reversed(["text"])) == []
+    exported = tmp_path / "export" / "onnx"
+    exported.mkdir(parents=True)
+    facts = {"search": {}, "compared": {}, "versions": {}, "answers": {}}
+    seal_folder(exported, {"graph": "onnx", "source": {"key": "0a1b"}, **facts})
+    assert examples_of(exported, Reversed(["text"])) == []  # of what stands there nothing is known
+    for key, shown in (("0a1c", []), ("0a1b", found)):
+        (tmp_path / "run.json").write_text(json.dumps({"key": key}))
+        assert examples_of(exported, Reversed(["text"])) == shown
+    (tmp_path / "run.json").write_text("[]")
+    assert examples_of(exported, Reversed(["text"])) == []
+
+
+def test_a_run_in_a_folder_called_export_has_its_own(tmp_path):
+    run = tmp_path / "export" / "run"
+    run.mkdir(parents=True)
+    write(run, "valid_data-step-00000001.jsonl", [json.dumps({"text": "own"})])
+    assert examples_of(run, Reversed(["text"])) == [{"text": "own"}]
 
 
 def test_a_run_without_an_evaluation_of_such_rows_has_none(tmp_path):

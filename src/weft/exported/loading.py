@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 from weft.exported.columns import MODEL, ExportedColumns, load_columns
 from weft.exported.ctranslate2 import CTranslate2Graph, CTranslate2Texts
 from weft.exported.formats import FORMATS, refuse_missing
@@ -112,7 +112,12 @@ def open_graph(
         raise ExportError("'answer_prefix' must be a text, and 'copy_unknown' true or false")
     if copies and not isinstance(text.tokenizer, WordTokenizer):
         raise ExportError("'copy_unknown' needs a tokenizer of words")
-    return ExportedSeq2Seq(text, search, made, answer_prefix=prefix, copy_unknown=copies)
+    exported = ExportedSeq2Seq(text, search, made, answer_prefix=prefix, copy_unknown=copies)
+    try:
+        exported.forced([{}])
+    except DataError as error:
+        raise ExportError(f"'answer_prefix': {error}") from None
+    return exported
 
 
 def _open_language(

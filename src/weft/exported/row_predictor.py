@@ -34,8 +34,8 @@ class RowPredictor(ABC):
     """Whether :meth:`answers` refuses each row that :meth:`check` does: then rows are looked at one
     by one only where they are refused together."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self.columns: tuple[str, ...] = tuple(columns)
+    def __init__(self, columns: Sequence[str], optional: Sequence[str] = ()) -> None:
+        self.columns, self.optional_columns = tuple(columns), tuple(optional)
 
     @override
     def __repr__(self) -> str:
@@ -93,8 +93,8 @@ class RowPredictor(ABC):
             DataError: It lacks one, or has NUL in one, which is a bad row of training data, too.
         """
         row = self._row(given)
-        for name in self.columns:
-            _refuse_nul(row[name], name)
+        for name in (*self.columns, *self.optional_columns):
+            _refuse_nul(row.get(name), name)
         return row
 
     def _row(self, given: str | Row | Sequence[str]) -> Row:

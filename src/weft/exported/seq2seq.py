@@ -14,7 +14,7 @@ from weft.exported.row_predictor import Row, RowPredictor
 from weft.text.answer_rows import TextRow
 from weft.text.cells import Rows, joined_text
 from weft.text.processors.answer_prefix import prefix_ids, prefix_of
-from weft.text.processors.text_processor import Seq2SeqText, source_text
+from weft.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText, source_text
 from weft.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
 __all__ = [
@@ -237,8 +237,6 @@ def _fits(name: str, kind: Any, value: Any) -> bool:
     return isinstance(value, int | float) and least <= value <= most  # neither infinite nor NaN
 
 
-CHARACTERS_A_TOKEN = 100
-"""A longer source is not encoded to know that it is too long."""
 ROWS = 64
 """Sources searched together."""
 
@@ -306,7 +304,7 @@ class ExportedSeq2Seq(RowPredictor):
         answer_prefix: str = "",
         copy_unknown: bool = False,
     ) -> None:
-        super().__init__(text.input_columns)
+        super().__init__(text.input_columns, text.optional_columns)
         self.text, self.search, self.graph = text, search, graph
         self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
         self.data: Mapping[str, Any] = {}

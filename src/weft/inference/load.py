@@ -61,7 +61,7 @@ class Predictor(RowPredictor):
     """
 
     def __init__(self, task: Task, *, checkpoint: str = "") -> None:
-        super().__init__(task.text.input_columns)
+        super().__init__(task.text.input_columns, task.text.optional_columns)
         self.task, self.checkpoint = task, checkpoint
         self.checks_itself = task.predict_checks
         task.module.eval()

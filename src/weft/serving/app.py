@@ -86,6 +86,7 @@ class Service:
     telemetry: Telemetry = field(default_factory=Telemetry)
 
     def __post_init__(self) -> None:
+        self.columns = (*self.predictor.columns, *self.predictor.optional_columns)
         self.batcher = Batcher(self.predictor, self.limits, self.telemetry)
 
     def check(self, scope: Scope) -> None:
@@ -120,7 +121,7 @@ class Service:
             raise RefusedError(415, text, where="header Content-Type")
         body = await read_body(request, self.limits)
         self.arrived(request.scope)
-        rows, characters, alone = read_rows(body, self.predictor.columns, self.limits)
+        rows, characters, alone = read_rows(body, self.columns, self.limits)
         answers = await self.answers(request, rows, characters) if rows else []
         return _json(answers[0] if alone else answers)
 
@@ -211,7 +212,8 @@ def make_app(service: Service) -> ASGIApp:
     refused: dict[int | str, dict[str, Any]] = {
         status: {"description": text, "model": Refused} for status, text in REFUSED.items()
     }
-    body = {"schema": request_schema(service.predictor.columns, service.limits)}
+    optional = service.predictor.optional_columns
+    body = {"schema": request_schema(service.predictor.columns, service.limits, optional=optional)}
     app.post(
         "/predict",
         response_model=answer | list[answer],  # type: ignore[valid-type]  # known when it runs

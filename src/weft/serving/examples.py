@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from weft.errors import DataError
+from weft.exported.manifest import ExportError, ExportManifest, is_export
 from weft.exported.row_predictor import RowPredictor
-from weft.runtime.bounded_files import opened
+from weft.runtime.bounded_files import opened, parse_json, read_all
 
 __all__ = ["examples_of"]
 
+RUN = "run.json"
 SHOWN = 6
 LONGEST = 20_000
 """Characters of an example; a book is none."""
@@ -24,8 +26,7 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
         served: The run folder, or an export: one inside its run has the run's.
         predictor: What is to answer them: rows that it cannot are no examples.
     """
-    run = served.resolve()
-    run = run.parents[1] if run.parent.name == "export" else run
+    run = _run_of(served.resolve())
     for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
         try:
             with opened(path, DataError) as (file, _):
@@ -39,6 +40,18 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
             spread = short[:: max(1, len(short) // SHOWN)][:SHOWN]
             return [row for row in spread if _can_be_asked(row, predictor)]
     return []
+
+
+def _run_of(served: Path) -> Path:
+    """The run folder that an export is inside of, where it is that run's; else what is given."""
+    if not is_export(served):
+        return served
+    run = served.parent.parent
+    try:
+        key = parse_json(read_all(run / RUN, LOOKED_AT, DataError), RUN, DataError).get("key")
+        return run if key and ExportManifest.read(served).source.get("key") == key else served
+    except (DataError, ExportError, AttributeError):
+        return served
 
 
 def _can_be_asked(row: dict[str, Any], predictor: RowPredictor) -> bool:

@@ -93,7 +93,9 @@ def measured(value: Any, where: str) -> int:
     )
 
 
-def request_schema(columns: Sequence[str], limits: Limits) -> dict[str, Any]:
+def request_schema(
+    columns: Sequence[str], limits: Limits, *, optional: Sequence[str] = ()
+) -> dict[str, Any]:
     """The JSON schema of a body: one row, or a list of rows.
 
     Example:
@@ -107,7 +109,10 @@ def request_schema(columns: Sequence[str], limits: Limits) -> dict[str, Any]:
         "type": "object",
         "title": "Row",
         "required": list(columns),
-        "properties": {name: {"anyOf": [text, {"type": "number"}, listed]} for name in columns},
+        "properties": {
+            **{name: {"anyOf": [text, {"type": "number"}, listed]} for name in columns},
+            **dict.fromkeys(optional, text),
+        },
     }
     alone = [text] if len(columns) == 1 else []
     many = {

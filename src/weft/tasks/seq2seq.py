@@ -28,6 +28,7 @@ from weft.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row
 from weft.text.cells import Rows
 from weft.text.processors.answer_prefix import prefix_ids, prefix_of
 from weft.text.processors.text_processor import (
+    CHARACTERS_A_TOKEN,
     Seq2SeqText,
     TextProcessor,
     source_text,
@@ -38,8 +39,6 @@ __all__ = ["GenerationConfig", "Seq2Seq", "Translated"]
 
 PREDICTION_TOKENS = 4096
 """Padded source tokens answered together."""
-CHARACTERS_A_TOKEN = 100
-"""SentencePiece's pieces have 16 characters at most, unless a person has added longer ones."""
 
 
 class Seq2Seq(Task):

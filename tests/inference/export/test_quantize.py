@@ -129,6 +129,14 @@ def test_the_weights_of_the_run_stay_as_they_are(translator, tmp_path):
     assert made.largest < 0.5
 
 
+def test_rows_with_a_prefix_are_measured(translator, tmp_path):
+    rows = [{"source": s, "target": t, "prefix": t[:2]} for s, t in PAIRS]
+    form = ExportFormat("ctranslate2", quantize="int8", max_quality_loss=1.0)
+    predictor = translator(seed=2)
+    made = write_export(predictor, form, tmp_path / "out", rows=rows, where="rows", source={})
+    assert made.quality.rows == made.rows == len(rows)
+
+
 def test_int8_is_all_there_is():
     with pytest.raises(UserError, match=r"^quantize must be int8 or nothing, but is 'int4'\.$"):
         ExportFormat("onnx", quantize="int4")

@@ -239,13 +239,13 @@ def _fill_attention(target: Any, module: nn.Module) -> None:
     fused = [module.qkv] if isinstance(module, SelfAttention) else [module.q, module.kv]
     for linear, ours in zip(target.linear, [*fused, module.out], strict=True):
         _fill_linear(linear, ours)
-    if not hasattr(target, "num_heads_kv"):
+    if not hasattr(target, "num_heads_kv"):  # the layer has no word for heads that share keys
+        keys_values = target.linear[-2]  # before the output: with the queries, or alone
         for name in ("weight", "bias"):
-            kept, shared = np.split(getattr(target.linear[-2], name), [-2 * module.kv_dim])
+            kept, shared = np.split(getattr(keys_values, name), [-2 * module.kv_dim])
             heads = shared.reshape(2, module.num_kv_heads, module.head_dim, -1)
             own = heads.repeat(module.heads.num_heads // module.num_kv_heads, axis=1)
-            joined = np.concatenate([kept, own.reshape(-1, *shared.shape[1:])])
-            setattr(target.linear[-2], name, joined)
+            setattr(keys_values, name, np.concatenate([kept, own.reshape(-1, *shared.shape[1:])]))
 
 
 def _fill_feed_forward(target: Any, block: FeedForward) -> None:

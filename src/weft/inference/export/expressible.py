@@ -43,7 +43,7 @@ def refuse_inexpressible(task: Task, name: str) -> None:
         problems = [*_own_answers(task), *huggingface_folder.refusals(task)]
         if isinstance(task, Seq2Seq):
             settings = task.answer_settings.items()
-            problems += [f"task.{name} is {value!r:.40}" for name, value in settings if value]
+            problems += [f"task.{each} is {value!r:.40}" for each, value in settings if value]
     elif isinstance(task, Seq2Seq):
         problems = _text_problems(task, name)
     elif isinstance(task, ColumnsTask) and name == "onnx":

@@ -195,7 +195,7 @@ def _refused(predictor: Predictor, row: Row) -> bool:
         predictor.check(predictor.row(row))
     except DataError:
         return True
-    return bool(row.get("prefix"))
+    return False
 
 
 def _answered(task: Task, predictor: RowPredictor, rows: Sequence[Row]) -> Values:

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.errors import DataError
-from weft.text.processors.text_processor import Seq2SeqText
+from weft.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText
+from weft.text.tokenizers.tokenizer import not_text
 
 __all__ = ["prefix_ids", "prefix_of"]
-
-PREFIX = "prefix"
-"""The column of a row that its answer is to begin with."""
 
 
 def prefix_of(row: Mapping[str, Any], default: str) -> str:
@@ -22,9 +20,11 @@ def prefix_of(row: Mapping[str, Any], default: str) -> str:
         >>> prefix_of({"source": "Go.", "prefix": "Vas"}, ""), prefix_of({"source": "Go."}, "Je")
         ('Vas', 'Je')
     """
-    prefix = row.get(PREFIX, default)
+    prefix = row.get("prefix", default)
     if not isinstance(prefix, str):
-        raise DataError(f"'{PREFIX}' must be a string; found {type(prefix).__name__}.")
+        raise DataError(f"'prefix' must be a string; found {type(prefix).__name__}.")
+    if error := not_text([prefix]):
+        raise DataError(str(error).replace("Text 0", "'prefix'"))
     return prefix
 
 
@@ -46,6 +46,12 @@ def prefix_ids(text: Seq2SeqText, prefixes: Sequence[str]) -> list[list[int]] | 
         return None
     rows = [{"source": "", "target": prefix} for prefix in distinct]
     start, limit = len(text.target_prefix), text.limits["target"]
+    for prefix in distinct:
+        if limit is not None and len(prefix) > CHARACTERS_A_TOKEN * limit:
+            raise DataError(
+                f"The prefix {prefix[:60]!r} has {len(prefix):,} characters; "
+                f"an answer can begin with {limit - start - 1} tokens at most."
+            )
     ids: dict[str, list[int]] = {"": []}
     for prefix, target in zip(
         distinct, text.encode(rows, with_targets=True)["target"], strict=True

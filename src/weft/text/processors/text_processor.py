@@ -18,6 +18,7 @@ from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Mode, Tokenizer, encode_column, id_type, load_tokenizer
 
 __all__ = [
+    "CHARACTERS_A_TOKEN",
     "Encoded",
     "Mismatch",
     "Seq2SeqText",
@@ -47,6 +48,9 @@ text_processors = Registry(
 
 DESCRIPTION = "text.json"
 
+CHARACTERS_A_TOKEN = 100
+"""A longer text is not encoded to know that it is too long: SentencePiece's pieces have 16
+characters at most, unless a person has added longer ones."""
 NO_SENTENCE = "is an empty list; give at least one sentence."
 
 
@@ -105,6 +109,8 @@ class TextProcessor(ABC):
     """Columns every row must have, in prediction too."""
     target_columns: ClassVar[tuple[str, ...]]
     """Columns that only training and evaluation need."""
+    optional_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that a row to predict may have, too."""
     answer_class: ClassVar[type[Any] | None] = None
     """What its task answers with: its method ``row`` gives plain data."""
 
@@ -175,6 +181,7 @@ class Seq2SeqText(TextProcessor):
     kind = "seq2seq"
     input_columns = ("source",)
     target_columns = ("target",)
+    optional_columns = ("prefix",)
 
     def __init__(
         self,

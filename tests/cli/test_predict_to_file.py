@@ -14,8 +14,9 @@ import pytest
 
 from tests.cli.killed_prediction import Together, command, write_place
 from tests.cli.test_predict_formats import rows_of
-from weft.cli import predict, row_progress
+from weft.cli import predict
 from weft.cli.main import main
+from weft.cli.prediction import row_progress
 from weft.runs import prediction_file
 from weft.runs.partial_predictions import PartialPredictions
 

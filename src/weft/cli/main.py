@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("weft.cli.test", "build one ingredient of a recipe and show it"),
     "prepare": ("weft.cli.prepare", "read and tokenize a recipe's data once, before training"),
     "train": ("weft.cli.train", "train a recipe, or go on training it"),
+    "grid": ("weft.cli.grid", "train a recipe with each combination of values, in one table"),
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
     "export": ("weft.cli.export", "write a trained run as a folder that answers without torch"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from weft.cli.arguments import add_run, load_predictor
-from weft.cli.prediction_rows import Asked, ColumnRows, LineRows, Peeked, answers
+from weft.cli.prediction.prediction_rows import Asked, ColumnRows, LineRows, Peeked, answers
 from weft.errors import UserError
 from weft.runtime.logging import printable
 from weft.text.cells import unlisted
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         _check_one_column(predictor, args)
         return _interactive(predictor, json_lines=args.json)
     if args.output is not None:
-        from weft.cli.predict_to_file import checked_output
+        from weft.cli.prediction.predict_to_file import checked_output
 
         if (code := checked_output(args)) is not None:
             return code
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         rows = (_column_rows if by_columns else _rows)(predictor, args, source)
         if args.output is None:
             return _write_all(predictor, rows, json_lines=args.json)
-        from weft.cli.predict_to_file import write_file
+        from weft.cli.prediction.predict_to_file import write_file
 
         return write_file(predictor, rows, args)
 
@@ -124,7 +124,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
         raise _no_columns(args)
     if not ((export and not predictor.data) or args.lines or (args.json and not args.words)):
         if export:
-            from weft.cli.export_columns import pipe_layout
+            from weft.cli.prediction.export_columns import pipe_layout
 
             data = predictor.data
             layout = pipe_layout(predictor.columns, data, head.lines, args.words, name=name)
@@ -187,7 +187,7 @@ def _column_rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) ->
     if is_export(Path(args.run)):
         if not predictor.data:
             raise _no_columns(args)
-        from weft.cli.export_columns import file_layout
+        from weft.cli.prediction.export_columns import file_layout
 
         layout = file_layout(predictor.columns, predictor.data, args.file, args.words)
     else:

@@ -24,7 +24,14 @@ from weft.run_folder.folder import RunFolder
 from weft.runs.resume_checks import is_finished, same_again
 from weft.runtime.files import sha256
 
-__all__ = ["changed_data", "compare_data", "fingerprints", "moved_settings", "run_of_data"]
+__all__ = [
+    "changed_data",
+    "compare_data",
+    "fingerprints",
+    "moved_settings",
+    "named_paths",
+    "run_of_data",
+]
 
 LOG = logging.getLogger("weft")
 
@@ -44,7 +51,7 @@ def fingerprints(session: Session, plan: Plan) -> dict[str, str]:
     for name, of in made.items():
         digests = of.digests() if isinstance(of, TextPairs) else {}
         data |= {f"{name}{FILES}{file}": digest for file, digest in digests.items()}
-    paths = _paths(plan)
+    paths = named_paths(plan)
     files = {name: d for name, path in paths.items() if (d := _digest(path))}
     return data | {n: d for n, d in files.items() if n.partition(".")[0] not in data}
 
@@ -99,7 +106,7 @@ def moved_settings(folder: RunFolder, plan: Plan) -> set[str]:
     known = folder.info.get("data", {})
     return {
         _whole(name)
-        for name, path in _paths(plan).items()
+        for name, path in named_paths(plan).items()
         if (known[name] == _digest(path) if name in known else _data_of(name) in known)
     }
 
@@ -122,7 +129,7 @@ def run_of_data(
     """
     runs = [folder] if named else folder.numbered()
     known = [*itertools.takewhile(lambda run: run.info, runs)]
-    paths = [(_whole(name), path) for name, path in _paths(planned.plan).items()]
+    paths = [(_whole(name), path) for name, path in named_paths(planned.plan).items()]
     gone = [
         (name, path)
         for name, path in paths
@@ -170,7 +177,7 @@ def _whole(name: str) -> str:
     return re.sub(r"(\.\d+)+$", "", name)
 
 
-def _paths(plan: Plan) -> dict[str, Path]:
+def named_paths(plan: Plan) -> dict[str, Path]:
     """The files and folders that deciding settings name, by the settings' dotted names."""
     found: dict[str, Path] = {}
     for name in deciding_names(plan):  # what an observer names may be what it writes

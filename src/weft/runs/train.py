@@ -60,7 +60,7 @@ from weft.runtime.seeds import fold, seed_everything
 from weft.training.loop import Trainer
 from weft.training.own_trainer import check_takes_task, check_trainer, fit
 
-__all__ = ["Run", "train"]
+__all__ = ["Run", "data_fingerprints", "train"]
 
 LOG = logging.getLogger("weft")
 
@@ -171,6 +171,11 @@ def _started(
             "Start it without torchrun, or unset WORLD_SIZE and RANK."
         )
     return session
+
+
+def data_fingerprints(planned: Planned, device: str = "auto") -> dict[str, str]:
+    """What tells the data of a recipe from other data, read as a run reads it; writes nothing."""
+    return _read(planned.start(Path(), "train", device), planned.plan, None)
 
 
 def _read(session: Session, plan: Plan, folder: Path | None) -> dict[str, str]:

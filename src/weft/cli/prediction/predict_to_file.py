@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from weft.cli.prediction_rows import Asked, ColumnRows, LineRows, answers
-from weft.cli.row_progress import RowProgress
+from weft.cli.prediction.prediction_rows import Asked, ColumnRows, LineRows, answers
+from weft.cli.prediction.row_progress import RowProgress
 from weft.errors import UserError
 from weft.exported.manifest import MANIFEST, is_export
 from weft.runs.partial_predictions import PartialPredictions, finished_rows

@@ -1,0 +1,1 @@
+"""The rows and the answers of ``weft predict``: read, asked, shown and written."""

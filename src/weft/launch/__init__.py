@@ -1,0 +1,1 @@
+"""What starts other runs: here and, through one object, elsewhere; grids of runs."""

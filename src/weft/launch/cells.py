@@ -1,0 +1,262 @@
+"""The cells of a grid: usual runs, each planned and checked before the first of them starts."""
+
+import json
+import multiprocessing
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weft.checkpoint.layout import has_checkpoints
+from weft.config.planning.key import run_key
+from weft.config.planning.plan import Plan
+from weft.config.sources.include import including
+from weft.errors import PlanError, UserError, WeftError, typed_command
+from weft.preflight.check import check
+from weft.preflight.load_data import DATA
+from weft.recipes.planning import Planned, plan_recipe, run_named
+from weft.runs.data_checks import compare_data, named_paths, run_of_data
+from weft.runs.resume_checks import is_finished
+from weft.runs.run_lock import choose_folder
+from weft.runs.train import data_fingerprints
+from weft.runtime.lock import owner_of
+
+__all__ = ["Cell", "Named", "check_cells", "plan_cells"]
+
+START = "spawn"
+"""How the processes that check begin: apart from this one, which never touches an accelerator."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A recipe as a command names it, with the options of how it is read."""
+
+    recipe: str
+    configs: tuple[str, ...] = ()
+    device: str = "auto"
+    allow_code: bool = False
+    include: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses a run: its cells would be one run."""
+        if run_named(self.recipe) is not None:
+            raise UserError(
+                f"{self.recipe} is a run, which is gone on with by weft train. A grid trains anew: "
+                f"name its recipe, or {Path(self.recipe) / 'config.yaml'}."
+            )
+
+    def plan(self, words: Sequence[str]) -> Planned:
+        """The plan of a run with these settings."""
+        options: dict[str, Any] = {"configs": self.configs, "allow_code": self.allow_code}
+        return plan_recipe(self.recipe, words, targets=["trainer"], **options)
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """What is typed after ``weft`` to train it."""
+        options = [] if self.device == "auto" else ["--device", self.device]
+        options += [part for config in self.configs for part in ("--config", config)]
+        options += [part for module in self.include for part in ("--include", module)]
+        options += ["--allow-code"] if self.allow_code else []
+        return ["train", self.recipe, *words, *options]
+
+
+@dataclass
+class Cell:
+    """One run of a grid: the words of what varies, and where it stands."""
+
+    chosen: tuple[str, ...]
+    """The words of its values, in the order of the axes."""
+    words: tuple[str, ...]
+    """All its settings, as words of a command line."""
+    folder: Path
+    """The run folder."""
+    state: str = "open"
+    """``open``, ``at work``, ``finished``, ``failed``, ``stopped``."""
+    reason: str = ""
+    """Of one that is not finished: why."""
+    log: Path | None = field(default=None, repr=False)
+    """What its last start printed."""
+
+    @property
+    def label(self) -> str:
+        """Its values, for a line."""
+        return " ".join(self.chosen)
+
+    @property
+    def values(self) -> list[str]:
+        """Its values alone, in the order of the axes."""
+        return [word.partition("=")[2] for word in self.chosen]
+
+    def typed(self, named: Named) -> str:
+        """The command that trains it, for a shell."""
+        return shlex.join(["weft", *named.command(self.words)])
+
+
+class Problems:
+    """What is wrong with cells: each text once, with the cells it is said of."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[str]] = {}
+
+    def add(self, label: str, texts: Sequence[str]) -> None:
+        """Notes what is wrong with one cell."""
+        for text in texts:
+            self.found.setdefault(text, []).append(label)
+
+    def refuse(self, count: int) -> None:
+        """Raises all of it.
+
+        Raises:
+            UserError: There is a problem; nothing was started.
+        """
+        if not self.found:
+            return
+        bad = {label for labels in self.found.values() for label in labels}
+        lines = [f"{len(bad)} of {count} cells cannot be trained; nothing was started."]
+        for text, labels in self.found.items():
+            more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
+            which = "all" if len(labels) == count > 1 else ", ".join(labels[:3]) + more
+            lines += [f"  {which}:", *(f"    {line}" for line in text.splitlines())]
+        raise UserError("\n".join(lines))
+
+
+def plan_cells(
+    named: Named, fixed: Sequence[str], cells: Sequence[tuple[str, ...]]
+) -> tuple[str, list[Cell]]:
+    """Plans every cell, and finds its run: begun, finished, or still to be begun.
+
+    Data is read where a run exists, to see that it is still the run's: once for all cells of the
+    same data.
+
+    Returns:
+        The recipe's name, and the cells.
+
+    Raises:
+        UserError: Some of them cannot be; all that is wrong is listed.
+    """
+    problems, found, keys = Problems(), list[Cell](), dict[str, str]()
+    known: dict[str, Mapping[str, str]] = {}
+    name = ""
+    for chosen in cells:
+        label, words = " ".join(chosen), (*fixed, *chosen)
+        try:
+            planned = named.plan(words)
+            name, key = planned.name, run_key(planned.plan)
+            if key in keys:
+                problems.add(label, [_same_run(keys[key])])
+                continue
+            keys[key] = label
+            folder, finished = _placed(planned, named.device, known)
+        except WeftError as error:
+            problems.add(label, _texts(error))
+            continue
+        found.append(Cell(chosen, words, folder, "finished" if finished else "open"))
+    problems.refuse(len(cells))
+    return name, found
+
+
+def _same_run(label: str) -> str:
+    return (
+        f"this is the same run as that of {label}: what tells the two apart decides no result, as "
+        "length, saving and reporting do not. Give one value; a value that is a list is written "
+        "in brackets, [a,b]."
+    )
+
+
+def _placed(
+    planned: Planned, device: str, known: dict[str, Mapping[str, str]]
+) -> tuple[Path, bool]:
+    """The folder of a run, and whether it is finished."""
+    folder = choose_folder(planned, run_dir=None, again=False)
+
+    def read() -> Mapping[str, str]:
+        said = _data_settings(planned.plan)
+        if said not in known:
+            known[said] = data_fingerprints(planned, device)
+        return known[said]
+
+    folder = run_of_data(folder, planned, named=False, changes=(), read=read)
+    finished = is_finished(folder, planned)
+    if has_checkpoints(folder.path) and not finished:
+        compare_data(folder, read())
+    return folder.path, finished
+
+
+def _data_settings(plan: Plan) -> str:
+    """All that decides what is read, as text: settings of the data and of what makes it; files."""
+    reached, waiting = set[str](), [name for name in DATA if name in plan.nodes]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += [needed for needed in plan.nodes[name].needs if needed in plan.nodes]
+    settings = {name: plan.settings.get(name) for name in sorted(reached)}
+    return json.dumps([settings, named_paths(plan)], sort_keys=True, default=str)
+
+
+def _texts(error: Exception) -> list[str]:
+    if isinstance(error, PlanError):
+        return [str(problem) for problem in error.problems]
+    return [str(error)]
+
+
+def check_cells(
+    named: Named, cells: Sequence[Cell], *, jobs: int, say: Callable[[str], None]
+) -> list[str]:
+    """Checks every cell that is not begun as ``weft check`` does, ``jobs`` at a time.
+
+    Returns:
+        What a person should know of them, though it is not wrong; each once.
+
+    Raises:
+        UserError: Some of them cannot be trained; all that is wrong is listed.
+    """
+    fresh = [c for c in cells if c.state == "open" and not has_checkpoints(c.folder)]
+    fresh = [cell for cell in fresh if owner_of(cell.folder) is None]
+    problems, notes = Problems(), dict[str, None]()
+    for number, (cell, (wrong, noted)) in enumerate(_checked(named, fresh, jobs), 1):
+        problems.add(cell.label, wrong)
+        notes |= dict.fromkeys(noted)
+        say(f"checked {number} of {len(fresh)} cells")
+    problems.refuse(len(cells))
+    return list(notes)
+
+
+def _checked(
+    named: Named, cells: Sequence[Cell], jobs: int
+) -> Iterator[tuple[Cell, tuple[list[str], list[str]]]]:
+    context = multiprocessing.get_context(START)
+    options: dict[str, Any] = {"mp_context": context, "initializer": _of_the_driver}
+    with ExitStack() as stack:
+        if not cells:
+            return
+        pool = stack.enter_context(ProcessPoolExecutor(min(jobs, len(cells)), **options))
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        asked = [pool.submit(_check, named, cell.words) for cell in cells]
+        for cell, answer in zip(cells, asked, strict=True):
+            try:
+                yield cell, answer.result()
+            except BrokenProcessPool:
+                alone = cell.typed(named).replace("weft train", "weft check", 1)
+                raise UserError(
+                    f"the process that checked {cell.label}, or one beside it, was killed; maybe "
+                    f"memory ran out. Try it alone: {alone}"
+                ) from None
+
+
+def _of_the_driver() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the driver decides
+
+
+def _check(named: Named, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The problems and notes of one cell."""
+    with typed_command(), ExitStack() as stack:
+        if named.include:
+            stack.enter_context(including(list(named.include)))
+        options: dict[str, Any] = {"configs": named.configs, "device": named.device}
+        found = check(named.recipe, words, allow_code=named.allow_code, **options)
+    return found.problems, found.notes

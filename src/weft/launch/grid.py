@@ -1,0 +1,230 @@
+"""A grid of runs: started, watched and gone on with until every cell is finished or failed."""
+
+import logging
+import re
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.errors import RunStoppedError, WeftError
+from weft.launch.cells import Cell, Named
+from weft.launch.local import Job, Local
+from weft.metrics.tables import format_duration, format_value
+from weft.run_folder.folder import RunFolder
+from weft.run_folder.record import numbers
+from weft.runtime.lock import owner_of
+from weft.runtime.signals import StopSignals
+
+__all__ = ["CellRun", "Grid", "Show"]
+
+LOG = logging.getLogger("weft")
+PAUSE = 0.05
+"""Seconds between two looks at the processes."""
+MOST_REASON = 2_000
+"""Characters of a failure that are told; all of it is in the cell's log."""
+
+Show = Callable[[str], None]
+
+
+@dataclass
+class CellRun:
+    """A cell at work: a process of this grid; or another's, which is waited for."""
+
+    cell: Cell
+    job: Job | None
+    since: float
+
+    def stop(self) -> None:
+        """Asks it to save and end; what another process trains is left alone."""
+        if self.job is not None:
+            self.job.stop()
+
+
+class Grid:
+    """Trains cells, each by a command of its own, as many at a time as the launcher has places.
+
+    Killed at any moment and started again it goes on: what a cell is stands in its run folder
+    alone. A cell that another process trains is waited for, and no second one is started.
+    """
+
+    def __init__(
+        self,
+        named: Named,
+        cells: Sequence[Cell],
+        launcher: Local,
+        folder: Path,
+        *,
+        fail_fast: bool = False,
+        show: Show = lambda line: None,
+    ) -> None:
+        self.named, self.cells, self.launcher = named, list(cells), launcher
+        self.logs, self.fail_fast, self.show = folder / "logs", fail_fast, show
+        self.at_work: list[CellRun] = []
+        self.seconds: list[float] = []
+
+    def run(self) -> None:
+        """Trains what is not finished.
+
+        Raises:
+            RunStoppedError: A signal came: the cells at work have saved.
+        """
+        self.logs.mkdir(parents=True, exist_ok=True)
+        waiting = [cell for cell in self.cells if cell.state != "finished"]
+        with StopSignals() as stop:
+            try:
+                while waiting or self.at_work:
+                    while waiting and len(self.at_work) < self.launcher.jobs:
+                        self.start(waiting.pop(0))
+                    self.look()
+                    if self.fail_fast and self.failed:
+                        self.give_up("left out: a cell before it failed (--fail-fast)", waiting)
+                    elif stop.received is not None:
+                        self.give_up("stopped", waiting)
+                        raise RunStoppedError(stop.received, self.stopped_by(stop.received))
+                    self.show(self.progress(len(waiting)))
+                    time.sleep(PAUSE)
+            except BaseException:  # no process of ours outlives a driver that ends by itself
+                for run in self.at_work:
+                    if run.job is not None:
+                        run.job.kill()
+                raise
+
+    @property
+    def failed(self) -> list[Cell]:
+        """The cells that failed."""
+        return [cell for cell in self.cells if cell.state == "failed"]
+
+    @property
+    def finished(self) -> list[Cell]:
+        """The cells that are finished."""
+        return [cell for cell in self.cells if cell.state == "finished"]
+
+    def start(self, cell: Cell) -> CellRun:
+        """Starts a cell, or waits for the process that has its folder."""
+        cell.state, job = "at work", None
+        owner = owner_of(cell.folder)
+        if owner is None:
+            cell.log = self.logs / f"{cell.folder.name}.txt"
+            words = self.named.command(cell.words)
+            job = self.launcher.start([*words, "--run-dir", str(cell.folder)], cell.log)
+        else:
+            LOG.info("%s: %s trains it already; it is waited for.", cell.label, owner)
+        self.at_work.append(CellRun(cell, job, time.monotonic()))
+        return self.at_work[-1]
+
+    def look(self) -> list[CellRun]:
+        """Takes note of the cells that have ended; gives them."""
+        ended = []
+        for run in list(self.at_work):
+            code = run.job.poll() if run.job else None
+            if (run.job is None and owner_of(run.cell.folder) is None) or code is not None:
+                self.at_work.remove(run)
+                if self.ended(run, code):
+                    ended.append(run)
+        return ended
+
+    def ended(self, run: CellRun, code: int | None) -> bool:
+        """What came of a cell whose process has ended; false where it goes on elsewhere."""
+        cell = run.cell
+        if is_done(cell.folder):
+            cell.state, cell.reason = "finished", ""
+            self.seconds.append(time.monotonic() - run.since)
+            took = format_duration(self.seconds[-1])
+            LOG.info("%s %s: %s (%s)", self.count(), cell.label, result_line(cell.folder), took)
+            return True
+        if code is None or owner_of(cell.folder) is not None:  # it was another's, or still is
+            self.start(cell)
+            return False
+        cell.state, cell.reason = "failed", why(cell, code)
+        LOG.error("%s %s failed: %s", self.count(), cell.label, cell.reason)
+        LOG.error("  its command: %s", cell.typed(self.named))
+        LOG.error("  its log: %s", cell.log)
+        return True
+
+    def give_up(self, reason: str, waiting: list[Cell]) -> None:
+        """Lets the cells at work save and end, and starts no other."""
+        for cell in waiting:
+            cell.state, cell.reason = "open", reason
+        waiting.clear()
+        for run in self.at_work:
+            run.stop()
+            run.cell.reason = reason
+        while any(run.job is not None for run in self.at_work):
+            for run in list(self.at_work):
+                code = run.job.poll() if run.job is not None else None
+                if code is None:
+                    continue
+                self.at_work.remove(run)
+                if is_done(run.cell.folder):  # it was at its end
+                    run.cell.state, run.cell.reason = "finished", ""
+                elif code in STOPPED:
+                    run.cell.state = "stopped"
+                else:
+                    run.cell.state, run.cell.reason = "failed", why(run.cell, code)
+            self.show(f"waiting for {len(self.at_work)} cells to save")
+            time.sleep(PAUSE)
+        for run in self.at_work:  # another process trains it, and goes on
+            run.cell.state = "open"
+        self.at_work.clear()
+
+    def stopped_by(self, number: int) -> str:
+        """What a person is told who stopped the grid."""
+        return (
+            f"Stopped by {signal.Signals(number).name}: {len(self.finished)} of {len(self.cells)} "
+            "cells are finished, and those at work have saved. The same command goes on from here."
+        )
+
+    def count(self) -> str:
+        """How many cells have ended."""
+        return f"[{len(self.finished) + len(self.failed)}/{len(self.cells)}]"
+
+    def progress(self, waiting: int) -> str:
+        """A line of how far the grid is, with the time that is left by that of its cells so far."""
+        parts = [f"{len(self.finished)} of {len(self.cells)} cells finished"]
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        parts += [f"{len(self.at_work)} at work"]
+        if self.seconds:
+            now, mean = time.monotonic(), sum(self.seconds) / len(self.seconds)
+            begun = sum(min(now - run.since, mean) for run in self.at_work)
+            left = mean * (waiting + len(self.at_work)) - begun
+            parts.append(f"eta {format_duration(left / self.launcher.jobs)}")
+        return " · ".join(parts)
+
+
+STOPPED = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT}
+
+
+def is_done(folder: Path) -> bool:
+    """Whether a run is finished; one that cannot be read is not."""
+    with suppress(WeftError, OSError):
+        return RunFolder(folder).finished
+    return False
+
+
+def result_line(folder: Path) -> str:
+    """What a finished run reached."""
+    result = RunFolder(folder).result
+    best = numbers(result.get("best") or {}, ())
+    step = best.pop("step", result.get("steps", 0))
+    shown = ", ".join(f"{name} {format_value(name, value)}" for name, value in best.items())
+    return f"{shown or 'finished'} at step {step:,.0f}"
+
+
+def why(cell: Cell, code: int) -> str:
+    """Why a cell's process has ended: its error, or the signal that killed it."""
+    said = ""
+    if cell.log is not None:
+        with suppress(OSError):
+            said = cell.log.read_text(encoding="utf-8", errors="replace")
+    errors = re.split(r"^error: ", said, flags=re.MULTILINE)
+    if len(errors) > 1:
+        return errors[-1].strip()[:MOST_REASON]
+    number = -code if code < 0 else code - 128
+    if number in set(signal.Signals):
+        hint = ", by hand or because memory ran out" if number == signal.SIGKILL else ""
+        return f"killed by {signal.Signals(number).name}{hint}; it goes on from where it saved last"
+    last = said.strip().rpartition("\n")[2]
+    return f"exit code {code}{': ' * bool(last)}{last}"[:MOST_REASON]

@@ -16,8 +16,10 @@ from contextlib import redirect_stdout
 import pytest
 
 import weft
+from tests.launch import grid_kills
 from tests.launch.grids import SHORT, grid_folder, quick, runs_of
 from tests.runs.made_runs import made_run
+from tests.warm_weft import warm_programs
 from weft.cli.main import main
 from weft.errors import RunStoppedError
 from weft.launch.cells import Cell, Named
@@ -333,3 +335,28 @@ def test_a_signal_lets_cells_save_and_the_same_command_goes_on(folder, capfd):
     (run,) = runs_of(folder)
     assert "Stopped by SIGTERM" in json.loads((run / "run.json").read_text())["stopped"]
     assert "stopped" in (grid_folder(folder) / "table.tsv").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_killed_at_random_moments_each_cell_is_finished_once(capfd):
+    assert grid_kills.main(["--tries", "20"]) == 0
+    assert "20 of 20 as described" in capfd.readouterr().out
+
+
+@pytest.mark.timeout(120)
+def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_path):
+    """Those of the killed driver are waited for, and none is trained twice."""
+    for run in runs_of(copy)[:2]:
+        shutil.rmtree(run)
+        (run / "checkpoints").mkdir(parents=True)  # begun: it is not checked again
+    environment = {**os.environ, "PATH": f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"}
+    driver = subprocess.Popen([str(warm_programs() / "weft"), *GRID], env=environment)
+    while not grid_kills.processes_at_work(copy):
+        time.sleep(0.01)
+    driver.kill()
+    driver.wait()
+    assert main(GRID) == 0
+    assert "4 cells, 2 of them finished before" in capfd.readouterr().err
+    starts = [json.loads((run / "run.json").read_text())["starts"] for run in runs_of(copy)]
+    assert [len(each) for each in starts] == [1, 1, 1, 1]

@@ -1,1 +1,1 @@
-"""What starts other runs: here and, through one object, elsewhere; grids of runs."""
+"""What starts other runs: here, by Slurm or on Ray; grids of runs."""

@@ -1,0 +1,187 @@
+"""Commands on a Ray cluster: the ranks of a run by Ray Train, the cells of a grid as its tasks."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from weft.config.component import typed_construction
+from weft.errors import MissingExtraError, RunError, UserError
+
+__all__ = ["Ray", "RayJob", "RayJobs", "train_ranks"]
+
+
+@typed_construction
+@dataclass(frozen=True, kw_only=True)
+class Ray:
+    """What is asked of a Ray cluster; each is a word ``ray.NAME=VALUE``.
+
+    Example:
+        >>> Ray(cpus="4").cpus
+        4
+    """
+
+    address: str | None = None
+    """The cluster: ``auto`` finds one that runs; null starts one on this machine."""
+    cpus: int = 1
+    """Cores of a rank, or of a cell."""
+    gpus: int = 0
+    """GPUs of a rank, or of a cell."""
+    restarts: int = 0
+    """How often all ranks are started again when one is lost; the run goes on."""
+    folder: Path = Path("jobs")
+    """Where Ray Train keeps its notes of ranks; all machines must see it."""
+
+    def __post_init__(self) -> None:
+        for name, least in {"cpus": 1, "gpus": 0, "restarts": 0}.items():
+            if (found := getattr(self, name)) < least:
+                raise UserError(f"ray.{name} must be {least} or more, but is {found}.")
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Of a rank, by Ray's names; what is 0 is left out."""
+        return {name: n for name, n in (("CPU", self.cpus), ("GPU", self.gpus)) if n}
+
+
+def _connected(ray: Ray, count: int) -> Any:
+    """Ray, at a cluster that has room for so many ranks or cells at once."""
+    try:
+        engine: Any = import_module("ray")
+    except ImportError:
+        raise MissingExtraError("ray", extra="ray", what="--launcher ray") from None
+    own = {} if ray.address else {"num_cpus": max(os.cpu_count() or 1, count * ray.cpus)}
+    try:
+        engine.init(address=ray.address, include_dashboard=False, logging_level="warning", **own)
+    except ConnectionError as error:
+        raise UserError(f"ray.address={ray.address}: {error}") from None
+    there = engine.cluster_resources()
+    for name, each in ray.resources.items():
+        if each * count > there.get(name, 0):  # Ray itself would wait for ever
+            engine.shutdown()
+            raise UserError(
+                f"{count} times {each} {name} were asked for, but the cluster has "
+                f"{there.get(name, 0):g}. Ask for fewer, or set ray.{name.lower()}s lower."
+            )
+    return engine
+
+
+def train_ranks(words: Sequence[str], ray: Ray, *, ranks: int = 1) -> None:
+    """Runs a command as so many ranks, and waits for them.
+
+    Args:
+        words: Of the command line, the command first; all machines must see the files they name.
+        ray: What is asked of Ray.
+        ranks: Processes, over all machines.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        UserError: There is no such cluster, or it has less than is asked.
+        RunError: A rank failed.
+    """
+    engine = _connected(ray, ranks)
+    train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
+    trainer = by_torch.TorchTrainer(
+        _rank,
+        train_loop_config={"words": [*words], "folder": os.getcwd()},
+        scaling_config=train.ScalingConfig(
+            num_workers=ranks, use_gpu=ray.gpus > 0, resources_per_worker=ray.resources
+        ),
+        run_config=train.RunConfig(
+            storage_path=str(ray.folder.absolute()),
+            failure_config=train.FailureConfig(max_failures=ray.restarts),
+        ),
+    )
+    try:
+        trainer.fit()
+    except train.TrainingFailedError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise RunError(f"The ranks failed, as is said above: {last}") from None
+    finally:
+        engine.shutdown()
+
+
+def _rank(given: dict[str, Any]) -> None:
+    """What each worker of Ray Train runs, with the group of ranks made."""
+    from weft.cli.main import main
+
+    os.chdir(given["folder"])
+    if code := main(given["words"]):
+        raise RunError(f"weft {' '.join(given['words'][:2])} ended with {code}.")
+
+
+class RayJob:
+    """A command that was handed to Ray."""
+
+    def __init__(self, engine: Any, task: Any) -> None:
+        self._engine, self._task = engine, task
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, 1 where it was lost; None while it waits or runs."""
+        if self._code is None and self._engine.wait([self._task], timeout=0)[0]:
+            try:
+                self._code = self._engine.get(self._task)
+            except self._engine.exceptions.RayError:
+                self._code = 1
+        return self._code
+
+    def stop(self) -> None:
+        """Asks it to save and end."""
+        self._engine.cancel(self._task)
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self._engine.cancel(self._task, force=True)
+
+
+class RayJobs:
+    """Hands commands to a Ray cluster, which starts as many as it has room for.
+
+    Args:
+        ray: What each asks for.
+        jobs: How many may wait and run at a time; None: as many as the cluster has room for.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        UserError: There is no such cluster, or it has less than is asked.
+    """
+
+    def __init__(self, ray: Ray, *, jobs: int | None = None) -> None:
+        self._engine = _connected(ray, 1)
+        there = self._engine.cluster_resources()
+        room = min(int(there[name] // each) for name, each in ray.resources.items())
+        self.jobs = jobs or room
+        asked = {"num_cpus": ray.cpus, "num_gpus": ray.gpus, "max_retries": 0}
+        self._command = self._engine.remote(**asked)(_command)
+        self._threads = ray.cpus
+
+    def start(self, words: Sequence[str], log: Path) -> RayJob:
+        """Hands over a command; what it prints is all that is in the file ``log``."""
+        given = [*words], os.getcwd(), str(log.absolute()), self._threads
+        return RayJob(self._engine, self._command.remote(*given))
+
+
+def _command(words: list[str], folder: str, log: str, threads: int) -> int:
+    """What a task of Ray runs: a process of its own, which is asked to save when it is stopped."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    with open(log, "wb") as file:
+        process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
+            [sys.executable, "-m", "weft", *words],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        while (code := process.poll()) is None:
+            time.sleep(0.1)  # Ray's interruption is heard between steps of Python, not in a wait
+    except KeyboardInterrupt:
+        process.terminate()
+        code = process.wait()
+    return code

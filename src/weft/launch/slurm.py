@@ -1,0 +1,237 @@
+"""Commands as jobs of Slurm, through submitit: they go on when the terminal closes."""
+
+import contextlib
+import math
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+from weft.config.component import typed_construction
+from weft.errors import MissingExtraError, RunError, UserError
+from weft.runtime.signals import StopSignals
+
+__all__ = ["Command", "Slurm", "SlurmJob", "SlurmJobs"]
+
+SAVE_SECONDS = 120
+"""Before the end of its time a job is asked to stop, so that it saves and is queued again."""
+MOST_JOBS = 100
+"""Jobs of a grid that wait or run at a time: clusters allow some hundreds or thousands a person."""
+LOST = {"CANCELLED", "FAILED", "INTERRUPTED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+"""States of jobs that did not end by themselves."""
+
+
+@typed_construction
+@dataclass(frozen=True, kw_only=True)
+class Slurm:
+    """What a job asks of Slurm; each is a word ``slurm.NAME=VALUE``.
+
+    Example:
+        >>> Slurm(time="2h", gpus=8).time
+        datetime.timedelta(seconds=7200)
+    """
+
+    time: timedelta = timedelta(hours=1)
+    """How long it may run. Near its end it saves and is queued again, ``restarts`` times."""
+    partition: str | None = None
+    """The partition; null is the cluster's default."""
+    nodes: int = 1
+    """Nodes; each has as many ranks as ``--nproc`` says."""
+    gpus: int = 0
+    """GPUs of a node."""
+    cpus: int = 1
+    """Cores of a rank."""
+    memory: float | None = None
+    """Gigabytes of a node; null is the cluster's default."""
+    account: str | None = None
+    """The account that is charged."""
+    qos: str | None = None
+    """The quality of service."""
+    constraint: str | None = None
+    """Features that the nodes must have."""
+    restarts: int = 100
+    """How often a job that ran out of time is queued again."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Other options of sbatch, by their names: ``slurm.options={mail-user: me}``."""
+    folder: Path = Path("jobs")
+    """Where the jobs' logs are; the nodes must see it."""
+    cluster: Literal["slurm", "local"] = "slurm"
+    """``local`` runs the job on this machine, apart from the terminal: to try a command."""
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "cpus"):
+            if getattr(self, name) < 1:
+                raise UserError(f"slurm.{name} must be 1 or more, but is {getattr(self, name)}.")
+        if self.time < timedelta(minutes=1):
+            raise UserError(f"slurm.time must be a minute or more, but is {self.time}.")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as each task of a job runs it: with its rank, and saved before the time is over.
+
+    submitit pickles it to hand it to the job, and hands on what :meth:`checkpoint` gives when the
+    job is queued again; the same words go on with the same run.
+    """
+
+    words: Sequence[str]
+    """Of the command line, the command first."""
+
+    def __call__(self) -> None:
+        """Runs the command.
+
+        Raises:
+            RunError: It failed.
+        """
+        from submitit.helpers import TorchDistributedEnvironment
+
+        from weft.cli.main import main
+
+        TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
+        with _saved_first() as queue_again:
+            code = main([*self.words])
+        for again in queue_again:
+            again()
+        if code:
+            raise RunError(f"weft {' '.join(self.words[:2])} ended with {code}; above is why.")
+
+    def checkpoint(self) -> Any:
+        """What the job does when it runs again."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+@contextlib.contextmanager
+def _saved_first() -> Iterator[list[Callable[[], None]]]:
+    """Lets a run save when the job's time is nearly over; gives what then queues the job again."""
+    number = signal.SIGUSR2  # as submitit asks Slurm for
+    before: Any = signal.getsignal(number)
+    queue_again: list[Callable[[], None]] = []
+
+    def handle(_: int, frame: FrameType | None) -> None:
+        if isinstance(getattr(signal.getsignal(signal.SIGTERM), "__self__", None), StopSignals):
+            queue_again[:] = [lambda: before(number, None)]
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            before(number, frame)  # nothing to save yet
+
+    signal.signal(number, handle)
+    try:
+        yield queue_again
+    finally:
+        signal.signal(number, before)
+
+
+class SlurmJob:
+    """A job that was handed over.
+
+    Args:
+        job: As submitit has it.
+        log: The file that gets all that it printed when it has ended; None: none does.
+    """
+
+    def __init__(self, job: Any, log: Path | None = None) -> None:
+        self._job, self._log = job, log
+        self._code: int | None = None
+
+    @property
+    def id(self) -> str:
+        """Its number, as ``squeue`` has it."""
+        return str(self._job.job_id)
+
+    @property
+    def output(self) -> Path:
+        """The file that what it prints goes to."""
+        return Path(self._job.paths.stderr)
+
+    def poll(self) -> int | None:
+        """0 where it has ended well, 1 where it has not; None while it waits or runs."""
+        if self._code is None and self._job.done():
+            self._code = int(self._job.state in LOST or self._job.exception() is not None)
+            if self._log is not None:
+                told = (self._job.stderr(), self._job.stdout())
+                self._log.write_text("".join(text or "" for text in told), encoding="utf-8")
+        return self._code
+
+    def stop(self) -> None:
+        """Asks Slurm to end it, which a run hears: it saves first."""
+        self._job.cancel(check=False)
+
+    def kill(self) -> None:
+        """The same: Slurm itself kills what does not end."""
+        self.stop()
+
+
+class SlurmJobs:
+    """Hands commands to Slurm.
+
+    Args:
+        slurm: What each asks for.
+        ranks: Processes of a node.
+        jobs: How many may wait and run at a time.
+
+    Raises:
+        MissingExtraError: submitit is not installed.
+        UserError: This machine cannot hand jobs to Slurm.
+    """
+
+    def __init__(self, slurm: Slurm, *, ranks: int = 1, jobs: int = MOST_JOBS) -> None:
+        try:
+            import submitit
+        except ImportError:
+            raise MissingExtraError("submitit", extra="slurm", what="--launcher slurm") from None
+        if slurm.cluster == "slurm" and not (shutil.which("sbatch") and shutil.which("srun")):
+            raise UserError(
+                "This machine has no sbatch and srun, so it cannot hand jobs to Slurm. Log in "
+                "where they are, or set slurm.cluster=local to try the job here."
+            )
+        self.jobs = jobs
+        self._refused: type[Exception] = submitit.core.utils.FailedJobError
+        self._executor = submitit.AutoExecutor(
+            (slurm.folder / "%j").absolute(),
+            cluster=slurm.cluster,
+            slurm_max_num_timeout=slurm.restarts,
+        )
+        self._executor.update_parameters(
+            timeout_min=math.ceil(slurm.time / timedelta(minutes=1)),
+            nodes=slurm.nodes,
+            tasks_per_node=ranks,
+            gpus_per_node=slurm.gpus,
+            cpus_per_task=slurm.cpus,
+            slurm_signal_delay_s=SAVE_SECONDS,
+            **_named(slurm),
+        )
+
+    def start(self, words: Sequence[str], log: Path | None = None) -> SlurmJob:
+        """Hands over a command.
+
+        Args:
+            words: Of the command line, the command first.
+            log: As of :class:`SlurmJob`.
+
+        Raises:
+            UserError: Slurm refuses the job.
+        """
+        self._executor.update_parameters(name=" ".join(["weft", *words[:2]]))
+        try:
+            return SlurmJob(self._executor.submit(Command(tuple(words))), log)
+        except self._refused as error:
+            raise UserError(f"Slurm refuses the job: {str(error).strip()}") from None
+
+
+def _named(slurm: Slurm) -> dict[str, Any]:
+    """Those settings that have a value, as submitit calls them."""
+    given = {
+        "mem_gb": slurm.memory,
+        "slurm_partition": slurm.partition,
+        "slurm_account": slurm.account,
+        "slurm_qos": slurm.qos,
+        "slurm_constraint": slurm.constraint,
+        "slurm_additional_parameters": dict(slurm.options),
+    }
+    return {name: value for name, value in given.items() if value}

@@ -38,7 +38,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 test: check
 	$(PYTEST)
 
-test-all: check
+test-all: check $(VENV)/engines.stamp
 	$(PYTEST) -m "slow or not slow"
 
 # The oldest versions that pyproject.toml allows have an environment of their own, and the tests that ask
@@ -117,6 +117,10 @@ $(VENV)/core.stamp: $(PINS) | $(VENV)/made.stamp
 $(VENV)/test.stamp: $(PINS) | $(VENV)/made.stamp
 	$(call install,-e '.[test]')
 	@touch $@ $(VENV)/core.stamp
+
+$(VENV)/engines.stamp: $(PINS) $(VENV)/test.stamp
+	$(call install,-e '.[ray]')
+	@touch $@ $(VENV)/test.stamp
 
 $(VENV)/results.stamp: $(PINS) | $(VENV)/made.stamp
 	$(call install,-e '.[results]')

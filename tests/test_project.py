@@ -204,8 +204,8 @@ def test_the_extras_that_train_bring_torch_and_the_others_do_not() -> None:
     assert sorted(Requirement(line).name for line in extras["train"]) == list(TRAINING_PACKAGES)
     makefile = (ROOT / "Makefile").read_text()
     installed = re.findall(r"^\t\$\(call install,(.*)\)$", makefile, re.MULTILINE)
-    assert all(re.match(r"-e '\.\[(train|test|results|bench)\]'", words) for words in installed)
-    assert len(installed) == 5
+    assert all(re.match(r"-e '\.\[(train|test|ray|results|bench)\]'", words) for words in installed)
+    assert len(installed) == 6
 
 
 def test_every_package_the_source_imports_is_declared() -> None:

@@ -24,7 +24,7 @@ from weft.cli.main import main
 from weft.errors import RunStoppedError
 from weft.launch.cells import Cell, Named
 from weft.launch.grid import Grid
-from weft.launch.local import Job, Local
+from weft.launch.local import Local, LocalJob
 from weft.runtime.lock import Lock
 
 LR = "optimizer.lr=1e-2,2e-2"
@@ -199,7 +199,7 @@ def test_data_that_changed_is_told_for_all_cells_before_anything_starts(copy, ca
     assert said in capfd.readouterr().err
 
 
-class Fake(Job):
+class Fake(LocalJob):
     """A process that ends when it is told to."""
 
     def __init__(self, cell: Cell, code: int | None) -> None:

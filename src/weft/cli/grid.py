@@ -8,6 +8,7 @@ import sys
 from typing_extensions import override
 
 from weft.cli.arguments import add_recipe, recipe_options
+from weft.cli.launchers import add_launcher, asked_launcher
 from weft.runtime.logging import log_to_stderr, printable
 
 __all__ = ["add", "run"]
@@ -37,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-fast", action="store_true", help="stop all cells as soon as one has failed"
     )
+    add_launcher(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from weft.launch.cells import Named
     from weft.launch.grid_command import run_grid
 
+    elsewhere, words = asked_launcher(args)
     options = recipe_options(args)
     named = Named(
         args.recipe,
@@ -55,8 +58,9 @@ def run(args: argparse.Namespace) -> int:
     )
     line = StatusLine()
     asked = {"seeds": args.seeds, "jobs": args.jobs, "fail_fast": args.fail_fast}
+    asked["elsewhere"] = elsewhere
     try:
-        done = run_grid(named, args.words, **asked, show=line.show)
+        done = run_grid(named, words, **asked, show=line.show)
     finally:
         line.clear()
     for text in done.lines():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weft.errors import RunStoppedError, WeftError
 from weft.launch.cells import Cell, Named
-from weft.launch.local import Job, Local
+from weft.launch.launcher import Job, Launcher
 from weft.metrics.tables import format_duration, format_value
 from weft.run_folder.folder import RunFolder
 from weft.run_folder.record import numbers
@@ -54,7 +54,7 @@ class Grid:
         self,
         named: Named,
         cells: Sequence[Cell],
-        launcher: Local,
+        launcher: Launcher,
         folder: Path,
         *,
         fail_fast: bool = False,

@@ -15,8 +15,11 @@ from weft.launch.grid import Grid, Show
 from weft.launch.grid_page import grid_html
 from weft.launch.grid_table import GridTable
 from weft.launch.grid_words import GridWords
-from weft.launch.local import Local
+from weft.launch.launcher import launcher_of
+from weft.launch.ray import Ray
+from weft.launch.slurm import Slurm
 from weft.run_folder.folder import RunFolder, command_line
+from weft.runtime.devices import usable_cores
 from weft.runtime.files import write_atomic
 from weft.runtime.lock import Lock, owner_of
 
@@ -57,6 +60,7 @@ def run_grid(
     seeds: int | None = None,
     jobs: int | None = None,
     fail_fast: bool = False,
+    elsewhere: Slurm | Ray | None = None,
     show: Show = lambda line: None,
 ) -> GridDone:
     """Trains a recipe with each combination of values.
@@ -67,6 +71,7 @@ def run_grid(
         seeds: How many seeds each combination is trained with.
         jobs: Cells at a time.
         fail_fast: Whether the first failure stops all.
+        elsewhere: What starts the cells; None: this machine.
         show: Is told how far the grid is, again and again.
 
     Raises:
@@ -79,11 +84,11 @@ def run_grid(
             "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
             "ask for --seeds."
         )
-    launcher = Local(jobs, device=named.device)
+    launcher = launcher_of(elsewhere, jobs=jobs, device=named.device)
     name, cells = plan_cells(named, asked.fixed, list(asked.cells()))
     folder = RunFolder.place(name, f"grid-{identity(named, asked)}").path
     refuse_in_use(folder)
-    for note in check_cells(named, cells, jobs=launcher.jobs, say=show):
+    for note in check_cells(named, cells, jobs=min(launcher.jobs, usable_cores()), say=show):
         LOG.info("note: %s", note)
     with entered_grid(folder):
         grid = Grid(named, cells, launcher, folder, fail_fast=fail_fast, show=show)

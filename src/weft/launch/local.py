@@ -12,10 +12,10 @@ from pathlib import Path
 from weft.errors import UserError
 from weft.runtime.devices import usable_cores
 
-__all__ = ["Job", "Local"]
+__all__ = ["Local", "LocalJob"]
 
 
-class Job:
+class LocalJob:
     """A command that was started: one process, with a group of its own for what it starts.
 
     A terminal's Ctrl-C does not reach it: whoever started it says when it is to stop.
@@ -59,9 +59,9 @@ class Local:
         cores = usable_cores()
         self.jobs = jobs or len(self.accelerators) or (cores if device in ("auto", "cpu") else 1)
         self.threads = max(1, cores // self.jobs)
-        self._started: list[Job] = []
+        self._started: list[LocalJob] = []
 
-    def start(self, words: Sequence[str], log: Path) -> Job:
+    def start(self, words: Sequence[str], log: Path) -> LocalJob:
         """Starts ``weft`` with words; what it prints is all that is in the file ``log``."""
         self._started = [job for job in self._started if job.poll() is None]
         busy = [job.accelerator for job in self._started]
@@ -78,7 +78,7 @@ class Local:
                 env=environment,
                 process_group=0,
             )
-        self._started.append(Job(process, accelerator))
+        self._started.append(LocalJob(process, accelerator))
         return self._started[-1]
 
 

@@ -4,14 +4,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from weft.config.component import typed_construction
+from weft.config.sources.include import including
 from weft.errors import MissingExtraError, RunError, UserError
+from weft.runtime.logging import log_to_stderr
 
 __all__ = ["Ray", "RayJob", "RayJobs", "train_ranks"]
 
@@ -56,7 +58,9 @@ def _connected(ray: Ray, count: int) -> Any:
         raise MissingExtraError("ray", extra="ray", what="--launcher ray") from None
     own = {} if ray.address else {"num_cpus": max(os.cpu_count() or 1, count * ray.cpus)}
     try:
-        engine.init(address=ray.address, include_dashboard=False, logging_level="warning", **own)
+        if not engine.is_initialized():
+            settings = {"include_dashboard": False, "logging_level": "warning", **own}
+            engine.init(address=ray.address, **settings)
     except ConnectionError as error:
         raise UserError(f"ray.address={ray.address}: {error}") from None
     there = engine.cluster_resources()
@@ -70,13 +74,14 @@ def _connected(ray: Ray, count: int) -> Any:
     return engine
 
 
-def train_ranks(words: Sequence[str], ray: Ray, *, ranks: int = 1) -> None:
-    """Runs a command as so many ranks, and waits for them.
+def train_ranks(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Sequence[str]) -> None:
+    """Trains a recipe by so many ranks, and waits for them; all machines must see its files.
 
     Args:
-        words: Of the command line, the command first; all machines must see the files they name.
+        given: What :func:`weft.runs.train.train` is called with.
         ray: What is asked of Ray.
         ranks: Processes, over all machines.
+        include: Modules to import first.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -87,7 +92,7 @@ def train_ranks(words: Sequence[str], ray: Ray, *, ranks: int = 1) -> None:
     train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
     trainer = by_torch.TorchTrainer(
         _rank,
-        train_loop_config={"words": [*words], "folder": os.getcwd()},
+        train_loop_config={"given": given, "include": [*include], "folder": os.getcwd()},
         scaling_config=train.ScalingConfig(
             num_workers=ranks, use_gpu=ray.gpus > 0, resources_per_worker=ray.resources
         ),
@@ -105,13 +110,14 @@ def train_ranks(words: Sequence[str], ray: Ray, *, ranks: int = 1) -> None:
         engine.shutdown()
 
 
-def _rank(given: dict[str, Any]) -> None:
-    """What each worker of Ray Train runs, with the group of ranks made."""
-    from weft.cli.main import main
+def _rank(asked: Mapping[str, Any]) -> None:
+    """What each worker of Ray Train runs, which has made the group of ranks."""
+    from weft.runs.train import train
 
-    os.chdir(given["folder"])
-    if code := main(given["words"]):
-        raise RunError(f"weft {' '.join(given['words'][:2])} ended with {code}.")
+    os.chdir(asked["folder"])
+    log_to_stderr()
+    with including(asked["include"]):
+        train(**asked["given"])
 
 
 class RayJob:
@@ -158,11 +164,11 @@ class RayJobs:
         self.jobs = jobs or room
         asked = {"num_cpus": ray.cpus, "num_gpus": ray.gpus, "max_retries": 0}
         self._command = self._engine.remote(**asked)(_command)
-        self._threads = ray.cpus
+        self.threads = ray.cpus
 
     def start(self, words: Sequence[str], log: Path) -> RayJob:
         """Hands over a command; what it prints is all that is in the file ``log``."""
-        given = [*words], os.getcwd(), str(log.absolute()), self._threads
+        given = [*words], os.getcwd(), str(log.absolute()), self.threads
         return RayJob(self._engine, self._command.remote(*given))
 
 

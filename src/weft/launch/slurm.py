@@ -1,19 +1,19 @@
 """Commands as jobs of Slurm, through submitit: they go on when the terminal closes."""
 
-import contextlib
 import math
+import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
 from typing import Any, Literal
 
 from weft.config.component import typed_construction
 from weft.errors import MissingExtraError, RunError, UserError
-from weft.runtime.signals import StopSignals
 
 __all__ = ["Command", "Slurm", "SlurmJob", "SlurmJobs"]
 
@@ -80,6 +80,8 @@ class Command:
 
     words: Sequence[str]
     """Of the command line, the command first."""
+    threads: int
+    """That each may have."""
 
     def __call__(self) -> None:
         """Runs the command.
@@ -89,13 +91,24 @@ class Command:
         """
         from submitit.helpers import TorchDistributedEnvironment
 
-        from weft.cli.main import main
-
+        os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
         TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
-        with _saved_first() as queue_again:
-            code = main([*self.words])
-        for again in queue_again:
-            again()
+        number = signal.SIGUSR2  # what submitit asks Slurm for, to all processes of the job
+        queue_again: Any = signal.getsignal(number)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {number})  # the command would die of it
+        process = subprocess.Popen([sys.executable, "-m", "weft", *self.words])  # noqa: S603
+        late = []
+
+        def save(*_: object) -> None:
+            late.append(True)
+            process.terminate()
+
+        signal.signal(number, save)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        code = process.wait()
+        signal.signal(number, queue_again)
+        if late and code == 128 + signal.SIGTERM:
+            queue_again(number, None)
         if code:
             raise RunError(f"weft {' '.join(self.words[:2])} ended with {code}; above is why.")
 
@@ -104,27 +117,6 @@ class Command:
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
-
-
-@contextlib.contextmanager
-def _saved_first() -> Iterator[list[Callable[[], None]]]:
-    """Lets a run save when the job's time is nearly over; gives what then queues the job again."""
-    number = signal.SIGUSR2  # as submitit asks Slurm for
-    before: Any = signal.getsignal(number)
-    queue_again: list[Callable[[], None]] = []
-
-    def handle(_: int, frame: FrameType | None) -> None:
-        if isinstance(getattr(signal.getsignal(signal.SIGTERM), "__self__", None), StopSignals):
-            queue_again[:] = [lambda: before(number, None)]
-            signal.raise_signal(signal.SIGTERM)
-        else:
-            before(number, frame)  # nothing to save yet
-
-    signal.signal(number, handle)
-    try:
-        yield queue_again
-    finally:
-        signal.signal(number, before)
 
 
 class SlurmJob:
@@ -138,6 +130,7 @@ class SlurmJob:
     def __init__(self, job: Any, log: Path | None = None) -> None:
         self._job, self._log = job, log
         self._code: int | None = None
+        self._stopped = False
 
     @property
     def id(self) -> str:
@@ -150,9 +143,10 @@ class SlurmJob:
         return Path(self._job.paths.stderr)
 
     def poll(self) -> int | None:
-        """0 where it has ended well, 1 where it has not; None while it waits or runs."""
+        """0 where it has ended well, 143 where it was stopped, else 1; None before it has ended."""
         if self._code is None and self._job.done():
-            self._code = int(self._job.state in LOST or self._job.exception() is not None)
+            failed = self._job.state in LOST or self._job.exception() is not None
+            self._code = (128 + signal.SIGTERM if self._stopped else 1) if failed else 0
             if self._log is not None:
                 told = (self._job.stderr(), self._job.stdout())
                 self._log.write_text("".join(text or "" for text in told), encoding="utf-8")
@@ -160,6 +154,7 @@ class SlurmJob:
 
     def stop(self) -> None:
         """Asks Slurm to end it, which a run hears: it saves first."""
+        self._stopped = True
         self._job.cancel(check=False)
 
     def kill(self) -> None:
@@ -173,14 +168,14 @@ class SlurmJobs:
     Args:
         slurm: What each asks for.
         ranks: Processes of a node.
-        jobs: How many may wait and run at a time.
+        jobs: How many may wait and run at a time; None: :data:`MOST_JOBS`.
 
     Raises:
         MissingExtraError: submitit is not installed.
         UserError: This machine cannot hand jobs to Slurm.
     """
 
-    def __init__(self, slurm: Slurm, *, ranks: int = 1, jobs: int = MOST_JOBS) -> None:
+    def __init__(self, slurm: Slurm, *, ranks: int = 1, jobs: int | None = None) -> None:
         try:
             import submitit
         except ImportError:
@@ -190,7 +185,7 @@ class SlurmJobs:
                 "This machine has no sbatch and srun, so it cannot hand jobs to Slurm. Log in "
                 "where they are, or set slurm.cluster=local to try the job here."
             )
-        self.jobs = jobs
+        self.jobs, self.threads = jobs or MOST_JOBS, slurm.cpus
         self._refused: type[Exception] = submitit.core.utils.FailedJobError
         self._executor = submitit.AutoExecutor(
             (slurm.folder / "%j").absolute(),
@@ -219,7 +214,7 @@ class SlurmJobs:
         """
         self._executor.update_parameters(name=" ".join(["weft", *words[:2]]))
         try:
-            return SlurmJob(self._executor.submit(Command(tuple(words))), log)
+            return SlurmJob(self._executor.submit(Command(tuple(words), self.threads)), log)
         except self._refused as error:
             raise UserError(f"Slurm refuses the job: {str(error).strip()}") from None
 

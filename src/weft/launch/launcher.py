@@ -1,0 +1,57 @@
+"""What commands run on: this machine, Slurm or Ray, each by the same three words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from weft.launch.local import Local
+from weft.launch.ray import Ray, RayJobs
+from weft.launch.slurm import Slurm, SlurmJobs
+
+__all__ = ["Job", "Launcher", "launcher_of"]
+
+
+class Job(Protocol):
+    """A command that was started."""
+
+    def poll(self) -> int | None:
+        """The exit code; negative or above 128 for a signal; None while it waits or runs."""
+        ...
+
+    def stop(self) -> None:
+        """Asks it to save and end."""
+        ...
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        ...
+
+
+class Launcher(Protocol):
+    """What starts commands."""
+
+    jobs: int
+    """How many are started at a time."""
+    threads: int
+    """Of each command."""
+
+    def start(self, words: Sequence[str], log: Path) -> Job:
+        """Starts ``weft`` with words; what it prints is all that is in the file ``log``."""
+        ...
+
+
+def launcher_of(
+    asked: Slurm | Ray | None, *, jobs: int | None = None, device: str = "auto"
+) -> Launcher:
+    """What starts the cells of a grid.
+
+    Args:
+        asked: Settings of another launcher; None: this machine.
+        jobs: Cells at a time; None: as many as there is room for.
+        device: Of cells on this machine.
+    """
+    if isinstance(asked, Slurm):
+        return SlurmJobs(asked, jobs=jobs)
+    if isinstance(asked, Ray):
+        return RayJobs(asked, jobs=jobs)
+    return Local(jobs, device=device)

@@ -1,0 +1,183 @@
+"""Commands by Slurm and on Ray: what is asked for, what comes back, and runs that go on."""
+
+import argparse
+import re
+import signal
+import sys
+import time
+from datetime import timedelta
+
+import pytest
+
+from tests.launch.grids import SHORT, quick, runs_of
+from weft.cli.launchers import add_launcher, asked_launcher
+from weft.cli.main import main
+from weft.errors import MissingExtraError, UserError
+from weft.launch import slurm as slurm_module
+from weft.launch.launcher import launcher_of
+from weft.launch.local import Local
+from weft.launch.ray import Ray, RayJobs
+from weft.launch.slurm import Slurm, SlurmJobs
+from weft.run_folder.folder import RunFolder
+
+SBATCH = """#!/bin/sh
+cp "$1" {folder}/batch.sh
+echo "Submitted batch job 4711"
+"""
+
+
+def asked(*words):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("words", nargs="*")
+    add_launcher(parser)
+    return asked_launcher(parser.parse_intermixed_args([*words]))
+
+
+def ended(job, *, seconds=60):
+    until = time.monotonic() + seconds
+    while (code := job.poll()) is None:
+        assert time.monotonic() < until, "it did not end"
+        time.sleep(0.05)
+    return code
+
+
+def test_the_words_of_a_launcher_are_its_settings():
+    words = [
+        "lr=1e-3",
+        "slurm.time=2h",
+        "--launcher",
+        "slurm",
+        "slurm.gpus=8",
+        "--partition",
+        "big",
+    ]
+    words += ["slurm.options={mail-user: me}"]
+    slurm, rest = asked(*words)
+    assert rest == ["lr=1e-3"]
+    assert slurm == Slurm(
+        time=timedelta(hours=2), gpus=8, partition="big", options={"mail-user": "me"}
+    )
+    assert asked("--launcher", "ray", "ray.address=auto", "a=1") == (Ray(address="auto"), ["a=1"])
+    assert asked("a=1", "slurm.time=2h") == (None, ["a=1", "slurm.time=2h"])  # refused as settings
+    assert isinstance(launcher_of(None, jobs=3), Local)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--partition", "big"], "--partition big is for --launcher slurm."),
+        (
+            ["--launcher", "slurm", "slurm.tim=2h"],
+            "Slurm has no setting 'tim'. Did you mean 'time'? It has",
+        ),
+        (["--launcher", "slurm", "slurm.time=soon"], "Slurm.time: wanted a duration like '20m'"),
+        (["--launcher", "slurm", "slurm.nodes=0"], "slurm.nodes must be 1 or more, but is 0."),
+        (
+            ["--launcher", "slurm", "slurm.time=30s"],
+            "slurm.time must be a minute or more, but is 0:00:30.",
+        ),
+        (["--launcher", "ray", "ray.cpus=0"], "ray.cpus must be 1 or more, but is 0."),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(words, error):
+    with pytest.raises(UserError) as caught:
+        asked(*words)
+    assert str(caught.value).startswith(error)
+
+
+def test_slurm_is_asked_for_what_was_said(tmp_path, monkeypatch):
+    for name, text in (("sbatch", SBATCH.format(folder=tmp_path)), ("srun", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    slurm = Slurm(
+        time="90m", partition="big", nodes=2, gpus=4, cpus=6, memory=32.0, account="us",
+        folder=tmp_path / "jobs", options={"mail-user": "me"},
+    )  # fmt: skip
+    job = SlurmJobs(slurm, ranks=4).start(["train", "translation/demo", "lr=1e-3"])
+    assert (job.id, job.output.name) == ("4711", "4711_0_log.err")
+    lines = (tmp_path / "batch.sh").read_text().splitlines()
+    found = {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")}
+    assert {
+        "--time=90", "--partition=big", "--nodes=2", "--gpus-per-node=4", "--ntasks-per-node=4",
+        "--cpus-per-task=6", "--mem=32GB", "--account=us", "--mail-user=me", "--signal=USR2@120",
+        "--job-name='weft train translation/demo'",
+    } <= found  # fmt: skip
+
+
+def test_where_there_is_no_slurm_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match=r"^This machine has no sbatch and srun, "):
+        SlurmJobs(Slurm())
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[slurm\]'"):
+        SlurmJobs(Slurm())
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[ray\]'"):
+        RayJobs(Ray())
+
+
+def test_a_job_says_how_it_ended(tmp_path):
+    jobs = SlurmJobs(Slurm(cluster="local", folder=tmp_path / "jobs"))
+    good = jobs.start(["list", "optimizers"], tmp_path / "good.txt")
+    bad = jobs.start(["train", "nowhere"], tmp_path / "bad.txt")
+    assert (ended(good), ended(bad)) == (0, 1)
+    assert "adamw" in (tmp_path / "good.txt").read_text()
+    assert "\nerror: " in "\n" + (tmp_path / "bad.txt").read_text()
+
+
+@pytest.fixture
+def ray_is_there():
+    ray = pytest.importorskip("ray")
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.slow
+def test_a_run_whose_time_is_over_saves_and_goes_on(tmp_path, monkeypatch):
+    quick(monkeypatch, tmp_path / "here")
+    monkeypatch.setattr(slurm_module, "SAVE_SECONDS", 50)  # asked to save after ten seconds
+    slurm = Slurm(cluster="local", time="1m", folder=tmp_path / "jobs")
+    words = ["train", "tiny.py", "trainer.max_steps=100000000", "--run-dir", "run"]
+    job = SlurmJobs(slurm).start(words, tmp_path / "log.txt")
+    until = time.monotonic() + 60
+    while "Resumed at step" not in job.output.read_text() if job.output.exists() else True:
+        assert time.monotonic() < until, "it was not queued again"
+        time.sleep(0.2)
+    told = job.output.read_text()
+    saved = int(re.search(r"Stopped by SIGTERM at step ([\d,]+)", told)[1].replace(",", ""))
+    went_on = int(re.search(r"Resumed at step ([\d,]+)", told)[1].replace(",", ""))
+    assert went_on == saved
+    job.stop()
+    assert ended(job) == 128 + signal.SIGTERM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "launcher", [["slurm", "slurm.cluster=local", "slurm.time=5m"], ["ray", "ray.cpus=1"]]
+)
+def test_a_grid_runs_elsewhere_as_here(tmp_path, monkeypatch, capsys, launcher, request):
+    if launcher[0] == "ray":
+        request.getfixturevalue("ray_is_there")
+    quick(monkeypatch, tmp_path / "here")
+    words = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2", *SHORT, "--launcher", *launcher]
+    assert main(words) == 0
+    table = capsys.readouterr().out
+    assert all(RunFolder(run).finished for run in runs_of(tmp_path / "here"))
+    assert len(runs_of(tmp_path / "here")) == 2
+    assert main(["grid", "tiny.py", "optimizer.lr=1e-2,2e-2", *SHORT]) == 0  # finished: no launcher
+    assert capsys.readouterr().out == table
+
+
+@pytest.mark.slow
+def test_a_command_on_ray_is_stopped_and_saves(tmp_path, monkeypatch, ray_is_there):
+    quick(monkeypatch, tmp_path / "here")
+    jobs, log = RayJobs(Ray()), tmp_path / "log.txt"
+    job = jobs.start(["train", "tiny.py", "trainer.max_steps=100000000"], log)
+    until = time.monotonic() + 60
+    while not log.exists() or "step" not in log.read_text():
+        assert time.monotonic() < until, "it did not begin"
+        time.sleep(0.2)
+    job.stop()
+    assert ended(job) == 128 + signal.SIGTERM
+    assert "everything is saved" in log.read_text()

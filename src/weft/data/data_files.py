@@ -128,13 +128,14 @@ class JoinedRows(StoredRows):
 
     @override
     def read(self, start: int, stop: int) -> Rows:
-        found = list[dict[str, str]]()
-        number = bisect_right(self._ends, start)
-        while start + len(found) < stop:
+        found, number = list[Rows](), bisect_right(self._ends, start)
+        while start < stop:
             part, begin = self.parts[number], self._ends[number] - len(self.parts[number])
-            found += part[start + len(found) - begin : stop - begin]
-            number += 1
-        return self.rows_of(found)
+            found.append(part[start - begin : stop - begin])
+            start, number = self._ends[number], number + 1
+        if len(found) == 1:
+            return found[0]
+        return Rows({n: [v for rows in found for v in rows.column(n)] for n in self.names})
 
     @override
     def place_of(self, row: int) -> str:

@@ -5,7 +5,6 @@ mapped into memory. It is named after the file's path, size and time, so a later
 """
 
 import hashlib
-import itertools
 import json
 import logging
 from collections.abc import Iterator, Mapping
@@ -75,15 +74,18 @@ class FileRows(StoredRows):
             return self.rows_of([])
         places = self.known.places
         after = int(places[stop]) if stop < len(self) else None
-        rows = self.layout.between(self.path, int(places[start]), after, head=self.known.head)
-        found = [*itertools.islice(rows, stop - start + 1)]
-        if len(found) != stop - start or _stamp(self.path) != self.known.stamp:
+        found: list[list[Any]] = [[] for _ in self.names]
+        for part in self.layout.between(self.path, int(places[start]), after, head=self.known.head):
+            for column, values in zip(found, part, strict=True):
+                column.extend(values if isinstance(part, list) else (values,))
+            if len(found[0]) > stop - start:
+                break
+        if len(found[0]) != stop - start or _stamp(self.path) != self.known.stamp:
             raise DataError(
                 f"{self.path} was changed since it was read: rows {start + 1} to {stop} are not "
                 "where they were. Start again."
             )
-        columns = zip(self.names, zip(*found, strict=True), strict=True)
-        return Rows({name: [*values] for name, values in columns})
+        return Rows(dict(zip(self.names, found, strict=True)))
 
 
 def _stamp(path: Path) -> tuple[int, int]:

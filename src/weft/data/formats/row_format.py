@@ -130,8 +130,12 @@ class RowFormat(ABC):
         """Starts a pass over a part of a file that begins with a good row."""
         return self.scan(stream, name)
 
-    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
+    def between(
+        self, path: Path, start: int, stop: int | None, *, head: int
+    ) -> Iterator[Row | list[list[str]]]:
         """The good rows from one place of a file up to another; only they are read.
+
+        Given are rows, or the columns of many at once.
 
         Args:
             path: The file.
@@ -146,9 +150,7 @@ class RowFormat(ABC):
             size = None if stop is None else stop - start
             scan = self.scan_part(cast("BinaryIO", _Excerpt(before, file, size)), str(path))
             for _, found in scan.parts():
-                if isinstance(found, list):
-                    yield from zip(*found, strict=True)
-                elif not isinstance(found, BadRow):
+                if not isinstance(found, BadRow):
                     yield found
 
     def blank(self, row: Row) -> str | None:

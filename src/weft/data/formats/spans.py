@@ -63,10 +63,11 @@ class SpansFormat(RowFormat):
 
     @override
     def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
-        for row in self.inner.between(path, start, stop, head=head):
-            tagged = self.tagged(row)
-            if not isinstance(tagged, str):
-                yield tagged
+        for part in self.inner.between(path, start, stop, head=head):
+            for row in zip(*part, strict=True) if isinstance(part, list) else (part,):
+                tagged = self.tagged(row)
+                if not isinstance(tagged, str):
+                    yield tagged
 
     def tagged(self, row: Row) -> Row | str:
         """The row with a tag for each word in place of its spans; or what is wrong with them."""

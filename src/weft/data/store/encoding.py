@@ -140,14 +140,21 @@ class _Workers:
 
 
 def send_rows(pipe: IO[bytes], rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> None:
-    """Writes the named columns: each text's characters, all text as UTF-8, and what are lists."""
-    columns = {name: column_of(rows, name) for name in names}
-    lengths = {n: np.fromiter(map(len, c), np.int64, len(rows)) for n, c in columns.items()}
-    texts = {name: "".join(column).encode() for name, column in columns.items()}
+    """Writes the named columns: all text with a line end between two, and what are lists.
+
+    Where a text has a line end of its own, the characters of each are written, and all text.
+    """
     parts = list[bytes]()
-    for name, column in columns.items():
-        listed = [(n, cell.parts) for n, cell in enumerate(column) if isinstance(cell, ListCell)]
-        parts += [lengths[name].tobytes(), texts[name], json.dumps(listed).encode()]
+    for name in names:
+        column = column_of(rows, name)
+        text, lengths, listed = "\n".join(column), b"", list[tuple[int, Sequence[str]]]()
+        if text.count("\n") != len(column) - 1:
+            lengths = np.fromiter(map(len, column), np.int64, len(column)).tobytes()
+            text = "".join(column)
+        if {*map(type, column)} != {str}:
+            found = enumerate(column)
+            listed = [(n, cell.parts) for n, cell in found if isinstance(cell, ListCell)]
+        parts += [lengths, text.encode(), json.dumps(listed).encode()]
     _send(pipe, {"names": list(names), "rows": len(rows)}, parts)
 
 
@@ -161,7 +168,9 @@ def receive_rows(pipe: IO[bytes]) -> Rows | None:
     each = zip(head["names"], parts[::3], parts[1::3], parts[2::3], strict=True)
     for name, lengths, raw, lists in each:
         text, ends = raw.decode(), np.cumsum(np.frombuffer(lengths, np.int64)).tolist()
-        columns[name] = [text[a:b] for a, b in itertools.pairwise([0, *ends])]
+        by_length = bool(lengths) or not head["rows"]
+        cuts = itertools.pairwise([0, *ends])
+        columns[name] = [text[a:b] for a, b in cuts] if by_length else text.split("\n")
         for row, listed in json.loads(lists):
             columns[name][row] = ListCell(listed)
     return Rows(columns)

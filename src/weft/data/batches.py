@@ -16,12 +16,16 @@ from weft.data.batching import (
     plan_statistics,
     split,
 )
+from weft.data.windows import WHOLE_ROWS, permuted, window_of
 from weft.errors import DataError
 from weft.text.ragged import Ragged
 
 __all__ = ["EpochBatches"]
 
 B = TypeVar("B")
+
+OF_ROWS = 1
+"""Tells the order of all rows from what else a seed and an epoch decide."""
 
 
 class EpochBatches(Generic[B]):
@@ -73,51 +77,99 @@ class EpochBatches(Generic[B]):
         if not self.num_rows:
             raise DataError("There are no rows to make batches of.")
         self.batching, self.epoch, self.position = batching, 0, 0
-        taking_part: NDArray[np.int64] | slice = slice(None) if rows is None else rows
-        self.lengths = {name: column.lengths[taking_part] for name, column in columns.items()}
-        """Ids of every row that takes part, by column."""
-        self._rows = rows
-        self._lengths = list(self.lengths.values())
+        self._columns, self._rows = dict(columns), rows
         self._collate, self._seed = collate, seed
         self._rank, self._world_size = rank, world_size
-        self._planned: tuple[int, list[NDArray[np.int64]]] | None = None
+        size = window_of(self.num_rows, batching.batch_size) if batching.shuffle else self.num_rows
+        self._window_rows, self.num_windows = size, -(-self.num_rows // size)
+        self._window, self._at = 0, 0  # the one under way, and batches of it given out
+        mixture = batching.mixture
+        self._mixture = mixture if mixture is None or rows is None else mixture.of_rows(rows)
+        self._planned: tuple[tuple[int, int], list[NDArray[np.int64]]] | None = None
+        self._estimate: int | None = None
+        self._lengths: dict[str, NDArray[np.int64]] | None = None
+
+    @property
+    def lengths(self) -> dict[str, NDArray[np.int64]]:
+        """Ids of every row that takes part, by column; kept where an epoch is planned at once."""
+        if self._lengths is not None:
+            return self._lengths
+        taking_part: NDArray[np.int64] | slice = slice(None) if self._rows is None else self._rows
+        found = {name: column.lengths[taking_part] for name, column in self._columns.items()}
+        if self.num_windows == 1:
+            self._lengths = found
+        return found
 
     @property
     def plan(self) -> list[NDArray[np.int64]]:
-        """Row indices of every batch of the present epoch, over all ranks."""
-        if self._planned is None or self._planned[0] != self.epoch:
-            plan = plan_epoch(self._lengths, self.batching, seed=self._seed, epoch=self.epoch)
-            self._planned = (self.epoch, plan)
+        """Row indices of every batch, over all ranks, of the present epoch or of its window."""
+        now = (self.epoch, self._window)
+        if self._planned is None or self._planned[0] != now:
+            self._planned = now, self._plan(*now)
         return self._planned[1]
+
+    def _plan(self, epoch: int, window: int) -> list[NDArray[np.int64]]:
+        batching, in_windows = self.batching, self.num_windows > 1
+        if not in_windows and self._mixture is None:
+            lengths = [*self.lengths.values()]
+            return plan_epoch(lengths, batching, seed=self._seed, epoch=epoch)
+        first, seed = window * self._window_rows, (self._seed + batching.seed_offset) % 2**64
+        chosen = np.arange(first, min(first + self._window_rows, self.num_rows))
+        if in_windows:
+            chosen = permuted(chosen, self.num_rows, [seed, epoch, OF_ROWS])
+        if self._mixture is not None:
+            chosen = self._mixture.rows(chosen, seed=seed, epoch=epoch)
+        numbers = chosen if self._rows is None else self._rows[chosen]
+        columns = self._columns.values()
+        lengths = [column.offsets[numbers + 1] - column.offsets[numbers] for column in columns]
+        number = window if in_windows else None
+        plan = plan_epoch(lengths, batching, seed=self._seed, epoch=epoch, window=number)
+        return [chosen[batch] for batch in plan]
 
     @property
     def statistics(self) -> PlanStatistics:
-        """Rows, tokens and padding of the present epoch."""
-        return plan_statistics(self._lengths, self.plan)
+        """Rows, tokens and padding of the present epoch; of one in windows, of that under way."""
+        return plan_statistics([*self.lengths.values()], self.plan)
 
     @property
     def over_budget(self) -> NDArray[np.int64]:
         """Indices of the rows that are over ``max_tokens`` alone; each is a batch of its own."""
-        return over_budget(self._lengths, self.batching)
+        return over_budget([*self.lengths.values()], self.batching)
 
     def __len__(self) -> int:
-        """Batches of the present epoch, from its beginning."""
-        return len(self.plan)
+        """Batches of the present epoch, from its beginning.
+
+        Of an epoch in windows whose batches have a number of tokens it is what there would be if
+        all windows had as many as the first.
+        """
+        if self.num_windows == 1:
+            return len(self.plan)
+        if (size := self.batching.batch_size) is not None:
+            return -(-self.num_rows // size)
+        if self._estimate is None:
+            first = len(self._plan(0, 0))
+            self._estimate = -(-first * self.num_rows // self._window_rows)
+        return self._estimate
 
     def __iter__(self) -> Iterator[B]:
-        epoch, plan = self.epoch, self.plan
-        while self.epoch == epoch and self.position < len(plan):
-            batch = self.gathered(split(plan[self.position], self._rank, self._world_size))
-            self.position += 1
-            yield batch
-        if self.epoch == epoch:
-            self.epoch, self.position = epoch + 1, 0
+        epoch = self.epoch
+        while self.epoch == epoch:
+            plan = self.plan
+            if self._at < len(plan):
+                batch = self.gathered(split(plan[self._at], self._rank, self._world_size))
+                self.position, self._at = self.position + 1, self._at + 1
+                yield batch
+            elif self._window + 1 < self.num_windows:
+                self._window, self._at = self._window + 1, 0
+            else:
+                self.epoch, self.position, self._window, self._at = epoch + 1, 0, 0, 0
 
     def with_max_tokens(self, number: int) -> "EpochBatches[B]":
         """The same rows in batches of another size, from the first epoch's beginning."""
         other = copy.copy(self)
         other.batching = replace(self.batching, max_tokens=number)
-        other.epoch, other.position, other._planned = 0, 0, None
+        other.epoch, other.position, other._window, other._at = 0, 0, 0, 0
+        other._planned = other._estimate = None
         return other
 
     def gathered(self, chosen: NDArray[np.int64]) -> B:
@@ -126,7 +178,8 @@ class EpochBatches(Generic[B]):
 
     def state_dict(self) -> dict[str, int]:
         """Where the iteration stands."""
-        return {"epoch": self.epoch, "position": self.position}
+        state = {"epoch": self.epoch, "position": self.position}
+        return state if self.num_windows == 1 else {**state, "window": self._window, "at": self._at}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Goes to a saved place; nothing is read or skipped over.
@@ -134,11 +187,22 @@ class EpochBatches(Generic[B]):
         Raises:
             DataError: The place does not exist: the state is of other data or other batching.
         """
-        before = self.state_dict()
+        before = (self.epoch, self.position, self._window, self._at)
         self.epoch, self.position = int(state["epoch"]), int(state["position"])
-        if self.epoch < 0 or not 0 <= self.position <= len(self.plan):
-            found, self.epoch, self.position = dict(state), before["epoch"], before["position"]
+        self._window = int(state.get("window", 0))
+        self._at = int(state.get("at", self.position))
+        in_windows = self.num_windows > 1
+        exists = self.epoch >= 0 and 0 <= self._window < self.num_windows
+        if exists and in_windows == ("window" in state) and 0 <= self._at <= len(self.plan):
+            return
+        self.epoch, self.position, self._window, self._at = before
+        if in_windows and "window" not in state:
             raise DataError(
-                f"The saved place {found} does not exist: an epoch has {len(self.plan)} batches of "
-                f"{self.num_rows} rows. The data or its batching has changed since it was saved."
+                f"The saved place {dict(state)} is of an order that this weft no longer makes: of "
+                f"more than {WHOLE_ROWS:,} rows it is planned in windows. Go on with the weft that "
+                "began the run, or train anew."
             )
+        raise DataError(
+            f"The saved place {dict(state)} does not exist: an epoch has {len(self)} batches of "
+            f"{self.num_rows} rows. The data or its batching has changed since it was saved."
+        )

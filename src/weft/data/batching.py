@@ -6,7 +6,7 @@ costs nothing and why every rank can make the whole plan for itself and take its
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from weft.config.component import typed_construction
 from weft.config.validators import refuse_read_once
+from weft.data.mixture import Mixture
 from weft.errors import UserError
 
 __all__ = [
@@ -34,6 +35,8 @@ Indices = NDArray[np.int64]
 
 MaxTokens: TypeAlias = int | Literal["auto"] | None
 
+OF_WINDOWS = 2
+"""Tells what a window decides from what a seed and an epoch do."""
 WINDOW = 100
 """Batches of ``batch_size`` rows whose rows are sorted by length together."""
 
@@ -61,6 +64,8 @@ class Batching:
     """Whether rows of like length share a batch of ``batch_size`` rows in training."""
     seed_offset: int = 0
     """Added to the seed, where two data sets of one run must not share an order."""
+    mixture: Mixture | None = field(default=None, repr=False)
+    """Which rows an epoch has, of several sources; None: every row once."""
 
     def __post_init__(self) -> None:
         if self.max_tokens is None and self.batch_size is None:
@@ -109,9 +114,14 @@ class Batched:
 
 
 def plan_epoch(
-    lengths: Sequence[NDArray[np.int64]], batching: Batching, *, seed: int, epoch: int
+    lengths: Sequence[NDArray[np.int64]],
+    batching: Batching,
+    *,
+    seed: int,
+    epoch: int,
+    window: int | None = None,
 ) -> list[Indices]:
-    """Plans one epoch; every row is in exactly one batch.
+    """Plans one epoch, or a window of one; every row is in exactly one batch.
 
     A row that is over ``max_tokens`` by itself makes a batch alone (``over_budget`` lists such
     rows).
@@ -122,6 +132,7 @@ def plan_epoch(
         batching: The settings.
         seed: The run's seed.
         epoch: Number of the epoch, from 0.
+        window: Number of the window, from 0, where these are its rows alone.
 
     Returns:
         Row indices of each batch, in the order of the steps.
@@ -139,13 +150,14 @@ def plan_epoch(
     if not (count := counts[0]):
         return []
     entropy = [(seed + batching.seed_offset) % 2**64, epoch]
+    entropy += [] if window is None else [OF_WINDOWS, window]
     # PCG64 by name: default_rng may change its generator between versions of numpy.
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     first = random.permutation(count) if batching.shuffle else np.arange(count)
     size, order = batching.batch_size, first
-    window = np.arange(count) // (size * WINDOW if size and batching.shuffle else count)
+    windows = np.arange(count) // (size * WINDOW if size and batching.shuffle else count)
     if size is None or batching.by_length or not batching.shuffle:
-        order = first[_by_length([column[first] for column in lengths], window)]
+        order = first[_by_length([column[first] for column in lengths], windows)]
     if size is None:
         cuts = _fill([column[order] for column in lengths], _number(batching))
     else:

@@ -16,7 +16,7 @@ from weft.config import Component, setting
 from weft.config import Config as BaseConfig
 from weft.data import registries
 from weft.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_left_out
-from weft.data.batching import Batched, MaxTokens
+from weft.data.batching import Batched, Batching, MaxTokens
 from weft.data.data_files import DataPath, ReadFiles, data_files, read_files
 from weft.data.first_row import first_cells, has_names, is_header, other_delimiter
 from weft.data.formats.by_suffix import (
@@ -42,6 +42,7 @@ from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.holdout import Holdout, holdout_of
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
+from weft.data.mixture import Mixture, is_mixed, mixture_of
 from weft.data.rows import ChosenRows, Rows, StoredRows
 from weft.errors import DataError, UserError
 
@@ -108,6 +109,13 @@ class TextPairs(Component, Batched, AccountedRows):
         """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
+        weights: tuple[float, ...] | None = setting(None, in_key="set")
+        """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
+        has as many as all entries; one that has ended begins again. null: every row once, as in
+        data of one entry that follows train_data."""
+        temperature: float | None = setting(None, in_key="set")
+        """Shares by the number of rows of each entry to the power of 1 / temperature: 1 as many as
+        there are, 5 usual where the small ones are to be seen more often."""
         max_bad_rows: int = 0
         """How many rows may be left out because they cannot be read; decided before step 1."""
         holdout: float = setting(0.0, in_key="set")
@@ -125,12 +133,13 @@ class TextPairs(Component, Batched, AccountedRows):
         self.config = config
         self.files = data_files(config.path)
         self._layout = self._format()
-        _ = self.batching  # refuses sizes that are none
+        _ = super().batching  # refuses sizes that are none
         self.holdout = self._holdout()
         self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._required = self._layout.required
         self._table: ReadFiles | None = None
         self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
+        self._mixture: Mixture | None = None  # of its sources; None: every row once
 
     def _holdout(self) -> Holdout | None:
         """Which of the file's rows these are; None: all."""
@@ -191,6 +200,8 @@ class TextPairs(Component, Batched, AccountedRows):
         self._table = table
         if self.holdout is not None and self._numbers is None:
             self._numbers = self.holdout.of(table.rows(), name=self.name)
+        if is_mixed(self.config) and not self.is_held_out:
+            self._mixture = mixture_of(self.config, table, self._numbers, ingredient=ingredient)
         return self
 
     def require(self, columns: Collection[str]) -> None:
@@ -257,6 +268,14 @@ class TextPairs(Component, Batched, AccountedRows):
         if any(found not in (None, [*self._layout.columns.values()]) for found in places):
             facts["places"] = places[0] if len(places) == 1 else places  # others than the layout's
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    @override
+    def batching(self) -> Batching:
+        """How the rows become batches; for the sizes of a mixture's sources all are read."""
+        if is_mixed(self.config):
+            self._read()
+        return replace(super().batching, mixture=self._mixture)
 
     def digests(self) -> dict[str, str]:
         """The sha256 of each of several files, by its name; of one file the fingerprint tells."""

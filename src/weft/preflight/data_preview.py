@@ -27,6 +27,7 @@ from weft.training.loop import Trainer
 __all__ = [
     "data_summary",
     "first_row",
+    "mixed_sources",
     "nothing_selected",
     "odd_labels",
     "shared_rows",
@@ -57,6 +58,17 @@ def first_row(text: TextProcessor, data: object) -> str:
         for names in (text.input_columns, text.target_columns)
     )
     return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
+
+
+def mixed_sources(data: object) -> str:
+    """How many rows of each source of ``train_data`` an epoch has; empty where none are mixed."""
+    mixture = data.batching.mixture if isinstance(data, RowSource) else None
+    if mixture is None:
+        return ""
+    epochs = mixture.epochs(1)
+    each = zip(mixture.names, mixture.quotas, strict=True)
+    said = (f"{quota:,} of {name} ({epochs[name]:g} of its own)" for name, quota in each)
+    return f"train_data: rows in an epoch: {', '.join(said)}"
 
 
 def odd_labels(
@@ -241,6 +253,9 @@ def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]
 def summary_of_batches(batches: object) -> dict[str, Any]:
     """Rows, batches, padding and lengths in tokens of one epoch.
 
+    Of more rows than are planned at once the padding is that of the first window, and the number
+    of batches follows from it.
+
     Example:
         >>> summary_of_batches([])
         {}
@@ -254,5 +269,8 @@ def summary_of_batches(batches: object) -> dict[str, Any]:
         column: {name: int(np.percentile(values, share)) for name, share in shares.items()}
         for column, values in epoch.lengths.items()
     }
-    counts = {"rows": found.rows, "batches": found.batches, "tokens": found.tokens}
+    tokens = found.tokens  # of an epoch that was planned at once
+    if epoch.num_windows > 1:
+        tokens = sum(int(values.sum()) for values in epoch.lengths.values())
+    counts = {"rows": epoch.num_rows, "batches": len(epoch), "tokens": tokens}
     return {**counts, "padding": round(found.padding, 6), "lengths": lengths}

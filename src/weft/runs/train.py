@@ -21,6 +21,7 @@ from weft.inference.load import text_parts
 from weft.preflight.data_preview import (
     data_summary,
     first_row,
+    mixed_sources,
     nothing_selected,
     odd_labels,
     shared_rows,
@@ -57,6 +58,7 @@ from weft.runs.resume_checks import (
 )
 from weft.runs.run_lock import choose_folder, clean, entered, refuse_other
 from weft.runtime.seeds import fold, seed_everything
+from weft.tasks.batches.row_batches import RowSource
 from weft.training.loop import Trainer
 from weft.training.own_trainer import check_takes_task, check_trainer, fit
 
@@ -218,12 +220,25 @@ def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], sessio
             need.tell(trainer)
         LOG.info("Run folder: %s", folder.path)  # not before all that can be refused was looked at
         result = fit(trainer, session.get("task"), folder.path)
+        if isinstance(trainer, Trainer) and (sources := source_epochs(session, trainer)):
+            result["sources"] = sources
         if exports:
             from weft.runs.export import export_trained
 
             result["exports"] = export_trained(folder.path, exports, session)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def source_epochs(session: Session, trainer: Trainer) -> dict[str, float]:
+    """How many epochs each source of a mixture has had, which is said; nothing of other data."""
+    data = session.get("train_data")
+    mixture = data.batching.mixture if isinstance(data, RowSource) else None
+    if mixture is None:
+        return {}
+    epochs = mixture.epochs(trainer.data.position)
+    LOG.info("Epochs of each source: %s", ", ".join(f"{n} {e:g}" for n, e in epochs.items()))
+    return epochs
 
 
 def _made(
@@ -282,7 +297,7 @@ def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
     if "task" not in session.built:  # it could not be, or is none of a component's
         return
     text, data = session.get("task").text, session.get("train_data")
-    for line in filter(None, (first_row(text, data), nothing_selected(plan))):
+    for line in filter(None, (first_row(text, data), mixed_sources(data), nothing_selected(plan))):
         LOG.info(line)
     if has_checkpoints(folder.path):
         return

@@ -51,7 +51,8 @@ class Groups:
         """Epochs completed, with the part of the one at hand where its length is known."""
         if not isinstance(self.data, Sized):
             return float(self.epochs)
-        return self.epochs + self.taken / max(1, len(self.data))
+        # The length of an epoch of very many rows is an estimate, which the last batches may pass.
+        return self.epochs + min(1.0, self.taken / max(1, len(self.data)))
 
     def _begin(self) -> None:
         """Goes on with the epoch; data resumed just at an epoch's end may need a second try."""

@@ -34,7 +34,13 @@ def rows_with_text(
             f"Language modeling wants rows with the text '{column}', found "
             f"{type(first).__name__}. Give rows: weft makes the blocks."
         )
-    return rows_of(data, train=train)
+    rows, batching = rows_of(data, train=train)
+    if batching.mixture is not None:
+        raise UserError(
+            "Blocks are cut out of the text of all rows one after the other, so its sources cannot "
+            "be mixed: leave weights and temperature out."
+        )
+    return rows, batching
 
 
 def blocks_of(batching: Batching, length: int) -> int:

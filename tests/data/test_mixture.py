@@ -1,0 +1,225 @@
+"""Weighted sources with epochs of their own, against lists of all rows that each would give."""
+
+import itertools
+import json
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from weft.data import text_pairs, windows
+from weft.data.batches import EpochBatches
+from weft.data.batching import Batching
+from weft.data.mixture import Mixture
+from weft.data.text_rows import TextRows
+from weft.data.windows import permuted
+from weft.errors import UserError
+from weft.text.ragged import Ragged
+
+SIZES = (7, 30, 4)
+
+
+def mixture(sizes=SIZES, weights=(5, 1, 2)):
+    names = [f"s{number}" for number in range(len(sizes))]
+    return Mixture.of(names, sizes, weights=weights, temperature=None)
+
+
+def brute_force(mixed, seed, epochs):
+    """The rows of each epoch: every source's orders are written out, one epoch after the other."""
+    starts = np.cumsum([0, *mixed.sizes]).tolist()
+
+    def stream(source, size):
+        for own in itertools.count():
+            yield from permuted(np.arange(size), size, [seed, own, 3, source + 1]) + starts[source]
+
+    streams = [stream(source, size) for source, size in enumerate(mixed.sizes)]
+    return [
+        [int(next(s)) for s, q in zip(streams, mixed.quotas, strict=True) for _ in range(q)]
+        for _ in range(epochs)
+    ]
+
+
+@pytest.mark.parametrize("sizes", [SIZES, (1, 100), (50, 50)])
+def test_rows_are_those_of_the_sources_read_one_epoch_after_the_other(sizes):
+    mixed = mixture(sizes, (5, 1, 2)[: len(sizes)])
+    total = sum(sizes)
+    assert sum(mixed.quotas) == total
+    for epoch, wanted in enumerate(brute_force(mixed, 9, 5)):
+        assert mixed.rows(np.arange(total), seed=9, epoch=epoch).tolist() == wanted
+        some = np.array([total - 1, 0, total // 2])
+        assert mixed.rows(some, seed=9, epoch=epoch).tolist() == [wanted[at] for at in some]
+
+
+def test_a_source_gives_all_its_rows_before_one_comes_again():
+    mixed, counts = mixture(), Counter()
+    for epoch in range(6):
+        counts.update(mixed.rows(np.arange(41), seed=3, epoch=epoch).tolist())
+        ends = np.cumsum([0, *SIZES]).tolist()
+        for number, (first, stop) in enumerate(itertools.pairwise(ends)):
+            seen = [counts[row] for row in range(first, stop)]
+            assert max(seen) - min(seen) <= 1
+            own = mixed.epochs(epoch + 1)[f"s{number}"]
+            assert own == pytest.approx(sum(seen) / (stop - first), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "temperature", "quotas"),
+    [
+        ((1, 1, 1), None, (14, 14, 13)),
+        (None, 1, SIZES),
+        (None, 5, (13, 17, 11)),
+        ((0.2, 0.3, 0.5), None, (8, 12, 21)),
+    ],
+)
+def test_quotas_follow_weights_or_sizes(weights, temperature, quotas):
+    assert Mixture.of("abc", SIZES, weights=weights, temperature=temperature).quotas == quotas
+
+
+@pytest.mark.parametrize(
+    ("weights", "temperature", "problem"),
+    [
+        ((1, 2), None, "weights: wanted a positive number for each of a, b, c, in this order; f"),
+        ((1, 2, 0), None, "weights: wanted a positive number for each of a, b, c, in this order"),
+        ((1, 2, 3), 2, "weights and temperature both say how rows are mixed; leave one out."),
+        (None, 0.5, "temperature: wanted 1 (by size) or more (towards equal shares), found 0.5."),
+        ((1, 1, 1e-6), None, "weights: of the 41 rows of an epoch 0 would be of c, which has 4. "),
+    ],
+)
+def test_what_is_no_mixture_is_refused(weights, temperature, problem):
+    with pytest.raises(UserError) as caught:
+        Mixture.of("abc", SIZES, weights=weights, temperature=temperature)
+    assert str(caught.value).startswith(problem)
+
+
+def batches(size=6, rows=None):
+    column = Ragged.from_lists([[1] * (1 + n % 5) for n in range(41)])
+    batching = Batching(batch_size=size, mixture=mixture())
+    return EpochBatches({"a": column}, batching, lambda rows: rows.tolist(), seed=9, rows=rows)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_batches_have_the_rows_of_the_mixture_and_go_on_from_every_place(monkeypatch, whole):
+    if not whole:
+        monkeypatch.setattr(windows, "WHOLE_ROWS", 20)
+        monkeypatch.setattr(windows, "WINDOW_ROWS", 12)
+    straight = batches()
+    assert straight.num_windows == (1 if whole else 4)
+    undisturbed, places = [], [(0, straight.state_dict())]
+    for epoch, wanted in enumerate(brute_force(mixture(), 9, 3)):
+        assert (straight.epoch, len(straight)) == (epoch, 7)
+        found = []
+        for batch in straight:
+            found.append(batch)
+            places.append((len(undisturbed) + len(found), straight.state_dict()))
+        undisturbed += found
+        assert sorted(row for batch in found for row in batch) == sorted(wanted)
+    for given, state in places:
+        resumed, rest = batches(), []
+        resumed.load_state_dict(state)
+        while resumed.epoch < 3:
+            rest += resumed
+        assert rest == undisturbed[given:]
+
+
+def test_rows_that_are_left_out_are_of_no_source():
+    kept = np.delete(np.arange(41), [0, 8, 9, 40])
+    mixed = mixture().of_rows(kept)
+    assert mixed.sizes == (6, 28, 3)
+    found = [row for batch in batches(rows=kept) for row in batch]
+    assert set(found) <= set(kept.tolist())
+    sources = Counter(np.searchsorted([7, 37], found, side="right").tolist())
+    assert tuple(sources[number] for number in range(3)) == mixed.quotas
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, caplog):
+    """Sources of 40 and of 10 rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    caplog.set_level(logging.INFO, "weft")
+    Path("many").mkdir()
+    for number in range(2):
+        lines = [f"{'ham' if n % 2 else 'spam'}\tmany {number} {n}\n" for n in range(20)]
+        Path(f"many/{number}.tsv").write_text("".join(lines))
+    Path("few.tsv").write_text("".join(f"ham\tfew {n}\n" for n in range(10)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("held", [1 << 20, 0])
+def test_entries_of_a_path_are_the_sources(folder, monkeypatch, held):
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
+    data = TextRows.Config(path=("many", "few.tsv"), weights=(1, 1)).build()
+    mixed = data.batching.mixture
+    assert (mixed.names, mixed.sizes, mixed.quotas) == (("many", "few.tsv"), (40, 10), (25, 25))
+    assert len(data) == 50
+    config = TextRows.Config(path=("many", "few.tsv"), temperature=5, holdout=0.2)
+    sides = [
+        TextRows.Config(**{**vars(config), "held_out": held}).build() for held in (False, True)
+    ]
+    assert sides[1].batching.mixture is None
+    sizes = sides[0].batching.mixture.sizes
+    kept = [row["text"].split()[0] for row in sides[0]]
+    assert sizes == (kept.count("many"), kept.count("few"))
+    assert TextRows.Config(path="few.tsv", weights=(1, 1), shuffle=False).build().batching == (
+        TextRows.Config(path="few.tsv", shuffle=False).build().batching
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"path": "few.tsv"}, "one, few.tsv"),
+        ({"path": ("many", "few.tsv"), "shuffle": False}, "shuffle=false"),
+    ],
+)
+def test_weights_without_sources_or_an_order_are_refused(folder, settings, found):
+    with pytest.raises(UserError) as caught:
+        TextRows.Config(**settings, weights=(1, 2)).build().read()
+    assert str(caught.value) == (
+        "train_data.weights: wanted several entries of train_data.path, mixed in an order of their "
+        f"own (shuffle=true); found {found}. To read every row once: train_data.weights=null"
+    )
+
+
+def test_a_language_model_refuses_a_mixture(folder):
+    words = ["train_data.type=text_rows", "train_data.path=[many,few.tsv]"]
+    words += ["train_data.temperature=2", "train_data.holdout=0.4", "trainer.max_steps=1"]
+    with pytest.raises(UserError, match=r"^Blocks are cut out of the text of all rows one after"):
+        weft.train("language/lstm/local", words)
+
+
+WORDS = [
+    *("train_data.path=[many,few.tsv]", "train_data.weights=[1,1]", "train_data.batch_size=8"),
+    *("valid_data.path=few.tsv", "reporters.console=false", "lr_scheduler.type=constant"),
+]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_run_that_goes_on_has_the_weights_of_the_undisturbed_one(
+    folder, monkeypatch, caplog, whole
+):
+    """A mixture, and with it windows of rows; the epochs of each source are in the result."""
+    if not whole:
+        monkeypatch.setattr(windows, "WHOLE_ROWS", 20)
+        monkeypatch.setattr(windows, "WINDOW_ROWS", 16)
+    recipe = "classification/averaging/local"
+    straight = weft.train(recipe, [*WORDS, "trainer.max_steps=17"], run_dir="straight")
+    weft.train(recipe, [*WORDS, "trainer.max_steps=3"], run_dir="parts")
+    weft.train("parts", ["trainer.max_steps=9"])
+    run = weft.train("parts", ["trainer.max_steps=17"])
+    weights = [
+        (Path(name) / "checkpoints" / "step-00000017" / "model.safetensors").read_bytes()
+        for name in ("straight", "parts")
+    ]
+    assert weights[0] == weights[1]
+    assert run.result["sources"] == straight.result["sources"]
+    assert set(run.result["sources"]) == {"many", "few.tsv"}
+    assert straight.result["sources"]["few.tsv"] == pytest.approx(2.5 * 17 / 7, abs=0.05)
+    assert (
+        "train_data: rows in an epoch: 25 of many (0.625 of its own), 25 of few.tsv (2.5 of its "
+        "own)"
+    ) in caplog.messages
+    assert json.loads(Path("parts/run.json").read_text())["result"]["sources"]

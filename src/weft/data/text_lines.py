@@ -112,8 +112,7 @@ class TextLines(TextPairs):
 
     @property
     @override
-    def batching(self) -> Batching:
-        """How the text becomes batches."""
+    def _unmixed(self) -> Batching:
         config = self.config
         return Batching(max_tokens=None, batch_size=config.batch_size, shuffle=config.shuffle)
 

@@ -133,7 +133,7 @@ class TextPairs(Component, Batched, AccountedRows):
         self.config = config
         self.files = data_files(config.path)
         self._layout = self._format()
-        _ = super().batching  # refuses sizes that are none
+        _ = self._unmixed  # refuses sizes that are none
         self.holdout = self._holdout()
         self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._required = self._layout.required
@@ -275,7 +275,12 @@ class TextPairs(Component, Batched, AccountedRows):
         """How the rows become batches; for the sizes of a mixture's sources all are read."""
         if is_mixed(self.config):
             self._read()
-        return replace(super().batching, mixture=self._mixture)
+        return replace(self._unmixed, mixture=self._mixture)
+
+    @property
+    def _unmixed(self) -> Batching:
+        """The sizes and the order of batches, whatever rows an epoch has."""
+        return super().batching
 
     def digests(self) -> dict[str, str]:
         """The sha256 of each of several files, by its name; of one file the fingerprint tells."""

@@ -145,7 +145,7 @@ def mixture_of(
         ingredient: What the recipe calls this data.
 
     Returns:
-        None of data of one entry whose rows keep their order: it follows other data.
+        The mixture. None of data of one entry whose rows keep their order, as what follows others.
 
     Raises:
         UserError: There is one entry, or no order to mix it in.

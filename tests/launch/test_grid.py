@@ -23,7 +23,7 @@ from tests.warm_weft import warm_programs
 from weft.cli.main import main
 from weft.errors import RunStoppedError
 from weft.launch.cells import Cell, Named
-from weft.launch.grid import Grid
+from weft.launch.grid import AllCells, Grid
 from weft.launch.local import Local, LocalJob
 from weft.runtime.lock import Lock
 
@@ -111,14 +111,14 @@ def test_a_finished_grid_prints_its_table_and_starts_nothing(copy, trained, capf
     assert main(GRID) == 0
     printed = capfd.readouterr()
     assert printed.out == trained[1]
-    assert "4 cells, 4 of them finished before" in printed.err
+    assert "4 cells, 4 of them ended before" in printed.err
     assert {run: (run / "run.json").stat().st_mtime_ns for run in runs_of(copy)} == times
 
 
 def test_values_are_added_to_the_same_grid(copy, capfd):
     times = {run: (run / "run.json").stat().st_mtime_ns for run in runs_of(copy)}
     assert main([*GRID[:2], f"{LR},3e-2", *GRID[3:]]) == 0
-    assert "6 cells, 4 of them finished before" in capfd.readouterr().err
+    assert "6 cells, 4 of them ended before" in capfd.readouterr().err
     assert {run: (run / "run.json").stat().st_mtime_ns for run in times} == times
     assert len(runs_of(copy)) == 6
     assert len(table(copy, "table.tsv")) == 3  # it is the same grid's
@@ -185,7 +185,7 @@ def test_a_cell_that_fails_is_told_at_once_and_tried_again_by_the_same_command(f
 
     (folder / "mended").touch()
     assert main(command) == 0
-    assert "2 cells, 1 of them finished before" in capfd.readouterr().err
+    assert "2 cells, 1 of them ended before" in capfd.readouterr().err
 
 
 def test_data_that_changed_is_told_for_all_cells_before_anything_starts(copy, capfd):
@@ -237,16 +237,16 @@ def cells_in(folder, *names):
 
 def test_fail_fast_lets_those_at_work_save_and_starts_no_other(tmp_path):
     launcher, cells = FakeLauncher({"b": 1}), cells_in(tmp_path, "a", "b", "c")
-    Grid(Named("tiny.py"), cells, launcher, tmp_path / "grid", fail_fast=True).run()
+    Grid(Named("tiny.py"), AllCells(cells), launcher, tmp_path / "grid", fail_fast=True).run()
     assert [(job.cell, job.stopped) for job in launcher.started] == [("a", True), ("b", False)]
     assert [cell.state for cell in cells] == ["stopped", "failed", "open"]
     assert cells[1].reason == "b is wrong."
-    assert cells[2].reason == "left out: a cell before it failed (--fail-fast)"
+    assert cells[0].reason == "a cell failed (--fail-fast)"
 
 
 def test_without_fail_fast_the_others_are_trained(tmp_path):
     launcher, cells = FakeLauncher({"a": 1, "b": -9, "c": 1}), cells_in(tmp_path, "a", "b", "c")
-    Grid(Named("tiny.py"), cells, launcher, tmp_path / "grid").run()
+    Grid(Named("tiny.py"), AllCells(cells), launcher, tmp_path / "grid").run()
     assert len(launcher.started) == 3
     assert [cell.state for cell in cells] == ["failed"] * 3
 
@@ -255,11 +255,12 @@ def test_a_cell_that_another_process_trains_is_waited_for(tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="weft")
     (tmp_path / "a").mkdir()
     launcher, cells = FakeLauncher({"a": 1}), cells_in(tmp_path, "a")
-    grid = Grid(Named("tiny.py"), cells, launcher, tmp_path / "grid")
+    grid = Grid(Named("tiny.py"), AllCells(cells), launcher, tmp_path / "grid")
     grid.logs.mkdir(parents=True)
     with Lock(tmp_path / "a"):
         grid.start(cells[0])
-        assert grid.look() == []
+        grid.look()
+        assert [run.cell for run in grid.at_work] == cells
     assert launcher.started == []
     assert f":{os.getpid()} trains it already; it is waited for." in caplog.text
     grid.look()  # it has ended without finishing: the cell is this grid's now
@@ -300,15 +301,15 @@ def test_a_signal_stops_what_is_at_work_and_nothing_else_is_started(tmp_path):
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(RunStoppedError) as error:
-        Grid(Named("tiny.py"), cells, launcher, tmp_path / "grid", show=show).run()
+        Grid(Named("tiny.py"), AllCells(cells), launcher, tmp_path / "grid", show=show).run()
     assert error.value.exit_code == 143
     assert str(error.value) == (
-        "Stopped by SIGTERM: 0 of 4 cells are finished, and those at work have saved. The same "
+        "Stopped by SIGTERM: 1 of 4 cells have ended, and those at work have saved. The same "
         "command goes on from here."
     )
     assert [job.stopped for job in launcher.started] == [False, True, True]
     assert [cell.state for cell in cells] == ["failed", "stopped", "stopped", "open"]
-    assert "0 of 4 cells finished · 1 failed · 2 at work" in shown
+    assert "1 of 4 cells ended · 1 failed · 2 at work" in shown
 
 
 @pytest.mark.slow
@@ -329,7 +330,7 @@ def test_a_signal_lets_cells_save_and_the_same_command_goes_on(folder, capfd):
     err = driver.communicate()[1].decode()
     assert driver.returncode == 130, err
     assert err.endswith(
-        "error: Stopped by SIGINT: 0 of 2 cells are finished, and those at work have saved. The "
+        "error: Stopped by SIGINT: 0 of 2 cells have ended, and those at work have saved. The "
         "same command goes on from here.\n"
     )
     (run,) = runs_of(folder)
@@ -357,6 +358,6 @@ def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_p
     driver.kill()
     driver.wait()
     assert main(GRID) == 0
-    assert "4 cells, 2 of them finished before" in capfd.readouterr().err
+    assert "4 cells, 2 of them ended before" in capfd.readouterr().err
     starts = [json.loads((run / "run.json").read_text())["starts"] for run in runs_of(copy)]
     assert [len(each) for each in starts] == [1, 1, 1, 1]

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from weft.cli.arguments import add_recipe, recipe_options
 from weft.cli.launchers import add_launcher, asked_launcher
+from weft.errors import UserError
 from weft.runtime.logging import log_to_stderr, printable
 
 __all__ = ["add", "run"]
@@ -29,6 +30,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--seeds", type=int, metavar="N", help="train each combination with the seeds 1 to N"
     )
     parser.add_argument(
+        "--search",
+        choices=["optuna"],
+        help="propose settings instead of training all: in lr=log(1e-5,1e-2), uniform(0,0.5), "
+        "int(1,6), choice(a,b) or values with commas; cells without hope are stopped",
+    )
+    parser.add_argument("--trials", type=int, metavar="N", help="how many settings are proposed")
+    parser.add_argument(
         "--jobs",
         type=int,
         metavar="N",
@@ -48,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
     from weft.launch.grid_command import run_grid
 
     elsewhere, words = asked_launcher(args)
+    if args.search:
+        _refuse_search(args)
+    elif args.trials is not None:
+        raise UserError("--trials is of a search. Add --search optuna, or leave it out.")
     options = recipe_options(args)
     named = Named(
         args.recipe,
@@ -57,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         tuple(args.include),
     )
     line = StatusLine()
-    asked = {"seeds": args.seeds, "jobs": args.jobs, "fail_fast": args.fail_fast}
+    asked = {name: getattr(args, name) for name in ("seeds", "trials", "jobs", "fail_fast")}
     asked["elsewhere"] = elsewhere
     try:
         done = run_grid(named, words, **asked, show=line.show)
@@ -66,6 +78,20 @@ def run(args: argparse.Namespace) -> int:
     for text in done.lines():
         print(printable(text))
     return 1 if done.failed else 0
+
+
+def _refuse_search(args: argparse.Namespace) -> None:
+    """Refuses a search that lacks its length or its package, or that is asked for seeds."""
+    from weft.launch.search import refuse_no_optuna
+
+    if args.seeds is not None:
+        raise UserError(
+            "--seeds is of a grid. Search with one seed, then train the best again with several: "
+            "weft grid RECIPE lr=THE_BEST --seeds 5"
+        )
+    if args.trials is None or args.trials < 1:
+        raise UserError("a search wants its length: --trials 30.")
+    refuse_no_optuna()
 
 
 class StatusLine(logging.Filter):

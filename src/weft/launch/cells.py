@@ -1,10 +1,11 @@
 """The cells of a grid: usual runs, each planned and checked before the first of them starts."""
 
+import hashlib
 import json
 import multiprocessing
 import shlex
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
@@ -26,10 +27,7 @@ from weft.runs.run_lock import choose_folder
 from weft.runs.train import data_fingerprints
 from weft.runtime.lock import owner_of
 
-__all__ = ["Cell", "Named", "check_cells", "plan_cells"]
-
-START = "spawn"
-"""How the processes that check begin: apart from this one, which never touches an accelerator."""
+__all__ = ["Cell", "Named", "check_cells", "place_cell", "plan_cells"]
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,11 @@ class Cell:
     folder: Path
     """The run folder."""
     state: str = "open"
-    """``open``, ``at work``, ``finished``, ``failed``, ``stopped``."""
+    """``open``, ``at work``, ``finished``, ``failed``, ``stopped``, ``pruned``."""
     reason: str = ""
     """Of one that is not finished: why."""
+    killed: bool = False
+    """Whether it failed by a signal from outside, so that it can go on."""
     log: Path | None = field(default=None, repr=False)
     """What its last start printed."""
 
@@ -125,7 +125,7 @@ class Problems:
 
 
 def plan_cells(
-    named: Named, fixed: Sequence[str], cells: Sequence[tuple[str, ...]]
+    named: Named, fixed: Sequence[str], asked: Iterable[tuple[str, ...]]
 ) -> tuple[str, list[Cell]]:
     """Plans every cell, and finds its run: begun, finished, or still to be begun.
 
@@ -139,6 +139,7 @@ def plan_cells(
         UserError: Some of them cannot be; all that is wrong is listed.
     """
     problems, found, keys = Problems(), list[Cell](), dict[str, str]()
+    cells = list(asked)
     known: dict[str, Mapping[str, str]] = {}
     name = ""
     for chosen in cells:
@@ -157,6 +158,15 @@ def plan_cells(
         found.append(Cell(chosen, words, folder, "finished" if finished else "open"))
     problems.refuse(len(cells))
     return name, found
+
+
+def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> Cell:
+    """A single cell; one that cannot be planned has failed, and has no folder."""
+    try:
+        return plan_cells(named, fixed, [chosen])[1][0]
+    except UserError as error:
+        nowhere = Path("-", hashlib.sha256(" ".join(chosen).encode()).hexdigest()[:12])
+        return Cell(chosen, (*fixed, *chosen), nowhere, "failed", str(error))
 
 
 def _same_run(label: str) -> str:
@@ -229,7 +239,9 @@ def check_cells(
 def _checked(
     named: Named, cells: Sequence[Cell], jobs: int
 ) -> Iterator[tuple[Cell, tuple[list[str], list[str]]]]:
-    context = multiprocessing.get_context(START)
+    # Apart from this process, which touches no accelerator, and which a check cannot end.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([check.__module__])  # imported once for all of them
     options: dict[str, Any] = {"mp_context": context, "initializer": _of_the_driver}
     with ExitStack() as stack:
         if not cells:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from weft.errors import RunStoppedError, WeftError
 from weft.launch.cells import Cell, Named
@@ -18,7 +19,7 @@ from weft.run_folder.record import numbers
 from weft.runtime.lock import owner_of
 from weft.runtime.signals import StopSignals
 
-__all__ = ["CellRun", "Grid", "Show"]
+__all__ = ["AllCells", "CellRun", "CellSource", "Grid", "Show"]
 
 LOG = logging.getLogger("weft")
 PAUSE = 0.05
@@ -36,11 +37,53 @@ class CellRun:
     cell: Cell
     job: Job | None
     since: float
+    hopeless: str = ""
+    """Why it was stopped before its end; empty of one that was not."""
 
     def stop(self) -> None:
         """Asks it to save and end; what another process trains is left alone."""
         if self.job is not None:
             self.job.stop()
+
+
+class CellSource(Protocol):
+    """Which cells are trained, and in which order."""
+
+    cells: list[Cell]
+    """Those that are known so far."""
+    total: int
+    """How many there will be."""
+
+    def take(self) -> Cell | None:
+        """The next cell to train; None where there is none now."""
+        ...
+
+    def hopeless(self, cell: Cell, /) -> str:
+        """Why a cell at work is to be stopped; empty where it is not."""
+        ...
+
+    def ended(self, cell: Cell, /) -> None:
+        """Takes note of what came of a cell."""
+        ...
+
+
+class AllCells:
+    """Cells that are known from the start, in their order; every one is trained to its end."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells, self.total = list(cells), len(cells)
+        self._waiting = [cell for cell in self.cells if cell.state != "finished"]
+
+    def take(self) -> Cell | None:
+        """The next cell."""
+        return self._waiting.pop(0) if self._waiting else None
+
+    def hopeless(self, cell: Cell, /) -> str:
+        """Nothing stops a cell."""
+        return ""
+
+    def ended(self, cell: Cell, /) -> None:
+        """No cell depends on another."""
 
 
 class Grid:
@@ -53,14 +96,14 @@ class Grid:
     def __init__(
         self,
         named: Named,
-        cells: Sequence[Cell],
+        source: CellSource,
         launcher: Launcher,
         folder: Path,
         *,
         fail_fast: bool = False,
         show: Show = lambda line: None,
     ) -> None:
-        self.named, self.cells, self.launcher = named, list(cells), launcher
+        self.named, self.source, self.launcher = named, source, launcher
         self.logs, self.fail_fast, self.show = folder / "logs", fail_fast, show
         self.at_work: list[CellRun] = []
         self.seconds: list[float] = []
@@ -72,19 +115,17 @@ class Grid:
             RunStoppedError: A signal came: the cells at work have saved.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
-        waiting = [cell for cell in self.cells if cell.state != "finished"]
         with StopSignals() as stop:
             try:
-                while waiting or self.at_work:
-                    while waiting and len(self.at_work) < self.launcher.jobs:
-                        self.start(waiting.pop(0))
+                while self.fill():
                     self.look()
                     if self.fail_fast and self.failed:
-                        self.give_up("left out: a cell before it failed (--fail-fast)", waiting)
-                    elif stop.received is not None:
-                        self.give_up("stopped", waiting)
+                        self.give_up("a cell failed (--fail-fast)")
+                        break
+                    if stop.received is not None:
+                        self.give_up("stopped")
                         raise RunStoppedError(stop.received, self.stopped_by(stop.received))
-                    self.show(self.progress(len(waiting)))
+                    self.show(self.progress())
                     time.sleep(PAUSE)
             except BaseException:  # no process of ours outlives a driver that ends by itself
                 for run in self.at_work:
@@ -92,15 +133,21 @@ class Grid:
                         run.job.kill()
                 raise
 
+    def fill(self) -> bool:
+        """Starts as many cells as there are places; tells whether any is at work."""
+        while len(self.at_work) < self.launcher.jobs and (cell := self.source.take()):
+            self.start(cell)
+        return bool(self.at_work)
+
     @property
     def failed(self) -> list[Cell]:
         """The cells that failed."""
-        return [cell for cell in self.cells if cell.state == "failed"]
+        return [cell for cell in self.source.cells if cell.state == "failed"]
 
     @property
     def finished(self) -> list[Cell]:
         """The cells that are finished."""
-        return [cell for cell in self.cells if cell.state == "finished"]
+        return [cell for cell in self.source.cells if cell.state == "finished"]
 
     def start(self, cell: Cell) -> CellRun:
         """Starts a cell, or waits for the process that has its folder."""
@@ -115,81 +162,86 @@ class Grid:
         self.at_work.append(CellRun(cell, job, time.monotonic()))
         return self.at_work[-1]
 
-    def look(self) -> list[CellRun]:
-        """Takes note of the cells that have ended; gives them."""
-        ended = []
+    def look(self) -> None:
+        """Takes note of the cells that have ended, and stops those that are hopeless."""
         for run in list(self.at_work):
             code = run.job.poll() if run.job else None
-            if (run.job is None and owner_of(run.cell.folder) is None) or code is not None:
+            if code is not None or (run.job is None and owner_of(run.cell.folder) is None):
                 self.at_work.remove(run)
-                if self.ended(run, code):
-                    ended.append(run)
-        return ended
+                self.ended(run, code)
+            elif run.job is not None and not run.hopeless:
+                run.hopeless = self.source.hopeless(run.cell)
+                if run.hopeless:
+                    run.stop()
 
-    def ended(self, run: CellRun, code: int | None) -> bool:
-        """What came of a cell whose process has ended; false where it goes on elsewhere."""
-        cell = run.cell
+    def ended(self, run: CellRun, code: int | None) -> None:
+        """What came of a cell whose process has ended; it may go on elsewhere."""
+        cell, took = run.cell, format_duration(time.monotonic() - run.since)
         if is_done(cell.folder):
             cell.state, cell.reason = "finished", ""
             self.seconds.append(time.monotonic() - run.since)
-            took = format_duration(self.seconds[-1])
+            self.source.ended(cell)
             LOG.info("%s %s: %s (%s)", self.count(), cell.label, result_line(cell.folder), took)
-            return True
-        if code is None or owner_of(cell.folder) is not None:  # it was another's, or still is
+        elif code is None or owner_of(cell.folder) is not None:  # it was another's, or still is
             self.start(cell)
-            return False
-        cell.state, cell.reason = "failed", why(cell, code)
-        LOG.error("%s %s failed: %s", self.count(), cell.label, cell.reason)
-        LOG.error("  its command: %s", cell.typed(self.named))
-        LOG.error("  its log: %s", cell.log)
-        return True
+        elif run.hopeless and code in STOPPED:
+            cell.state, cell.reason = "pruned", run.hopeless
+            self.seconds.append(time.monotonic() - run.since)
+            self.source.ended(cell)
+            LOG.info("%s %s pruned: %s (%s)", self.count(), cell.label, cell.reason, took)
+        else:
+            cell.state, cell.reason = "failed", why(cell, code)
+            cell.killed = code < 0 or code > 128
+            self.source.ended(cell)
+            LOG.error("%s %s failed: %s", self.count(), cell.label, cell.reason)
+            LOG.error("  its command: %s", cell.typed(self.named))
+            LOG.error("  its log: %s", cell.log)
 
-    def give_up(self, reason: str, waiting: list[Cell]) -> None:
-        """Lets the cells at work save and end, and starts no other."""
-        for cell in waiting:
-            cell.state, cell.reason = "open", reason
-        waiting.clear()
+    def give_up(self, reason: str) -> None:
+        """Lets the cells at work save and end; those that another process trains go on."""
         for run in self.at_work:
             run.stop()
-            run.cell.reason = reason
-        while any(run.job is not None for run in self.at_work):
-            for run in list(self.at_work):
+        while mine := [run for run in self.at_work if run.job is not None]:
+            for run in mine:
                 code = run.job.poll() if run.job is not None else None
-                if code is None:
-                    continue
-                self.at_work.remove(run)
-                if is_done(run.cell.folder):  # it was at its end
-                    run.cell.state, run.cell.reason = "finished", ""
-                elif code in STOPPED:
-                    run.cell.state = "stopped"
-                else:
-                    run.cell.state, run.cell.reason = "failed", why(run.cell, code)
-            self.show(f"waiting for {len(self.at_work)} cells to save")
+                if code in STOPPED and not is_done(run.cell.folder):
+                    self.at_work.remove(run)
+                    run.cell.state, run.cell.reason = "stopped", reason
+                elif code is not None:  # it was at its end, or failed
+                    self.at_work.remove(run)
+                    self.ended(run, code)
+            self.show(f"waiting for cells to save: {len(mine)}")
             time.sleep(PAUSE)
-        for run in self.at_work:  # another process trains it, and goes on
+        for run in self.at_work:
             run.cell.state = "open"
         self.at_work.clear()
 
     def stopped_by(self, number: int) -> str:
         """What a person is told who stopped the grid."""
         return (
-            f"Stopped by {signal.Signals(number).name}: {len(self.finished)} of {len(self.cells)} "
-            "cells are finished, and those at work have saved. The same command goes on from here."
+            f"Stopped by {signal.Signals(number).name}: {self.ended_cells} of {self.source.total} "
+            "cells have ended, and those at work have saved. The same command goes on from here."
         )
+
+    @property
+    def ended_cells(self) -> int:
+        """How many cells are finished, were pruned or have failed."""
+        ended = ("finished", "pruned", "failed")
+        return sum(cell.state in ended for cell in self.source.cells)
 
     def count(self) -> str:
         """How many cells have ended."""
-        return f"[{len(self.finished) + len(self.failed)}/{len(self.cells)}]"
+        return f"[{self.ended_cells}/{self.source.total}]"
 
-    def progress(self, waiting: int) -> str:
+    def progress(self) -> str:
         """A line of how far the grid is, with the time that is left by that of its cells so far."""
-        parts = [f"{len(self.finished)} of {len(self.cells)} cells finished"]
+        parts = [f"{self.ended_cells} of {self.source.total} cells ended"]
         parts += [f"{len(self.failed)} failed"] if self.failed else []
         parts += [f"{len(self.at_work)} at work"]
         if self.seconds:
             now, mean = time.monotonic(), sum(self.seconds) / len(self.seconds)
             begun = sum(min(now - run.since, mean) for run in self.at_work)
-            left = mean * (waiting + len(self.at_work)) - begun
+            left = mean * (self.source.total - self.ended_cells) - begun
             parts.append(f"eta {format_duration(left / self.launcher.jobs)}")
         return " · ".join(parts)
 

@@ -7,16 +7,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from weft.errors import InUseError, UserError
-from weft.launch.cells import Cell, Named, check_cells, plan_cells
-from weft.launch.grid import Grid, Show
+from weft.launch.cells import Cell, Named, check_cells, place_cell, plan_cells
+from weft.launch.grid import AllCells, CellSource, Grid, Show
 from weft.launch.grid_page import grid_html
 from weft.launch.grid_table import GridTable
 from weft.launch.grid_words import GridWords
 from weft.launch.launcher import launcher_of
 from weft.launch.ray import Ray
+from weft.launch.search import JOURNAL, OptunaSearch
 from weft.launch.slurm import Slurm
 from weft.run_folder.folder import RunFolder, command_line
 from weft.runtime.devices import usable_cores
@@ -38,18 +40,17 @@ class GridDone:
 
     @property
     def failed(self) -> list[Cell]:
-        """The cells that are not finished."""
-        return [one.cell for one in self.table.outcomes if one.cell.state != "finished"]
+        """The cells that are neither finished nor pruned."""
+        ended = ("finished", "pruned")
+        return [one.cell for one in self.table.outcomes if one.cell.state not in ended]
 
     def lines(self) -> list[str]:
         """The table, the best run, and where the page is."""
         lines = [self.table.text(), *self.table.best_lines()]
         if self.failed:
-            count = len(self.table.outcomes)
-            lines.append(
-                f"{len(self.failed)} of {count} cells are not finished; the same command goes on "
-                "with them"
-            )
+            said = f"{len(self.failed)} of {len(self.table.outcomes)} cells are not finished"
+            alike = " but those that failed" if (self.folder / JOURNAL).exists() else ""
+            lines.append(f"{said}; the same command goes on with them{alike}")
         return [*lines, f"report: {self.folder / 'report.html'}"]
 
 
@@ -58,17 +59,19 @@ def run_grid(
     words: Sequence[str],
     *,
     seeds: int | None = None,
+    trials: int | None = None,
     jobs: int | None = None,
     fail_fast: bool = False,
     elsewhere: Slurm | Ray | None = None,
     show: Show = lambda line: None,
 ) -> GridDone:
-    """Trains a recipe with each combination of values.
+    """Trains a recipe with each combination of values, or with those that a search proposes.
 
     Args:
         named: The recipe.
         words: Settings; those with commas between values vary.
         seeds: How many seeds each combination is trained with.
+        trials: How many combinations are proposed by Optuna; None trains all there are.
         jobs: Cells at a time.
         fail_fast: Whether the first failure stops all.
         elsewhere: What starts the cells; None: this machine.
@@ -78,37 +81,51 @@ def run_grid(
         UserError: Something is wrong with a cell; all of it is listed, and nothing was started.
         RunStoppedError: A signal came; the cells at work have saved.
     """
-    asked = GridWords.read(words, seeds)
+    searches = trials is not None
+    asked = GridWords.read(words, seeds, search=searches)
     if not asked.axes:
         raise UserError(
             "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
             "ask for --seeds."
         )
     launcher = launcher_of(elsewhere, jobs=jobs, device=named.device)
-    name, cells = plan_cells(named, asked.fixed, list(asked.cells()))
-    folder = RunFolder.place(name, f"grid-{identity(named, asked)}").path
+    name, cells = plan_cells(named, asked.fixed, asked.corners() if searches else asked.cells())
+    if searches and "valid_data" not in named.plan(cells[0].words).plan.order:
+        raise UserError(
+            "a search compares runs by trainer.selection.metric, which is measured on valid_data, "
+            "and this recipe has none. Give it valid_data.path=..., or train_data.holdout=0.1."
+        )
+    kind = "search" if searches else "grid"
+    folder = RunFolder.place(name, f"{kind}-{identity(named, asked, searches)}").path
     refuse_in_use(folder)
-    for note in check_cells(named, cells, jobs=min(launcher.jobs, usable_cores()), say=show):
-        LOG.info("note: %s", note)
+    if not (folder / JOURNAL).exists():
+        for note in check_cells(named, cells, jobs=min(launcher.jobs, usable_cores()), say=show):
+            LOG.info("note: %s", note)
     with entered_grid(folder):
-        grid = Grid(named, cells, launcher, folder, fail_fast=fail_fast, show=show)
+        source: CellSource = AllCells(cells)
+        if trials is not None:
+            place = partial(place_cell, named, asked.fixed)
+            source = OptunaSearch(asked.axes, folder, place, trials)
+        grid = Grid(named, source, launcher, folder, fail_fast=fail_fast, show=show)
         try:
-            told = f"{len(cells)} cells, {len(grid.finished)} of them finished before"
+            told = f"{source.total} cells, {grid.ended_cells} of them ended before"
             threads = f"{launcher.threads} thread{'s' * (launcher.threads > 1)} each"
             LOG.info("%s; %s at a time, %s", told, launcher.jobs, threads)
             grid.run()
         finally:
-            table = GridTable(asked.axes, cells)
-            write_table(folder, table, name)
+            table = GridTable(asked.axes, source.cells)
+            write_table(folder, table, f"{name}: {kind}")
     return GridDone(folder, table)
 
 
-def identity(named: Named, asked: GridWords) -> str:
+def identity(named: Named, asked: GridWords, searches: bool) -> str:
     """What tells a grid from others: its recipe, what all cells have, and what varies.
 
-    The values are not in it, nor are how many seeds: they can be added.
+    The values are not in it, nor are how many seeds: they can be added. Those of a search are: what
+    was seen in one space says nothing of another.
     """
-    said = [named.recipe, named.configs, sorted(asked.fixed), sorted(a.name for a in asked.axes)]
+    axes = [(a.name, a.values, a.range) if searches else a.name for a in asked.axes]
+    said = [named.recipe, named.configs, sorted(asked.fixed), sorted(axes)]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:8]
 
 
@@ -145,5 +162,5 @@ def write_table(folder: Path, table: GridTable, name: str) -> None:
     write_atomic(folder / "table.tsv", table.tsv())
     if table.seeded:
         write_atomic(folder / "cells.tsv", table.cells_tsv())
-    page = grid_html(table, f"{name}: grid", shlex.join(command_line()))
+    page = grid_html(table, name, shlex.join(command_line()))
     write_atomic(folder / "report.html", page)

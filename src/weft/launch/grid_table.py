@@ -4,9 +4,10 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from weft.errors import WeftError
 from weft.launch.cells import Cell
@@ -16,7 +17,7 @@ from weft.run_folder.diff import mapping
 from weft.run_folder.folder import RunFolder
 from weft.run_folder.record import numbers
 
-__all__ = ["Combination", "GridTable", "Outcome"]
+__all__ = ["Combination", "GridTable", "Outcome", "selected_by"]
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,14 @@ class Outcome:
         info = {}
         with suppress(WeftError, OSError):
             info = RunFolder(cell.folder).info
-        result, chosen = mapping(info, "result"), mapping(info, "selected_by")
-        metric, best = str(chosen.get("metric", "")), numbers(mapping(result, "best"), ())
+        metric, sign = selected_by(info)
+        result = mapping(info, "result")
+        best = numbers(mapping(result, "best"), ())
         step = best.get("step")
         return cls(
             cell,
             metric if metric in best else "",
-            1.0 if chosen.get("better") == "higher" else -1.0,
+            sign,
             best.get(metric, math.nan),
             None if step is None else int(step),
             tuple(
@@ -198,6 +200,17 @@ class GridTable:
         at = "" if self.best.step is None else f" at step {self.best.step:,}"
         best = f"best: {self.best.cell.label}: {self.metric} {value}{at}"
         return [*lines, best, f"run: {self.best.cell.folder}"]
+
+
+def selected_by(info: Mapping[str, Any]) -> tuple[str, float]:
+    """The value that a run is selected by, and 1 where higher is better, else -1.
+
+    Example:
+        >>> selected_by({"selected_by": {"metric": "bleu", "better": "higher"}})
+        ('bleu', 1.0)
+    """
+    chosen = mapping(info, "selected_by")
+    return str(chosen.get("metric", "")), 1.0 if chosen.get("better") == "higher" else -1.0
 
 
 def _tsv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

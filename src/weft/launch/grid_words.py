@@ -1,15 +1,18 @@
 """The words of a grid: which settings vary, the values of each, and their product."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from weft.errors import UserError
 
-__all__ = ["Axis", "GridWords", "split_values"]
+__all__ = ["SEEDS", "Axis", "GridWords", "split_values"]
 
 SEEDS = "trainer.seed"
+SPACE = re.compile(r"(log|uniform|int|choice)\((.*)\)")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -47,10 +50,13 @@ def split_values(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Axis:
-    """A setting that varies, and its values as typed."""
+    """A setting that varies."""
 
     name: str
     values: tuple[str, ...]
+    """Its values as typed; of a range its ends."""
+    range: Literal["log", "uniform", "int"] | None = None
+    """How a search draws between the ends; None where the values are all there are."""
 
     @property
     def short(self) -> str:
@@ -61,6 +67,36 @@ class Axis:
         """Each value as a word of a command line."""
         return [f"{self.name}={value}" for value in self.values]
 
+    @classmethod
+    def of_space(cls, name: str, kind: str, text: str) -> "Axis":
+        """The setting of ``name=kind(text)``, as ``lr=log(1e-5,1e-2)``.
+
+        Raises:
+            UserError: These are no two numbers in their order, or no numbers of that kind.
+
+        Example:
+            >>> Axis.of_space("lr", "log", "1e-5, 1e-2")
+            Axis(name='lr', values=('1e-5', '1e-2'), range='log')
+            >>> Axis.of_space("lr", "log", "0,1")
+            Traceback (most recent call last):
+            weft.errors.UserError: 'lr=log(0,1)': wanted two numbers, the smaller one first and \
+above 0.
+        """
+        values = tuple(value.strip() for value in split_values(text))
+        if kind == "choice" and all(values):
+            return cls(name, values)
+        wanted = {"int": "two whole numbers", "log": "two numbers"}.get(kind, "two numbers")
+        wanted += ", the smaller one first" + " and above 0" * (kind == "log")
+        try:
+            low, high = (int(value) if kind == "int" else float(value) for value in values)
+            good = low < high and (kind != "log" or low > 0) and math.isfinite(high - low)
+        except ValueError:
+            good = False
+        if not good or kind not in ("log", "uniform", "int"):
+            wanted = "values with commas between" if kind == "choice" else wanted
+            raise UserError(f"'{name}={kind}({text})': wanted {wanted}.")
+        return cls(name, values, "int" if kind == "int" else "log" if kind == "log" else "uniform")
+
 
 @dataclass(frozen=True)
 class GridWords:
@@ -70,11 +106,14 @@ class GridWords:
     axes: tuple[Axis, ...]
 
     @classmethod
-    def read(cls, words: Sequence[str], seeds: int | None = None) -> "GridWords":
+    def read(
+        cls, words: Sequence[str], seeds: int | None = None, *, search: bool = False
+    ) -> "GridWords":
         """Reads the words; several seeds are one more axis, from 1.
 
         Raises:
-            UserError: A value is empty, a setting stands twice, or nothing varies.
+            UserError: A value is empty, a setting stands twice, a space is none, or there is one
+                and nothing is searched.
 
         Example:
             >>> read = GridWords.read(["lr=1e-4,3e-4", "trainer.max_steps=9"], seeds=2)
@@ -85,6 +124,17 @@ class GridWords:
         for word in words:
             name, equals, text = word.partition("=")
             values = split_values(text) if equals else [text]
+            space = SPACE.fullmatch(text)
+            if space is not None and not search:
+                problems.append(
+                    f"'{word}' is a space to search in. Add --search optuna --trials N."
+                )
+            elif space is not None:
+                try:
+                    axes.append(Axis.of_space(name.removeprefix("--"), space[1], space[2]))
+                except UserError as error:
+                    problems.append(str(error))
+                continue
             if len(values) < 2:
                 fixed.append(word)
                 continue
@@ -103,6 +153,17 @@ class GridWords:
     def cells(self) -> Iterator[tuple[str, ...]]:
         """For each cell the words of its values, the last axis changing first."""
         return itertools.product(*(axis.words() for axis in self.axes))
+
+    def corners(self) -> list[tuple[str, ...]]:
+        """Cells in which each value, and each end of a range, is met once: a search is tried there.
+
+        Example:
+            >>> GridWords.read(["lr=log(1e-5,1e-2)", "a=1,2,3"], search=True).corners()
+            [('lr=1e-5', 'a=1'), ('lr=1e-2', 'a=2'), ('lr=1e-5', 'a=3')]
+        """
+        columns = [axis.words() for axis in self.axes]
+        most = max(map(len, columns), default=0)
+        return [tuple(column[i % len(column)] for column in columns) for i in range(most)]
 
 
 def _names(axes: Sequence[Axis]) -> list[str]:

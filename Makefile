@@ -14,12 +14,13 @@ DOCS := $(BIN)/sphinx-build --jobs $(JOBS) --fail-on-warning --nitpicky --keep-g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest check lint types floors pages format docs bench results clean
+.PHONY: help demo test test-all test-gpu test-lowest check lint types floors pages format docs bench results clean
 
 help:
 	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
 	@echo "make test      everything CI runs: format, lint, types, floors, docs, tests"
 	@echo "make test-all  the same, and the long proofs"
+	@echo "make test-gpu  the tests on a GPU; says so where there is none"
 	@echo "make test-lowest  the core's tests with the oldest versions that pyproject.toml allows"
 	@echo "make check     the part of it that runs no test"
 	@echo "make format    formats the code and repairs what can be repaired"
@@ -40,6 +41,14 @@ test: check
 
 test-all: check $(VENV)/engines.stamp
 	$(PYTEST) -m "slow or not slow"
+
+# What trains and answers takes the GPU where there is one, so the same tests prove it there.
+test-gpu: $(VENV)/test.stamp
+	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
+	  $(PYTEST); \
+	else \
+	  echo "test-gpu: torch finds no CUDA device here, so nothing was tested."; \
+	fi
 
 # The oldest versions that pyproject.toml allows have an environment of their own, and the tests that ask
 # no other package for the right answer.

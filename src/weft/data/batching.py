@@ -108,6 +108,11 @@ class Batched:
             max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
         )
 
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether the ids of the rows are to be kept for later runs, where their Config says it."""
+        return bool(getattr(self.config, "keep_tokens", True))
+
     def take_max_tokens(self, number: int) -> None:
         """Takes the number that was found for ``auto``; the Config has it from here on."""
         self.config = replace(self.config, max_tokens=number)

@@ -10,18 +10,30 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from weft.data.bad_rows import KEPT, BadRow, RowCount
 from weft.data.file_rows import FileRows, RowIndex, index_file
 from weft.data.formats.row_format import RowFormat
 from weft.data.line_blocks import FileNotes
+from weft.data.mixture import Mixture
 from weft.data.readers import Table, read_table
 from weft.data.rows import Rows, StoredRows
 from weft.errors import StorageError, UserError
 
-__all__ = ["DataPath", "JoinedRows", "ReadFiles", "data_files", "first_file", "read_files"]
+__all__ = [
+    "DataPath",
+    "JoinedRows",
+    "ReadFiles",
+    "data_files",
+    "first_file",
+    "mixture_of",
+    "read_files",
+]
 
 LOG = logging.getLogger("weft")
 
@@ -235,3 +247,39 @@ def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | RowIndex:
         except StorageError as error:
             LOG.warning("%s is read into memory: %s", path, error)
     return read_table(path, layout)
+
+
+def mixture_of(
+    config: Any, files: ReadFiles, numbers: NDArray[np.int64] | None, *, ingredient: str
+) -> Mixture | None:
+    """What the settings of rows of columns say: the entries of ``path`` are the sources.
+
+    Args:
+        config: The settings.
+        files: What was read.
+        numbers: The rows that take part; None: all.
+        ingredient: What the recipe calls this data.
+
+    Returns:
+        The mixture. None of data of one entry whose rows keep their order, as what follows others.
+
+    Raises:
+        UserError: There is one entry, or no order to mix it in.
+    """
+    setting = "weights" if config.weights is not None else "temperature"
+    entries = config.path if isinstance(config.path, tuple | list) else (config.path,)
+    if len(entries) == 1 and not config.shuffle:
+        return None
+    if len(entries) == 1 or not config.shuffle:
+        found = "one, " + str(entries[0]) if len(entries) == 1 else "shuffle=false"
+        raise UserError(
+            f"{ingredient}.{setting}: wanted several entries of {ingredient}.path, mixed in an "
+            f"order of their own (shuffle=true); found {found}. To read every row once: "
+            f"{ingredient}.{setting}=null"
+        )
+    good = iter([table.count.good for table in files.tables])
+    sizes = tuple(sum(next(good) for _ in data_files(entry)) for entry in entries)
+    names = tuple(map(str, entries))
+    if numbers is not None:
+        sizes = Mixture(names, sizes, ()).of_rows(numbers).sizes
+    return Mixture.of(names, sizes, weights=config.weights, temperature=config.temperature)

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.data.data_files import ReadFiles, data_files
 from weft.data.windows import permuted
 from weft.errors import UserError
 
-__all__ = ["Mixture", "is_mixed", "mixture_of"]
+__all__ = ["Mixture", "is_mixed"]
 
 Numbers = NDArray[np.int64]
 OF_SOURCES = 3
@@ -131,39 +130,3 @@ def is_mixed(config: Any) -> bool:
     """Whether settings of rows of columns say how their sources are mixed."""
     said = (getattr(config, "weights", None), getattr(config, "temperature", None))
     return said != (None, None)
-
-
-def mixture_of(
-    config: Any, files: ReadFiles, numbers: Numbers | None, *, ingredient: str
-) -> Mixture | None:
-    """What the settings of rows of columns say: the entries of ``path`` are the sources.
-
-    Args:
-        config: The settings.
-        files: What was read.
-        numbers: The rows that take part; None: all.
-        ingredient: What the recipe calls this data.
-
-    Returns:
-        The mixture. None of data of one entry whose rows keep their order, as what follows others.
-
-    Raises:
-        UserError: There is one entry, or no order to mix it in.
-    """
-    setting = "weights" if config.weights is not None else "temperature"
-    entries = config.path if isinstance(config.path, tuple | list) else (config.path,)
-    if len(entries) == 1 and not config.shuffle:
-        return None
-    if len(entries) == 1 or not config.shuffle:
-        found = "one, " + str(entries[0]) if len(entries) == 1 else "shuffle=false"
-        raise UserError(
-            f"{ingredient}.{setting}: wanted several entries of {ingredient}.path, mixed in an "
-            f"order of their own (shuffle=true); found {found}. To read every row once: "
-            f"{ingredient}.{setting}=null"
-        )
-    good = iter([table.count.good for table in files.tables])
-    sizes = tuple(sum(next(good) for _ in data_files(entry)) for entry in entries)
-    names = tuple(map(str, entries))
-    if numbers is not None:
-        sizes = Mixture(names, sizes, ()).of_rows(numbers).sizes
-    return Mixture.of(names, sizes, weights=config.weights, temperature=config.temperature)

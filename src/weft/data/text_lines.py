@@ -67,6 +67,9 @@ class TextLines(TextPairs):
         whole passages between blank lines, or lines where there is none, by a hash of each."""
         held_out: bool = setting(default=False, in_key="set")
         """Whether these are the passages that holdout leaves to valid_data, and not all others."""
+        keep_tokens: bool = setting(default=True, in_key=False)
+        """Whether the token store keeps the ids of much text for later runs; else each run encodes
+        all of it anew, by several processes, and holds the ids in memory."""
         max_bad_rows: int = 0
         """How many lines may be left out because they cannot be read; decided before step 1."""
         max_line_bytes: int = MAX_LINE_BYTES

@@ -17,7 +17,7 @@ from weft.config import Config as BaseConfig
 from weft.data import registries
 from weft.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_left_out
 from weft.data.batching import Batched, Batching, MaxTokens
-from weft.data.data_files import DataPath, ReadFiles, data_files, read_files
+from weft.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
 from weft.data.first_row import first_cells, has_names, is_header, other_delimiter
 from weft.data.formats.by_suffix import (
     HAVING,
@@ -42,7 +42,7 @@ from weft.data.formats.lines import LineFormat
 from weft.data.formats.row_format import Row, RowFormat
 from weft.data.holdout import Holdout, holdout_of
 from weft.data.line_blocks import MAX_LINE_BYTES, FileNotes
-from weft.data.mixture import Mixture, is_mixed, mixture_of
+from weft.data.mixture import Mixture, is_mixed
 from weft.data.rows import ChosenRows, Rows, StoredRows
 from weft.errors import DataError, UserError
 
@@ -116,6 +116,9 @@ class TextPairs(Component, Batched, AccountedRows):
         temperature: float | None = setting(None, in_key="set")
         """Shares by the number of rows of each entry to the power of 1 / temperature: 1 as many as
         there are, 5 usual where the small ones are to be seen more often."""
+        keep_tokens: bool = setting(default=True, in_key=False)
+        """Whether the token store keeps the ids of much text for later runs; else each run encodes
+        all rows anew, by several processes, and holds the ids in memory."""
         max_bad_rows: int = 0
         """How many rows may be left out because they cannot be read; decided before step 1."""
         holdout: float = setting(0.0, in_key="set")

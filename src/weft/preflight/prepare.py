@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.config.planning.overrides import Overrides
 from weft.data.bad_rows import AccountedRows
+from weft.data.batching import Batched
 from weft.data.store import tokens
 from weft.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from weft.errors import UserError
@@ -90,6 +91,8 @@ def _store(
         why = "ready batches, which are made anew in each run"
     elif fingerprint_of(data) is None:
         why = "rows without a fingerprint, which are encoded anew in each run"
+    elif isinstance(data, Batched) and not data.keeps_tokens:
+        why = f"encoded anew in each run, as {name}.keep_tokens=false says"
     elif (fingerprint := kept_fingerprint(data, text)) is None:
         why = (
             "encoded anew in each run: the data, the text processor or its tokenizer is code "

@@ -13,8 +13,9 @@ from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.rows import Rows, StoredRows
 from weft.data.seq2seq_batch import collate_seq2seq
-from weft.data.store import tokens
+from weft.data.store import encoding, tokens
 from weft.data.store.arrays import ArrayWriter
+from weft.data.store.encoding import encode_chunks
 from weft.data.store.tokens import (
     TokenStore,
     chunks_of,
@@ -23,7 +24,7 @@ from weft.data.store.tokens import (
     text_fingerprint,
 )
 from weft.data.text_pairs import TextPairs
-from weft.errors import StorageError, UserError
+from weft.errors import DataError, StorageError, UserError
 from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
 
@@ -81,6 +82,40 @@ def test_little_text_and_unknown_rows_are_not_kept(text, rows, cache):
     for some, mark in ((rows[:2], MARK), (rows, None)):
         assert same(encoded_rows(text, some, mark), text.encode(some, with_targets=True))
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("whose", ["ours", "own"])
+def test_much_text_that_is_not_kept_is_encoded_by_several_processes(
+    text, rows, encoded, cache, monkeypatch, whose
+):
+    monkeypatch.setattr(encoding, "WORKER_CHARACTERS", 100)
+    monkeypatch.setattr(encoding, "usable_cores", lambda: 2)
+    if whose == "own":  # which a process of ours may not know
+        monkeypatch.setattr(type(text), "__module__", "mine")
+    used = []
+
+    def counted(text, chunks, *, workers=0):
+        used.append(workers)
+        return encode_chunks(text, chunks, workers=workers)
+
+    monkeypatch.setattr(tokens, "encode_chunks", counted)
+    found = encoded_rows(text, rows, None)
+    assert same(found, encoded)
+    for name in COLUMNS:
+        assert found[name].values.dtype == encoded[name].values.dtype
+    assert used == ([2] if whose == "ours" else [])
+    assert not (cache / "tokens").exists()
+    bad = Rows({"source": ["le"] * 300 + ["\ud800"], "target": ["a"] * 301})
+    with pytest.raises(DataError, match=r"^Row 300, column 'source': is not text, or holds half"):
+        encoded_rows(text, bad, None)
+
+
+def test_data_may_say_that_nothing_is_kept(text, tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("le\tla\n")
+    data = [TextPairs.Config(path=path, keep_tokens=keep).build() for keep in (True, False)]
+    assert [kept_fingerprint(one, text) for one in data] == [data[0].fingerprint(), None]
+    assert data[1].fingerprint() == data[0].fingerprint()
 
 
 def test_every_list_of_rows_can_be_kept(text, rows, encoded, cache):
@@ -310,7 +345,7 @@ def test_too_little_room_is_said_before_anything_is_written(text, rows, cache, m
 TWO = """
 import sys, logging
 from weft.data.rows import Rows, StoredRows
-from weft.data.store import tokens
+from weft.data.store import encoding, tokens
 from weft.text.processors.text_processor import load_text_processor
 from pathlib import Path
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)

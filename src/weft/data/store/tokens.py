@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.data.batching import Batched
 from weft.data.rows import StoredRows
 from weft.data.store.arrays import (
     ArrayWriter,
@@ -36,7 +37,7 @@ from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.cells import Fingerprinted, placed_errors
 from weft.text.processors.text_processor import Encoded, TextProcessor
-from weft.text.ragged import Ragged
+from weft.text.ragged import Ragged, offsets_of
 
 __all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
 
@@ -62,8 +63,9 @@ Row = Mapping[str, str]
 def encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
     """Encodes rows with their targets, or finds them encoded.
 
-    Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded here and now. So
-    is text whose store cannot be written, which is said.
+    Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded now, and held in
+    memory. So is text whose store cannot be written, which is said. Much text is encoded by several
+    processes, whether it is kept or not.
 
     Args:
         text: Encodes.
@@ -81,21 +83,49 @@ def encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | No
                 LOG.warning("Tokens are not kept, and are made in memory: %s", error)
             except DataError as error:  # its row is counted from the beginning of a chunk
                 LOG.debug("A row cannot be encoded: %s", error)
+        return _encoded_now(text, rows)
+
+
+def _encoded_now(text: TextProcessor, rows: Sequence[Row]) -> Encoded:
+    """The ids of all rows in memory, made by several processes where that pays."""
+    workers = workers_for(characters_of(rows, text.columns)) if _is_ours(text) else 0
+    if not workers:
         return text.encode(rows, with_targets=True)
+    try:
+        parts = [*encode_chunks(text, chunks_of(rows, text.columns), workers=workers)]
+    except DataError as error:  # its row is counted from the beginning of a chunk
+        LOG.debug("A row cannot be encoded: %s", error)
+        return text.encode(rows, with_targets=True)
+    starts = np.cumsum([0, *(part.num_rows for part in parts)])
+    over = [part.over_length + start for part, start in zip(parts, starts, strict=False)]
+    columns = {name: [part[name] for part in parts] for name in parts[0].columns}
+    joined = {
+        name: Ragged(
+            np.concatenate([one.values for one in each]),
+            offsets_of(np.concatenate([one.lengths for one in each])),
+        )
+        for name, each in columns.items()
+    }
+    return Encoded(joined, np.concatenate(over))
+
+
+def _is_ours(*parts: object) -> bool:
+    """Whether text processors, with all that is in them, and data are weft's own classes."""
+    held = [
+        i for part in parts if isinstance(part, TextProcessor) for i in part.ingredients.values()
+    ]
+    return all(type(part).__module__.startswith("weft.") for part in (*parts, *held))
 
 
 def kept_fingerprint(data: object, text: TextProcessor) -> str | None:
     """The data's fingerprint; None where it has none, or where nothing can tell a store's age.
 
     Code of a user's own may give other rows or ids after any change of it, so tokens are kept
-    only of weft's own data, text processors and tokenizers.
+    only of weft's own data, text processors and tokenizers. Data may say that none are to be kept.
     """
-    if not isinstance(data, Fingerprinted):
+    if not isinstance(data, Fingerprinted) or not _is_ours(data, text):
         return None
-    owners = [type(i).__module__ for i in (data, text, *text.ingredients.values())]
-    if not all(owner.startswith("weft.") for owner in owners):
-        return None
-    return data.fingerprint()
+    return data.fingerprint() if not isinstance(data, Batched) or data.keeps_tokens else None
 
 
 @dataclass(frozen=True)

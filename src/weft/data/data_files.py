@@ -2,7 +2,9 @@
 
 import difflib
 import glob
+import hashlib
 import itertools
+import json
 import logging
 from bisect import bisect_right
 from collections import Counter
@@ -152,6 +154,16 @@ class JoinedRows(StoredRows):
     @override
     def place_of(self, row: int) -> str:
         return self.files.place_of(row)
+
+    @property
+    @override
+    def pieces(self) -> Sequence[tuple[str, int]]:
+        layout = self.files.layout
+        reading = json.dumps([type(layout).__name__, layout.reading()], sort_keys=True)
+        return [
+            (hashlib.sha256(f"{table.sha256} {reading}".encode()).hexdigest(), table.count.good)
+            for table in self.files.tables
+        ]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from weft.data import text_pairs
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
 from weft.data.rows import Rows, StoredRows
@@ -116,6 +117,51 @@ def test_data_may_say_that_nothing_is_kept(text, tmp_path):
     data = [TextPairs.Config(path=path, keep_tokens=keep).build() for keep in (True, False)]
     assert [kept_fingerprint(one, text) for one in data] == [data[0].fingerprint(), None]
     assert data[1].fingerprint() == data[0].fingerprint()
+
+
+def test_only_files_that_are_new_are_encoded_again(text, cache, tmp_path, monkeypatch, caplog):
+    """One is changed, one is new, one has moved in the order, and one is there as it was."""
+    caplog.set_level(logging.INFO, "weft")
+    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
+    folder = tmp_path / "shards"
+    folder.mkdir()
+
+    def write(name, word, count):
+        lines = [f"{word} chat {'le ' * (n % 9)}\t{word} cat\n" for n in range(count)]
+        (folder / name).write_text("".join(lines))
+
+    def opened():
+        data = TextPairs.Config(path=folder).build()
+        found = encoded_rows(text, data.rows(), kept_fingerprint(data, text))
+        assert same(found, text.encode([*data.rows()], with_targets=True))
+        return len(data)
+
+    for name, word, count in (("b", "le", 70), ("c", "la", 130), ("d", "est", 5)):
+        write(name, word, count)
+    opened()
+    (folder / "b").rename(folder / "e")
+    write("d", "gare", 9)
+    write("a", "la", 3)
+    seen = []
+    encode = type(text).encode
+
+    def counted(self, rows, **how):
+        seen.append(len(rows))
+        return encode(self, rows, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(text), "encode", counted)
+        data = TextPairs.Config(path=folder).build()
+        store = TokenStore.of(text, data.fingerprint())
+        monkeypatch.setattr(TokenStore, "_room", lambda self, text, rows: 0)
+        store.get(text, data.rows(), workers=0)
+    assert sum(seen) == 3 + 9
+    assert "Of files that did not change the ids are there: of 200 rows." in caplog.messages
+    assert opened() == 212
+    for array in cache.glob("tokens/*/source.values"):
+        array.write_bytes(array.read_bytes()[:-2])  # damaged: nothing is taken from these
+    write("f", "le", 4)
+    assert opened() == 216
 
 
 def test_every_list_of_rows_can_be_kept(text, rows, encoded, cache):

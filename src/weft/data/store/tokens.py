@@ -29,10 +29,10 @@ from weft.data.store.arrays import (
     StoreManifest,
     check_room,
     locked,
-    open_arrays,
     store_root,
 )
 from weft.data.store.encoding import column_of, encode_chunks, workers_for
+from weft.data.store.reuse import KeptRows, kept_elsewhere, open_ids, part_of
 from weft.errors import DataError, StorageError
 from weft.runtime.files import make_folder, sha256
 from weft.text.cells import Fingerprinted, placed_errors
@@ -166,18 +166,7 @@ class TokenStore:
         Raises:
             DamagedStoreError: They are not what was written.
         """
-        found = open_arrays(self.folder, self.facts, whole=whole)
-        if found is None:
-            return None
-        manifest, arrays = found
-        try:
-            columns = {
-                name: Ragged(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
-                for name in self.facts["columns"]
-            }
-        except ValueError as error:
-            raise DamagedStoreError(f"{self.folder}: {error}") from None
-        return manifest, Encoded(columns, arrays["over_length"])
+        return open_ids(self.folder, self.facts, whole=whole)
 
     def get(
         self,
@@ -255,9 +244,14 @@ class TokenStore:
             )
             start = time.perf_counter()
             wanted = workers_for(characters) if workers is None else workers
-            _write(writer, text, rows, wanted)
+            kept = kept_elsewhere(self.folder, self.facts, rows)
+            if kept:
+                count = sum(stop - max(first, done) for first, stop, _ in kept if stop > done)
+                say(f"Of files that did not change the ids are there: of {count:,} rows.")
+            _write(writer, text, rows, workers=wanted, kept=kept)
             seconds = time.perf_counter() - start
-            writer.finish({"rows": len(rows)})
+            pieces = rows.pieces if isinstance(rows, StoredRows) else ()
+            writer.finish({"rows": len(rows), **({"pieces": [*pieces]} if pieces else {})})
         finally:
             writer.close()
         fresh = len(rows) - done
@@ -273,12 +267,39 @@ class TokenStore:
         return size * len(rows) // max(1, len(some)) + 8 * len(text.arrays) * (len(rows) + 1)
 
 
-def _write(writer: ArrayWriter, text: TextProcessor, rows: Sequence[Row], workers: int) -> None:
-    """Encodes what is not in the store yet, and appends it."""
+def _encoded_from(
+    text: TextProcessor,
+    rows: Sequence[Row],
+    done: int,
+    *,
+    workers: int,
+    kept: Sequence[KeptRows],
+) -> Iterator[Encoded]:
+    """The ids of all rows from number ``done`` on, encoded or as they are ``kept``."""
+    for first, stop, encoded in [*kept, (len(rows), len(rows), None)]:
+        if done < first:
+            chunks = chunks_of(rows, text.columns, done, first)
+            yield from encode_chunks(text, chunks, workers=workers)
+            done = first
+        while encoded is not None and done < stop:
+            end = min(done + CHUNK_ROWS, stop)
+            yield part_of(encoded, done - first, end - first)
+            done = end
+
+
+def _write(
+    writer: ArrayWriter,
+    text: TextProcessor,
+    rows: Sequence[Row],
+    *,
+    workers: int,
+    kept: Sequence[KeptRows],
+) -> None:
+    """Appends what is not in the store yet."""
     if writer.place is None:
         writer.append({f"{name}.offsets": np.zeros(1, np.int64) for name in text.arrays}, 0)
     done: int = writer.place
-    for encoded in encode_chunks(text, chunks_of(rows, text.columns, done), workers=workers):
+    for encoded in _encoded_from(text, rows, done, workers=workers, kept=kept):
         arrays: dict[str, NDArray[Any]] = {"over_length": encoded.over_length + done}
         for name, column in encoded.columns.items():
             dtype = np.dtype(writer.dtypes[f"{name}.values"])
@@ -292,7 +313,7 @@ def _write(writer: ArrayWriter, text: TextProcessor, rows: Sequence[Row], worker
 
 
 def chunks_of(
-    rows: Sequence[Row], columns: Sequence[str], start: int = 0
+    rows: Sequence[Row], columns: Sequence[str], start: int = 0, stop: int | None = None
 ) -> Iterator[Sequence[Row]]:
     """Parts of the rows from number ``start`` on, each of a bounded number of rows and characters.
 
@@ -303,8 +324,9 @@ def chunks_of(
     if isinstance(rows, StoredRows):  # few of them at once where they are long
         average = rows.num_bytes // max(1, len(rows))
         size = max(1, min(size, CHUNK_CHARACTERS // max(1, average)))
-    for first in range(start, len(rows), size):
-        part = rows[first : first + size]
+    stop = len(rows) if stop is None else stop
+    for first in range(start, stop, size):
+        part = rows[first : min(first + size, stop)]
         ends = np.cumsum(sum(_lengths(part, name) for name in columns))
         cuts = np.flatnonzero(np.diff(ends // CHUNK_CHARACTERS)) + 1
         for a, b in itertools.pairwise([0, *cuts.tolist(), len(part)]):

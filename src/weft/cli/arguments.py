@@ -7,7 +7,14 @@ from typing import Any
 from weft.errors import UserError
 from weft.runs.registries import all_registries as all_registries  # all that words can name
 
-__all__ = ["add_include", "add_recipe", "add_run", "add_words", "load_predictor"]
+__all__ = [
+    "add_device_and_code",
+    "add_include",
+    "add_recipe",
+    "add_run",
+    "add_words",
+    "load_predictor",
+]
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +28,7 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a YAML file of settings; several may follow, the later ones win",
     )
-    _add_device_and_code(parser)
+    add_device_and_code(parser)
 
 
 def recipe_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -44,7 +51,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="best (the default), last, or a name such as step-00001000",
     )
-    _add_device_and_code(parser)
+    add_device_and_code(parser)
 
 
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -92,7 +99,8 @@ def add_include(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_device_and_code(parser: argparse.ArgumentParser) -> None:
+def add_device_and_code(parser: argparse.ArgumentParser) -> None:
+    """Where a command computes, what it imports first, and whether it may run a folder's code."""
     parser.add_argument(
         "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
     )

@@ -24,13 +24,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--predictions", metavar="FILE", help="write each row with its prediction, as JSON lines"
     )
+    parser.add_argument(
+        "--values", metavar="FILE", help="write all values, by the name of their data, as JSON"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluates, and prints a table for each data ingredient."""
     log_to_stderr()
-    if args.predictions:
-        _refuse_unwritable(args.predictions)
+    for option in ("predictions", "values"):
+        if path := getattr(args, option):
+            _refuse_unwritable(f"--{option}", path)
     from weft.metrics.tables import is_of_label, labels_table, values_table
     from weft.runs.load_run import evaluate
 
@@ -45,11 +49,13 @@ def run(args: argparse.Namespace) -> int:
         print("".join(f"\n{printable(remark)}\n" for remark in evaluation.remarks), end="")
     if args.predictions:
         _write(args.predictions, found)
+    if args.values:
+        _write_values(args.values, found)
     return 0
 
 
-def _refuse_unwritable(path: str) -> None:
-    """Says before minutes are spent that the file of predictions cannot be written."""
+def _refuse_unwritable(option: str, path: str) -> None:
+    """Says before minutes are spent that a file cannot be written."""
     folder = Path(path).parent
     if Path(path).is_dir():
         why = "it is a folder"
@@ -59,7 +65,7 @@ def _refuse_unwritable(path: str) -> None:
         why = f"no file can be made in the folder {folder}"
     else:
         return
-    raise UserError(f"--predictions {path}: {why}.")
+    raise UserError(f"{option} {path}: {why}.")
 
 
 def _write(path: str, found: dict[str, Any]) -> None:
@@ -69,3 +75,11 @@ def _write(path: str, found: dict[str, Any]) -> None:
     rows = [json_value({"data": name, **row}) for name, e in found.items() for row in e.rows]
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     write_atomic(Path(path), text.encode("utf-8", "backslashreplace"))
+
+
+def _write_values(path: str, found: dict[str, Any]) -> None:
+    from weft.metrics.reporters.jsonl import json_value
+    from weft.runtime.files import write_atomic
+
+    values = {name: json_value(dict(each.values)) for name, each in found.items()}
+    write_atomic(Path(path), json.dumps(values, ensure_ascii=False, indent=2) + "\n")

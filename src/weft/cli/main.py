@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("weft.cli.train", "train a recipe, or go on training it"),
     "grid": ("weft.cli.grid", "train a recipe with each combination of values, in one table"),
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
+    "watch": ("weft.cli.watch", "measure each new checkpoint of runs, as it appears"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
     "export": ("weft.cli.export", "write a trained run as a folder that answers without torch"),
     "serve": ("weft.cli.serve", "answer over HTTP, and on a page to try the model"),

@@ -190,7 +190,7 @@ class Grid:
             self.source.ended(cell)
             LOG.info("%s %s pruned: %s (%s)", self.count(), cell.label, cell.reason, took)
         else:
-            cell.state, cell.reason = "failed", why(cell, code)
+            cell.state, cell.reason = "failed", why(cell.log, code)
             cell.killed = code < 0 or code > 128
             self.source.ended(cell)
             LOG.error("%s %s failed: %s", self.count(), cell.label, cell.reason)
@@ -265,18 +265,18 @@ def result_line(folder: Path) -> str:
     return f"{shown or 'finished'} at step {step:,.0f}"
 
 
-def why(cell: Cell, code: int) -> str:
-    """Why a cell's process has ended: its error, or the signal that killed it."""
+def why(log: Path | None, code: int) -> str:
+    """Why a process has ended, by what it printed: its error, or the signal that killed it."""
     said = ""
-    if cell.log is not None:
+    if log is not None:
         with suppress(OSError):
-            said = cell.log.read_text(encoding="utf-8", errors="replace")
+            said = log.read_text(encoding="utf-8", errors="replace")
     errors = re.split(r"^error: ", said, flags=re.MULTILINE)
     if len(errors) > 1:
         return errors[-1].strip()[:MOST_REASON]
     number = -code if code < 0 else code - 128
     if number in set(signal.Signals):
         hint = ", by hand or because memory ran out" if number == signal.SIGKILL else ""
-        return f"killed by {signal.Signals(number).name}{hint}; it goes on from where it saved last"
+        return f"killed by {signal.Signals(number).name}{hint}"
     last = said.strip().rpartition("\n")[2]
     return f"exit code {code}{': ' * bool(last)}{last}"[:MOST_REASON]

@@ -1,5 +1,6 @@
 """Commands of weft as processes of this machine, each with its share of the cores."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -62,7 +63,10 @@ class Local:
         self._started: list[LocalJob] = []
 
     def start(self, words: Sequence[str], log: Path) -> LocalJob:
-        """Starts ``weft`` with words; what it prints is all that is in the file ``log``."""
+        """Starts ``weft`` with words; what it prints is all that is in the file ``log``.
+
+        The file is locked for as long as the process lives, though this one may be killed.
+        """
         self._started = [job for job in self._started if job.poll() is None]
         busy = [job.accelerator for job in self._started]
         accelerator = min(self.accelerators, key=busy.count, default=None)
@@ -70,6 +74,8 @@ class Local:
         if accelerator is not None:
             environment["CUDA_VISIBLE_DEVICES"] = accelerator
         with log.open("wb") as file:
+            with suppress(OSError):  # for as long as it lives, however this process ends
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
                 [*program(), *words],
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,64 @@
+"""``weft watch WORKDIR``: evaluate each new checkpoint of the runs in a folder, as it appears."""
+
+import argparse
+from pathlib import Path
+
+from weft.cli.arguments import add_device_and_code, add_words
+from weft.cli.grid import StatusLine
+from weft.cli.launchers import add_launcher, asked_launcher
+from weft.config.values.scalars import parse_duration
+from weft.errors import UserError
+from weft.runtime.logging import log_to_stderr, printable
+
+__all__ = ["add", "run"]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Evaluates each checkpoint of the runs in a folder, each once, as weft evaluate does, "
+        "while they are trained; writes the values beside the run, and marks the best. Ends when "
+        "every run is finished, or when no new checkpoint has come for a time. The same command "
+        "goes on with what is left."
+    )
+    parser.add_argument("workdir", help="a folder of runs, such as runs, or a run")
+    add_words(parser, "settings of valid_data and test_data, as of weft evaluate")
+    parser.add_argument(
+        "--timeout",
+        default="1h",
+        metavar="TIME",
+        help="end when no new checkpoint has come for so long (default: 1h)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="evaluations at a time (default: 1)"
+    )
+    add_launcher(parser)
+    add_device_and_code(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluates, and prints the best checkpoint of each run; 1 where an evaluation failed."""
+    log_to_stderr()
+    from weft.launch.launcher import launcher_of
+    from weft.launch.watch import Watch, best_table
+
+    try:
+        timeout = parse_duration(args.timeout).total_seconds()
+    except ValueError as error:
+        raise UserError(f"--timeout: {error}") from error
+    elsewhere, words = asked_launcher(args)
+    options = [] if args.device == "auto" else ["--device", args.device]
+    options += [part for module in args.include for part in ("--include", module)]
+    options += ["--allow-code"] if args.allow_code else []
+    line = StatusLine()
+    launcher = launcher_of(elsewhere, jobs=args.jobs, device=args.device)
+    watch = Watch(
+        Path(args.workdir), words, launcher, options=options, timeout=timeout, show=line.show
+    )
+    try:
+        runs = watch.run()
+    finally:
+        line.clear()
+    if table := best_table(runs, words):
+        print(printable(table))
+    return 1 if watch.failed else 0

@@ -13,7 +13,7 @@ from weft.models.decoding.decode import decode
 from weft.models.decoding.search_state import Generator
 from weft.models.language_model import LstmLanguageModel
 
-TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=11, pad_idx=0))
+TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=11, pad_idx=0, eos_idx=1))
 SMALL = {"dim": 8, "num_heads": 2, "ffn_dim": 16, "num_layers": 2, "max_length": 20}
 MODELS = {
     "lstm": LstmLanguageModel.Config(dim=8),
@@ -21,6 +21,7 @@ MODELS = {
     "lstm untied": LstmLanguageModel.Config(dim=6, hidden_dim=8, tie=False),
     "transformer": CausalTransformer.Config(**SMALL),
     "learned": CausalTransformer.Config(**SMALL, positions="learned", tie=False),
+    "rows apart": CausalTransformer.Config(**SMALL, rows_apart=True),
     "sinusoidal": CausalTransformer.Config(**SMALL, positions="sinusoidal", norm_order="post"),
 }
 IDS = torch.tensor([[3, 5, 6, 7, 2, 9], [3, 4, 4, 8, 10, 2]])
@@ -86,6 +87,29 @@ def test_a_search_goes_on_with_texts(model, beams):
                 read = torch.tensor([[3, *hypothesis.ids]])
                 best = model(read)[0, len(ids) : -1].argmax(-1)
                 assert best.tolist() == hypothesis.ids[len(ids) :]
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned"])
+def test_nothing_leaks_from_row_to_row_where_they_are_apart(positions):
+    """Neither into a later row's scores nor, in the gradients, back into an earlier row."""
+    torch.manual_seed(1)
+    config = CausalTransformer.Config(**SMALL, rows_apart=True, positions=positions)
+    model, joined = config.build(tokenizer=TOKENIZER), MODELS["learned"].build(tokenizer=TOKENIZER)
+    ids = torch.tensor([[5, 6, 1, 7, 8, 9, 1, 4, 10], [5, 6, 7, 8, 1, 1, 3, 3, 4]])
+    other = ids.clone()
+    other[0, :2] = other[1, :4] = 10
+    for each, same in ((model.eval(), True), (joined.eval(), False)):
+        ours, theirs = each(ids), each(other)
+        assert torch.equal(ours[0, 2:], theirs[0, 2:]) == same
+        assert torch.equal(ours[1, 4:], theirs[1, 4:]) == same
+        assert not torch.equal(ours[0, :2], theirs[0, :2])
+    kept = []
+    model.text.register_forward_hook(lambda *given: kept.append(given[2].retain_grad() or given[2]))
+    model(ids)[0, 3:6].sum().backward()
+    reached = kept[-1].grad[0].abs().sum(-1) > 0
+    assert reached.tolist() == [False, False, True, True, True, True, False, False, False]
+    if positions == "rotary":  # which know of distances alone
+        assert torch.allclose(model(ids)[0, 2:6], model(ids[:1, 2:6])[0], atol=1e-5)
 
 
 def test_the_small_network_of_pytext_has_its_parameters():

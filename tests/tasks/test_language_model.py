@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -33,6 +34,7 @@ LSTM = LstmLanguageModel.Config(dim=12, num_layers=1, dropout=0.0)
 TRANSFORMER = CausalTransformer.Config(
     dim=12, num_heads=2, ffn_dim=24, num_layers=1, dropout=0.0, max_length=30
 )
+APART = replace(TRANSFORMER, rows_apart=True)
 
 Data = data_of(ROWS, batch_size=2)
 
@@ -296,6 +298,7 @@ def test_rows_that_cannot_be_read_are_refused():
         (TRANSFORMER, {"stateful": True}, "a CausalTransformer carries no state"),
         (TRANSFORMER, {"block": 31}, "the model has positions for 30 tokens"),
         (LSTM, {"until": "length", "decoding": Decoding(min_length=2)}, "min_length bans the end"),
+        (APART, {"until": "length"}, r"know of itself alone\. Set task\.until=row, or leave model"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(model, settings, message):
@@ -325,3 +328,16 @@ def test_another_module_or_text_is_refused():
     label = LabelColumn(Labels(["a", "b"]))
     with pytest.raises(CheckpointError, match="ClassificationText"):
         make().use_text(ClassificationText(text_columns(tokenizer), {"label": label}))
+
+
+def test_rows_that_are_apart_are_expected_as_if_each_were_alone():
+    """Whatever the rows before them in their block say."""
+
+    def perplexities(task, rows):
+        batches = task.batches(data_of(rows, batch_size=2)(), train=False, seed=1)
+        return [row["perplexity"] for row in evaluate(task, batches).rows]
+
+    for model, same in ((APART, True), (TRANSFORMER, False)):
+        task = make(model, block=30)  # of all rows
+        alone = [perplexities(task, [row])[0] for row in ROWS]
+        assert (perplexities(task, ROWS) == pytest.approx(alone, rel=1e-5)) == same

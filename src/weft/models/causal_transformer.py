@@ -66,6 +66,9 @@ class CausalTransformer(LanguageModel):
         """Most tokens of a block, and of a text that is gone on with."""
         tie: bool = True
         """Whether a token is scored by its own vector (Press and Wolf 2017)."""
+        rows_apart: bool = setting(False, in_key="set")
+        """Whether a token attends to its own row alone, back to the end of the one before; else to
+        all of its block, as lines of one text may. For rows that are documents."""
         decoder: CausalDecoder.Config = CausalDecoder.Config()
         """Blocks of the layers; what they leave None is as the settings above say."""
         activation_checkpointing: bool = setting(False, in_key=False)
@@ -100,6 +103,8 @@ class CausalTransformer(LanguageModel):
             positions=positions,
             activation_checkpointing=config.activation_checkpointing,
         )
+        self.rows_apart = config.rows_apart
+        self._row_end = vocab.eos_idx if config.rows_apart else -1
         self._make_output(tokens, dim, tie=config.tie, bias=False)
 
     @property
@@ -111,7 +116,14 @@ class CausalTransformer(LanguageModel):
     def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, None]:
         if state is not None:
             raise UserError("A CausalTransformer carries no state from block to block.")
-        return self.decoder(self.text(ids)), None
+        return self.decoder(self.text(ids), self._own_row(ids)), None
+
+    def _own_row(self, ids: Tensor) -> Tensor | None:
+        """What each token may attend to, :math:`(B,1,T,T)`: a row begins with the end before it."""
+        if not self.rows_apart:
+            return None
+        row = (ids == self._row_end).cumsum(1)
+        return (row[:, :, None] == row[:, None]).tril()[:, None]
 
     @override
     def start(self, memory: DecoderMemory) -> DecoderState:

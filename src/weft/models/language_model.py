@@ -30,6 +30,8 @@ class LanguageModel(Component, nn.Module):
 
     carries_state: ClassVar[bool]
     """Whether what was read in one block is known in the next."""
+    rows_apart: bool = False
+    """Whether a block's tokens know of nothing before their own row."""
     output_weight: Tensor
     """*Shape:* :math:`(V,D)`."""
     output_bias: Tensor | None

@@ -40,6 +40,10 @@ class ModelVocabInfo(Protocol):
     def pad_idx(self) -> int:
         """Id of the padding token."""
 
+    @property
+    def eos_idx(self) -> int:
+        """Id that ends every text."""
+
 
 class HasVocabInfo(Protocol):
     """Anything with a ``vocab_info``: a tokenizer."""

@@ -123,6 +123,11 @@ class LanguageModeling(Task):
                 "task.stride is for blocks that stand alone, but the model's state is carried on: "
                 "every token has its whole past. Leave it out, or set task.stateful=false."
             )
+        if config.until == "length" and self.module.rows_apart:
+            raise UserError(
+                "task.until=length goes on over line ends, but model.rows_apart=true lets a line "
+                "know of itself alone. Set task.until=row, or leave model.rows_apart out."
+            )
         if config.block > most:
             raise UserError(
                 f"task.block is {config.block}, but the model has positions for {most} tokens. "

@@ -104,9 +104,12 @@ class CausalDecoder(LayerStack):
         """Settings of each layer."""
 
     @override
-    def forward(self, x: Tensor) -> Tensor:
-        """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`."""
-        return self.run(x, None, True)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
+
+        A ``mask``, as of :meth:`SelfAttention.forward`, has what every position sees instead.
+        """
+        return self.run(x, mask, mask is None)
 
     def start(self, like: Tensor) -> DecoderState:
         """A state in which nothing was read, with a row for each of ``like``, and no memory."""

@@ -97,6 +97,8 @@ class Campaign:
         while of_cell and not cells and driver.poll() is None:  # none has begun: the first one
             time.sleep(0.005)
             cells = processes_at_work(folder)
+        if driver.poll() is not None:  # too late: the next start is killed
+            return
         victim = self.chance.choice(cells) if cells else driver.pid
         try:
             (os.kill if cells else os.killpg)(victim, signal.SIGKILL)

@@ -19,6 +19,7 @@ import weft
 from tests.launch import grid_kills
 from tests.launch.grids import SHORT, grid_folder, quick, runs_of
 from tests.runs.made_runs import made_run
+from tests.runs.tiny import alive
 from tests.warm_weft import warm_programs
 from weft.cli.main import main
 from weft.errors import RunStoppedError
@@ -361,3 +362,28 @@ def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_p
     assert "4 cells, 2 of them ended before" in capfd.readouterr().err
     starts = [json.loads((run / "run.json").read_text())["starts"] for run in runs_of(copy)]
     assert [len(each) for each in starts] == [1, 1, 1, 1]
+
+
+DRIVER = """
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+import os
+from weft.launch.cells import _of_the_driver
+options = {"mp_context": get_context("forkserver"), "initializer": _of_the_driver}
+pool = ProcessPoolExecutor(1, **options)
+print(pool.submit(os.getpid).result(), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_checks_ends_with_a_driver_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE) as driver:
+        checker = int(driver.stdout.readline())
+        assert alive(checker)
+        driver.kill()
+    deadline = time.monotonic() + 10
+    while alive(checker):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

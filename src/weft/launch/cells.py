@@ -3,8 +3,10 @@
 import hashlib
 import json
 import multiprocessing
+import os
 import shlex
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -261,7 +263,15 @@ def _checked(
 
 
 def _of_the_driver() -> None:
+    """What a process that checks does first: it ends with the driver, and not before it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the driver decides
+    threading.Thread(target=_end_with_driver, daemon=True).start()
+
+
+def _end_with_driver() -> None:
+    if (driver := multiprocessing.parent_process()) is not None:
+        driver.join()
+        os._exit(1)  # it was killed: nobody would end this one
 
 
 def _check(named: Named, words: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -9,11 +9,13 @@ from weft.metrics.tables import format_value
 
 __all__ = ["grid_html", "parallel_coordinates"]
 
-WIDTH, HEIGHT, TOP, BOTTOM, SIDE = 1040, 320, 34, 16, 70
+WIDTH, HEIGHT, TOP, BOTTOM, SIDE = 1040, 320, 34, 16, 84
 MOST_TICKS = 8
 """Values of a setting that each have a place of their own; more numbers are drawn to scale."""
 DECADES = 30.0
 """Largest over smallest number from which on a scale is of decades."""
+HALO = "paint-order:stroke;stroke:var(--card);stroke-width:4"
+"""Of the words beside an upright line: they are read over the lines that cross them."""
 MOST_LINES = 500
 """Lines of a drawing, and rows of a table: the best ones."""
 
@@ -129,7 +131,7 @@ def parallel_coordinates(grid: GridTable) -> Markup:
     def y(scale: _Scale, value: str) -> float:
         return TOP + (1 - scale.height(value)) * (HEIGHT - TOP - BOTTOM)
 
-    drawn = ""
+    drawn = ticks = ""
     for number, (name, scale, x) in enumerate(zip(names, scales, places, strict=True)):
         last = number == len(names) - 1
         drawn += f"<line class=grid x1={x:.1f} x2={x:.1f} y1={TOP} y2={HEIGHT - BOTTOM} />"
@@ -137,10 +139,8 @@ def parallel_coordinates(grid: GridTable) -> Markup:
         anchor, shift = ("start", 8) if last else ("end", -8)
         for value in scale.ticks():
             said = format_value(name, float(value)) if last else value
-            drawn += (
-                f"<text x={x + shift:.1f} y={y(scale, value) + 4:.1f} text-anchor={anchor}>"
-                f"{text(said, most=12)}</text>"
-            )
+            here = f"x={x + shift:.1f} y={y(scale, value) + 4:.1f} text-anchor={anchor}"
+            ticks += f'<text {here} style="{HALO}">{text(said, most=12)}</text>'
     for rank in reversed(range(len(known))):
         values = [*known[rank].values, results[rank]]
         points = [(x, y(s, v)) for x, s, v in zip(places, scales, values, strict=True)]
@@ -153,7 +153,7 @@ def parallel_coordinates(grid: GridTable) -> Markup:
         )
     return Markup(
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img '
-        f'aria-label="{text(grid.metric)} by settings">{drawn}</svg>'
+        f'aria-label="{text(grid.metric)} by settings">{drawn}{ticks}</svg>'
     )
 
 

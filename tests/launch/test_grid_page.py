@@ -1,0 +1,92 @@
+"""The page of a grid: lines across settings, to scale or not, and nothing of a run but text."""
+
+import itertools
+import json
+import math
+import re
+
+import pytest
+
+from weft.launch.cells import Cell
+from weft.launch.grid_page import grid_html, parallel_coordinates
+from weft.launch.grid_table import GridTable
+from weft.launch.grid_words import GridWords
+
+
+def grid_of(folder, words, values, *, seeds=None, better="higher"):
+    """A grid whose cells are finished with these values; None is one that failed."""
+    asked = GridWords.read(words, seeds)
+    cells = []
+    for number, (chosen, value) in enumerate(zip(asked.cells(), values, strict=True)):
+        run = folder / str(number)
+        run.mkdir()
+        info = {
+            "format": 1,
+            "recipe": "made",
+            "key": "0",
+            "finished": value is not None,
+            "selected_by": {"metric": "f1", "better": better},
+            "result": {"steps": 9, "best": {"step": 9, "f1": value}},
+        }
+        (run / "run.json").write_text(json.dumps(info))
+        state, reason = ("finished", "") if value is not None else ("failed", "a <b>reason</b>")
+        cells.append(Cell(chosen, chosen, run, state, reason))
+    return GridTable(asked.axes, cells)
+
+
+def heights(drawing):
+    """Where the first point of each line stands, the best line last."""
+    return [float(found) for found in re.findall(r'd="M[\d.]+ ([\d.]+)L', drawing)]
+
+
+def test_lines_are_drawn_to_scale_where_there_are_many_numbers_and_evenly_where_few(tmp_path):
+    (tmp_path / "few").mkdir()
+    few = grid_of(tmp_path / "few", ["lr=1e-5,1e-4,1"], [0.1, 0.2, 0.3])
+    low, middle, high = heights(parallel_coordinates(few).html)
+    assert low - middle == pytest.approx(middle - high, abs=0.2)
+    (tmp_path / "many").mkdir()
+    decades = [f"1e-{n}" for n in range(9, -1, -1)]
+    values = [n / 10 for n in range(10)]
+    many = grid_of(tmp_path / "many", [f"lr={','.join(decades)}"], values)
+    found = heights(parallel_coordinates(many).html)
+    steps = [a - b for a, b in itertools.pairwise(found)]
+    assert max(steps) == pytest.approx(min(steps), abs=0.2)  # a scale of decades
+    assert found[0] > found[-1]
+
+
+@pytest.mark.parametrize(("better", "best"), [("higher", "b"), ("lower", "c")])
+def test_the_best_line_is_the_thick_one_and_first_in_the_table(tmp_path, better, best):
+    grid = grid_of(tmp_path, ["kind=a,b,c"], [0.5, 0.9, 0.1], better=better)
+    drawing = parallel_coordinates(grid).html
+    thick = re.findall(r'style="stroke-width:4"><title>(.*?)</title>', drawing)
+    assert len(thick) == 1
+    assert thick[0].startswith(f"kind={best}: f1 ")
+    assert grid.tsv().splitlines()[1].startswith(f"{best}\tfinished\t")
+
+
+def test_what_a_run_or_a_setting_says_is_only_text(tmp_path):
+    grid = grid_of(tmp_path, ["kind='<script>alert(1)</script>',b"], [0.5, None])
+    page = grid_html(grid, "<i>made</i>", "weft grid '<script>'")
+    assert "<script" not in page
+    assert "<b>reason" not in page
+    assert "a &lt;b&gt;reason" in page
+    assert "finished" in page
+    assert "failed" in page
+
+
+def test_without_a_value_that_all_are_selected_by_nothing_is_drawn_or_named(tmp_path):
+    grid = grid_of(tmp_path, ["kind=a,b"], [None, None])
+    assert parallel_coordinates(grid).html == ""
+    assert grid.best is None
+    assert grid.best_lines() == ["best: none is named, as no cell is finished"]
+
+
+def test_a_seed_that_failed_is_left_out_of_the_mean_and_said(tmp_path):
+    grid = grid_of(tmp_path, ["kind=a,b"], [0.5, None, 0.2, 0.4], seeds=2)
+    first, second = grid.lines
+    assert first.values == ("a",)
+    assert first.spread()[0] == 0.5
+    assert math.isnan(first.spread()[1])
+    assert second.spread() == pytest.approx((0.3, 0.1414), abs=1e-4)
+    assert "1 of 2" in grid.text()
+    assert grid.text().splitlines()[1].split()[1] == "failed"

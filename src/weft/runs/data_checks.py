@@ -57,9 +57,12 @@ def fingerprints(session: Session, plan: Plan) -> dict[str, str]:
 
 
 def changed_data(folder: RunFolder, now: Mapping[str, str]) -> list[str]:
-    """The names of what is another than the run has read; what it did not record is the same."""
-    before = folder.info.get("data", {})
-    return [name for name in now if before.get(name, now[name]) != now[name]]
+    """The names of what is another than the run has read; what it did not record is the same.
+
+    Of data in several files its name is given, not theirs.
+    """
+    before, whole = folder.info.get("data", {}), (name for name in now if FILES not in name)
+    return [name for name in whole if before.get(name, now[name]) != now[name]]
 
 
 def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
@@ -79,9 +82,8 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
 
 def _changed(names: Sequence[str], folder: RunFolder, now: Mapping[str, str], *, since: str) -> str:
     """What is another than the run has read, with the files of data in several."""
-    before, whole = folder.info.get("data", {}), [name for name in names if FILES not in name]
-    told = list[str]()
-    for data in whole:
+    before, told = folder.info.get("data", {}), list[str]()
+    for data in names:
         prefix = f"{data}{FILES}"
         old, new = ({n: of[n] for n in of if n.startswith(prefix)} for of in (before, now))
         if old and new and {*old} & {*new}:  # the folder was not moved
@@ -93,7 +95,7 @@ def _changed(names: Sequence[str], folder: RunFolder, now: Mapping[str, str], *,
     more = f", and {len(told) - SHOWN_FILES} more" if len(told) > SHOWN_FILES else ""
     files = f": {', '.join(told[:SHOWN_FILES])}{more}" if told else ""
     return (
-        f"{' and '.join(whole)} changed since {folder.path} was {since}: the files have other "
+        f"{' and '.join(names)} changed since {folder.path} was {since}: the files have other "
         f"content{files}"
     )
 

@@ -281,6 +281,8 @@ def test_the_cores_are_shared(monkeypatch, tmp_path):
     assert (Local(device="cpu").jobs, Local(device="cpu").threads) == (8, 1)
     assert (Local(3, device="cpu").jobs, Local(3, device="cpu").threads) == (3, 2)
     assert Local(device="cuda:1").jobs == 1
+    two = Local(device="cpu", commands=2)
+    assert (two.jobs, two.threads) == (2, 4)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)

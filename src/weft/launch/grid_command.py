@@ -88,8 +88,9 @@ def run_grid(
             "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
             "ask for --seeds."
         )
-    launcher = launcher_of(elsewhere, jobs=jobs, device=named.device)
     name, cells = plan_cells(named, asked.fixed, asked.corners() if searches else asked.cells())
+    count = len(cells) if trials is None else trials
+    launcher = launcher_of(elsewhere, jobs=jobs, device=named.device, commands=count)
     if searches and "valid_data" not in named.plan(cells[0].words).plan.order:
         raise UserError(
             "a search compares runs by trainer.selection.metric, which is measured on valid_data, "

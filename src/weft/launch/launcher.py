@@ -41,7 +41,11 @@ class Launcher(Protocol):
 
 
 def launcher_of(
-    asked: Slurm | Ray | None, *, jobs: int | None = None, device: str = "auto"
+    asked: Slurm | Ray | None,
+    *,
+    jobs: int | None = None,
+    device: str = "auto",
+    commands: int | None = None,
 ) -> Launcher:
     """What starts the cells of a grid.
 
@@ -49,9 +53,10 @@ def launcher_of(
         asked: Settings of another launcher; None: this machine.
         jobs: Cells at a time; None: as many as there is room for.
         device: Of cells on this machine.
+        commands: How many there are in all, where that is known.
     """
     if isinstance(asked, Slurm):
         return SlurmJobs(asked, jobs=jobs)
     if isinstance(asked, Ray):
         return RayJobs(asked, jobs=jobs)
-    return Local(jobs, device=device)
+    return Local(jobs, device=device, commands=commands)

@@ -45,20 +45,23 @@ class Local:
     """Starts commands on this machine, at most ``jobs`` at a time.
 
     By default as many as it has accelerators, each its own; on a machine without, or where
-    ``device`` names one, as many as it has cores, or one. Each has its share of the cores as
-    threads, unless ``OMP_NUM_THREADS`` is set.
+    ``device`` names one, as many as it has cores, or one. There are no more than ``commands``. Each
+    has its share of the cores as threads, unless ``OMP_NUM_THREADS`` is set.
 
     Example:
         >>> Local(2, device="cpu").jobs
         2
     """
 
-    def __init__(self, jobs: int | None = None, *, device: str = "auto") -> None:
+    def __init__(
+        self, jobs: int | None = None, *, device: str = "auto", commands: int | None = None
+    ) -> None:
         if jobs is not None and jobs < 1:
             raise UserError(f"--jobs is {jobs}; wanted how many run at a time, at least 1.")
         self.accelerators = _accelerators(device)
         cores = usable_cores()
-        self.jobs = jobs or len(self.accelerators) or (cores if device in ("auto", "cpu") else 1)
+        places = jobs or len(self.accelerators) or (cores if device in ("auto", "cpu") else 1)
+        self.jobs = places if commands is None else max(1, min(places, commands))
         self.threads = max(1, cores // self.jobs)
         self._started: list[LocalJob] = []
 

@@ -20,9 +20,11 @@ __all__ = [
     "InUseError",
     "MissingExtraError",
     "NonFiniteError",
+    "OtherRankError",
     "Place",
     "PlanError",
     "Problem",
+    "RankLostError",
     "RunError",
     "RunStoppedError",
     "SeveralError",
@@ -171,6 +173,14 @@ pip install 'weft[train]'
 
 class RunError(WeftError):
     """A run that started and could not go on."""
+
+
+class RankLostError(RunError):
+    """Other ranks of a run died, or cannot be reached."""
+
+
+class OtherRankError(RankLostError):
+    """This rank ends because another one had an error first, which is told there."""
 
 
 class NonFiniteError(RunError):

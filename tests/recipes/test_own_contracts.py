@@ -14,6 +14,8 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.label_losses import LabelLoss
 from weft.models.poolings import Pooling
 from weft.preflight.check import check
+from weft.runtime.devices import Env
+from weft.runtime.ranks import Ranks
 from weft.tasks.task import Loss
 from weft.training import Callback
 from weft.training.observers import Observers
@@ -164,7 +166,7 @@ class Lonely:
 )
 def test_callbacks_are_a_list_of_such(callbacks, found):
     with pytest.raises(UserError) as caught:
-        Observers([], callbacks, clock=None, data=None, total=None)
+        Observers([], callbacks, clock=None, data=None, total=None, ranks=Ranks(Env()))
     assert str(caught.value) == (
         f"callbacks: wanted a list of objects of classes that inherit from Callback, found {found}."
     )
@@ -172,7 +174,7 @@ def test_callbacks_are_a_list_of_such(callbacks, found):
 
 def test_reporters_are_a_list_of_such():
     with pytest.raises(UserError, match=r"^reporters: .* found a Lonely without start, tick, "):
-        Observers([Lonely()], [], clock=None, data=None, total=None)
+        Observers([Lonely()], [], clock=None, data=None, total=None, ranks=Ranks(Env()))
 
 
 SCHEDULES = {

@@ -244,17 +244,6 @@ def test_what_is_refused_leaves_what_others_wrote(folder):
     assert {path.name for path in Path("mine").iterdir()} == {"notes.txt", "lock", "log.txt"}
 
 
-def test_several_processes_are_refused_until_batches_are_split(folder, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("RANK", "0")
-    with pytest.raises(UserError) as failure:
-        weft.train("tiny.py", SHORT)
-    assert str(failure.value) == (
-        "WORLD_SIZE is 2, but weft trains in one process so far. "
-        "Start it without torchrun, or unset WORLD_SIZE and RANK."
-    )
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -35,6 +35,7 @@ class Checkpoints(SavedCheckpoints):
     Args:
         folder: As for `SavedCheckpoints`; made by the first save.
         keep: How many of the newest stay besides the best. At least 1.
+        writes: Whether this process writes there; of many ranks one does.
 
     Example:
         >>> import tempfile
@@ -48,11 +49,11 @@ class Checkpoints(SavedCheckpoints):
 
     load_part = staticmethod(load_part)
 
-    def __init__(self, folder: Path, *, keep: int = 3) -> None:
+    def __init__(self, folder: Path, *, keep: int = 3, writes: bool = True) -> None:
         if keep < 1:
             raise UserError(f"The number of checkpoints to keep must be at least 1, but is {keep}.")
         super().__init__(folder)
-        self.keep = keep
+        self.keep, self.writes = keep, writes
         self.kept_step: int | None = None
         """The step of one more checkpoint that is not deleted; none at first."""
         self._new = not folder.parent.is_dir()  # else it is not made again: it was renamed
@@ -130,7 +131,7 @@ class Checkpoints(SavedCheckpoints):
             CheckpointError: there are checkpoints and none is good, or the newest good one does not
                 fit; nothing was changed.
         """
-        if self.folder.is_dir():
+        if self.writes and self.folder.is_dir():
             clean_leftovers(self.folder)
         self.largest = _largest(parts)
         found = (None if step is None else self._good_of(step)) or self.newest_good()
@@ -184,6 +185,8 @@ class Checkpoints(SavedCheckpoints):
             StorageError: the pointer cannot be written; the old one is still there.
         """
         path = self.folder / folder_name(step)
+        if not self.writes:
+            return
         if not path.is_dir():
             raise CheckpointError(f"{path} cannot be marked as best: there is no such checkpoint.")
         self._point(BEST, path)
@@ -196,7 +199,8 @@ class Checkpoints(SavedCheckpoints):
             self._point(LAST, self.folder / best.folder)
 
     def _point(self, name: str, path: Path) -> None:
-        write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
+        if self.writes:
+            write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
 
     def _rotate(self) -> None:
         """Deletes what is too old: never the best or the kept step's, and not before a good one."""

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from weft.errors import WeftError, raised_at
+from weft.errors import OtherRankError, WeftError, raised_at
 from weft.runtime.logging import printable
 
 __all__ = ["report"]
@@ -11,6 +11,8 @@ __all__ = ["report"]
 
 def report(error: Exception) -> int:
     """Prints the error to stderr without a traceback and returns the exit code."""
+    if isinstance(error, OtherRankError):
+        return error.exit_code  # the rank that had the error first says it
     notes = [f"  {note}" for note in getattr(error, "__notes__", [])]
     if isinstance(error, WeftError):
         lines = [f"error: {error}", *notes]

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,8 @@ class EpochBatches(Generic[B]):
         seed: The run's seed.
         rows: Numbers of the rows that take part, rising; None: all. The plan is that of columns
             with these rows alone, and no row is copied; ``collate`` gets their own numbers.
-        rank: This process; it gets its share of every batch (``split``), empty where a batch has
-            too few rows.
+        rank: This process; it gets its share of every batch (``split``), None where a batch has too
+            few rows.
         world_size: Number of processes.
 
     Example:
@@ -151,12 +151,13 @@ class EpochBatches(Generic[B]):
             self._estimate = -(-first * self.num_rows // self._window_rows)
         return self._estimate
 
-    def __iter__(self) -> Iterator[B]:
+    def __iter__(self) -> Iterator[Any]:
         epoch = self.epoch
         while self.epoch == epoch:
             plan = self.plan
             if self._at < len(plan):
-                batch = self.gathered(split(plan[self._at], self._rank, self._world_size))
+                chosen = split(plan[self._at], self._rank, self._world_size)
+                batch = self.gathered(chosen) if len(chosen) else None
                 self.position, self._at = self.position + 1, self._at + 1
                 yield batch
             elif self._window + 1 < self.num_windows:
@@ -170,6 +171,12 @@ class EpochBatches(Generic[B]):
         other.batching = replace(self.batching, max_tokens=number)
         other.epoch, other.position, other._window, other._at = 0, 0, 0, 0
         other._planned = other._estimate = None
+        return other
+
+    def share(self, rank: int, world_size: int) -> "EpochBatches[B]":
+        """The same batches, of which one rank has its share."""
+        other = copy.copy(self)
+        other._rank, other._world_size = rank, world_size
         return other
 
     def gathered(self, chosen: NDArray[np.int64]) -> B:

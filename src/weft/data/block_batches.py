@@ -4,6 +4,7 @@ Every token is a target once in an epoch, whatever the batching; what it is pred
 token before it and what the block or the carried state holds.
 """
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -131,6 +132,7 @@ class TextBlocks:
         self.ids, self.rows, self.details = ids, rows, dict(details or {})
         self.blocking, self.epoch, self.position = blocking, 0, 0
         self._before = before
+        self._rank, self._world_size = 0, 1
         size = len(ids.values)
         self._width, self._length = min(blocking.batch_size, size), min(blocking.length, size)
         stride = min(blocking.stride or self._length, self._length)
@@ -157,7 +159,13 @@ class TextBlocks:
         """Batches of an epoch."""
         return -(-len(self._begin) // self._width)
 
-    def __iter__(self) -> Iterator[BlockBatch]:
+    def share(self, rank: int, world_size: int) -> "TextBlocks":
+        """The same batches, of which one rank has every ``world_size``-th block or stream."""
+        other = copy.copy(self)
+        other._rank, other._world_size = rank, world_size
+        return other
+
+    def __iter__(self) -> Iterator[Any]:
         epoch, (order, turn) = self.epoch, self._drawn()
         while self.epoch == epoch and self.position < len(self):
             chosen = order[self.position * self._width : (self.position + 1) * self._width]
@@ -177,7 +185,7 @@ class TextBlocks:
         turn = int(random.integers(len(self.ids.values)))
         return (order if self.blocking.streams else random.permutation(order)), turn
 
-    def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch:
+    def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch | None:
         begin, first, end = self._begin[chosen], self._first[chosen], self._end[chosen]
         width = int((end - begin).max())
         places = begin[:, None] + np.arange(width)
@@ -185,6 +193,10 @@ class TextBlocks:
         values = self.ids.values
         places = (places + turn) % len(values)
         counted = self._counted(places, counted)
+        share = slice(self._rank, None, self._world_size)
+        places, counted = places[share], counted[share]
+        if self._world_size > 1 and not counted.any():
+            return None
         places_counted = places[counted]
         found = np.searchsorted(self.ids.offsets, places_counted, side="right") - 1
         rows, row_of = np.unique(found, return_inverse=True)

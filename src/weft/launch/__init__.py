@@ -1,1 +1,1 @@
-"""What starts other runs: here, by Slurm or on Ray; grids of runs."""
+"""What starts other runs, and processes of one: here, by Slurm or on Ray; grids of runs."""

@@ -1,18 +1,21 @@
 """The folder of a run, from its choice to the process that has it to itself."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from weft.config.planning.key import run_key
-from weft.errors import UserError, worded
+from weft.errors import RankLostError, RunStoppedError, UserError, WeftError, worded
 from weft.recipes.planning import Planned
 from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from weft.runtime.files import clean_leftovers
 from weft.runtime.lock import LOCK_FILE, Lock
 from weft.runtime.logging import LOG_FILE, log_to_folder
 
-__all__ = ["choose_folder", "clean", "entered", "refuse_other"]
+__all__ = ["choose_folder", "clean", "entered", "recorded", "refuse_other"]
+
+LOG = logging.getLogger("weft")
 
 
 def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
@@ -79,3 +82,20 @@ def clean(folder: Path) -> None:
     """Removes what a process that was killed left half-written."""
     for place in (folder, folder / "predictions", folder / "export"):
         clean_leftovers(place)
+
+
+@contextmanager
+def recorded(folder: RunFolder, *, writes: bool = True) -> Iterator[None]:
+    """Keeps in ``run.json`` how a run that did not finish ended, and in its log who was lost.
+
+    A finished one stays so until it really goes on: a continuation may be refused before.
+    """
+    try:
+        yield
+    except WeftError as error:
+        how = "stopped" if isinstance(error, RunStoppedError) else "failed"
+        if writes and folder.info and not folder.finished:
+            folder.write_info(finished=False, **{how: str(error)})
+        if writes and isinstance(error, RankLostError):
+            LOG.error("%s", error, extra={"to_file": True})  # who typed the command reads it anyway
+        raise

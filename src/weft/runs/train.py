@@ -1,8 +1,7 @@
 """Training a recipe: from its name to a finished run folder."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from weft.config.planning.plan import Plan
 from weft.config.planning.session import Session
 from weft.config.recipe import Recipe, experiments
 from weft.config.sources.own_code import own_parts
-from weft.errors import RunStoppedError, UserError, WeftError
+from weft.errors import UserError
 from weft.exported.formats import refuse_missing
 from weft.inference.load import text_parts
 from weft.preflight.data_preview import (
@@ -29,6 +28,7 @@ from weft.preflight.data_preview import (
 from weft.preflight.load_data import read_all
 from weft.preflight.max_tokens import settle_max_tokens
 from weft.preflight.resource_estimate import (
+    ResourceEstimate,
     estimate_resources,
     recorded_estimate,
     within_memory,
@@ -56,7 +56,9 @@ from weft.runs.resume_checks import (
     same_again,
     warn_of_versions,
 )
-from weft.runs.run_lock import choose_folder, clean, entered, refuse_other
+from weft.runs.run_lock import choose_folder, clean, entered, recorded, refuse_other
+from weft.runtime.devices import Env
+from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import fold, seed_everything
 from weft.tasks.batches.row_batches import RowSource
 from weft.training.loop import Trainer
@@ -101,6 +103,29 @@ def train(
         >>> run.result["best"]  # doctest: +SKIP
         {'step': 400, 'bleu': 93.1}
     """
+    with Ranks(Env.detect(device)) as ranks:
+        return train_ranks(
+            recipe,
+            overrides,
+            configs=configs,
+            run_dir=run_dir,
+            again=again,
+            allow_code=allow_code,
+            ranks=ranks,
+        )
+
+
+def train_ranks(
+    recipe: str | Path | Recipe,
+    overrides: Overrides,
+    *,
+    configs: Sequence[str | Path],
+    run_dir: str | Path | None,
+    again: bool,
+    allow_code: bool,
+    ranks: Ranks,
+) -> Run:
+    """Trains as :func:`train`, as one of ranks that have found each other."""
     run = run_named(recipe)
     if run is not None and not again:
         refuse_other(run, run_dir)
@@ -109,21 +134,32 @@ def train(
     plan = partial(plan_recipe, targets=["trainer"], allow_code=allow_code)
     planned = plan(recipe, overrides, configs=configs)
     _look_at(planned)
-    folder = choose_folder(planned, run_dir=run_dir, again=again)
     goes_on = planned.run is not None and not again
-    moved = moved_settings(folder, planned.plan) if goes_on else ()
-    changes = allowed_changes(planned, plan(recipe), moved=moved) if goes_on else {}
-    start = partial(_started, planned, device=device, overrides=tuple(words_of(overrides)))
     named = goes_on or run_dir is not None
-    read = partial(_read, start(folder), planned.plan, None)
-    folder = run_of_data(folder, planned, named=named, changes=changes, read=read)
-    if is_finished(folder, planned):
+    start = partial(_started, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
+
+    def found() -> RunFolder:
+        folder = choose_folder(planned, run_dir=run_dir, again=again)
+        read = partial(_read, start(folder), planned.plan, None)
+        return run_of_data(folder, planned, named=named, changes=changes(folder), read=read)
+
+    def changes(folder: RunFolder) -> dict[str, Any]:
+        moved = moved_settings(folder, planned.plan) if goes_on else ()
+        return allowed_changes(planned, plan(recipe), moved=moved) if goes_on else {}
+
+    folder = RunFolder(Path(ranks.from_main(lambda: str(found().path))))
+    if ranks.from_main(lambda: is_finished(folder, planned)):
         return _done(folder, planned)
+    if not ranks.env.is_main:
+        return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
     with entered(folder.path):
-        if is_finished(folder, planned):  # by the process that had the folder until now
+        # By the process that had the folder until now.
+        if ranks.size == 1 and is_finished(folder, planned):
             return _done(folder, planned)
         clean(folder.path)
-        return _fit(planned, folder, changes, start(folder))
+        if ranks.restart:
+            LOG.warning(ranks.restart)
+        return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
 
 
 def _look_at(planned: Planned) -> None:
@@ -162,17 +198,12 @@ def _ended(folder: RunFolder) -> Run:
 
 
 def _started(
-    planned: Planned, folder: RunFolder, *, device: str, overrides: tuple[str, ...]
+    planned: Planned, folder: RunFolder, *, env: Env, overrides: tuple[str, ...]
 ) -> Session:
-    """What builds the ingredients; several processes are refused: no batch is split yet."""
+    """What builds the ingredients."""
     key = run_key(planned.plan)
-    session = planned.start(folder.path, "train", device, key=key, overrides=overrides)
-    if (size := session.get("env").world_size) > 1:
-        raise UserError(
-            f"WORLD_SIZE is {size}, but weft trains in one process so far. "
-            "Start it without torchrun, or unset WORLD_SIZE and RANK."
-        )
-    return session
+    given = {"env": env}
+    return planned.start(folder.path, "train", env.device, given, key=key, overrides=overrides)
 
 
 def data_fingerprints(planned: Planned, device: str = "auto") -> dict[str, str]:
@@ -187,47 +218,74 @@ def _read(session: Session, plan: Plan, folder: Path | None) -> dict[str, str]:
     return fingerprints(session, plan)
 
 
-def _fit(planned: Planned, folder: RunFolder, changes: Mapping[str, Any], session: Session) -> Run:
-    plan = planned.plan
-    with recorded(folder):
-        trainer, built, found = _made(session, plan, folder, changes)
-        summary = folder.info.get("data_summary") or data_summary(session, trainer)
-        need = selection = None  # a trainer of the recipe's own cannot say it
-        if isinstance(trainer, Trainer):  # measured at the run's first start
-            selection = trainer.selection
-            need = recorded_estimate(folder.info.get("need"), trainer.task.device)
-            need = need or estimate_resources(trainer)
-        facts = {**found, "data_summary": summary, "need": need and asdict(need)}
-        facts["selected_by"] = None
-        if selection is not None:
-            better = "higher" if selection.sign > 0 else "lower"
-            facts["selected_by"] = {"metric": selection.config.metric, "better": better}
-        exports = exports_of(plan)
-        if exports:  # else nothing of it is imported
-            from weft.preflight.export_checks import refuse_exports
-
-            refuse_exports(exports, session)
-        record_changes(folder, changes)  # not before all that can refuse to go on
-        own = [*plan_parts(plan, observers=False)]
-        own += text_parts(session.get("task").text) if session.has("task") else []
-        write(folder, planned, built, facts, own=own_parts(own))
-        remember_place(folder.path)
-        if (folder.path / "export").is_dir():
-            from weft.runs.export import tell_older_exports
-
-            tell_older_exports(folder.path, but=[form.folder for form in exports])
-        if need is not None:
-            need.tell(trainer)
-        LOG.info("Run folder: %s", folder.path)  # not before all that can be refused was looked at
-        result = fit(trainer, session.get("task"), folder.path)
+def _fit(
+    planned: Planned,
+    folder: RunFolder,
+    changes: Mapping[str, Any],
+    session: Session,
+    *,
+    ranks: Ranks,
+) -> Run:
+    with recorded(folder, writes=ranks.env.is_main):
+        with ranks.main_first():  # others find what it has fitted and encoded, and in run.json all
+            trainer, built, found = _made(session, planned.plan, folder, changes)
+            if ranks.env.is_main:
+                need, facts = _facts(session, planned.plan, folder, trainer)
+                record_changes(folder, changes)  # not before all that can refuse to go on
+                _begin(planned, folder, session, built=built, facts={**found, **facts})
+                if need is not None:
+                    need.tell(trainer)
+                LOG.info("Run folder: %s", folder.path)  # not before all that can be refused
+        result = fit(trainer, session.get("task"), folder.path, ranks)
+        if not ranks.env.is_main:
+            return Run(folder.path, result)
         if isinstance(trainer, Trainer) and (sources := source_epochs(session, trainer)):
             result["sources"] = sources
-        if exports:
+        if exports := exports_of(planned.plan):
             from weft.runs.export import export_trained
 
             result["exports"] = export_trained(folder.path, exports, session)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def _facts(
+    session: Session, plan: Plan, folder: RunFolder, trainer: Any
+) -> tuple[ResourceEstimate | None, dict[str, Any]]:
+    """What is known of a run before its first step, once its exports are found to be possible."""
+    summary = folder.info.get("data_summary") or data_summary(session, trainer)
+    need = selected_by = None  # a trainer of the recipe's own cannot say it
+    if isinstance(trainer, Trainer):  # measured at the run's first start
+        need = recorded_estimate(folder.info.get("need"), trainer.task.device)
+        need = need or estimate_resources(trainer)
+        if (selection := trainer.selection) is not None:
+            better = "higher" if selection.sign > 0 else "lower"
+            selected_by = {"metric": selection.config.metric, "better": better}
+    if exports := exports_of(plan):  # else nothing of it is imported
+        from weft.preflight.export_checks import refuse_exports
+
+        refuse_exports(exports, session)
+    facts = {"data_summary": summary, "need": need and asdict(need), "selected_by": selected_by}
+    return need, facts
+
+
+def _begin(
+    planned: Planned,
+    folder: RunFolder,
+    session: Session,
+    *,
+    built: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> None:
+    """Writes what the run is, and remembers where."""
+    own = [*plan_parts(planned.plan, observers=False)]
+    own += text_parts(session.get("task").text) if session.has("task") else []
+    write(folder, planned, built, facts, own=own_parts(own))
+    remember_place(folder.path)
+    if (folder.path / "export").is_dir():
+        from weft.runs.export import tell_older_exports
+
+        tell_older_exports(folder.path, but=[form.folder for form in exports_of(planned.plan)])
 
 
 def source_epochs(session: Session, trainer: Trainer) -> dict[str, float]:
@@ -303,21 +361,6 @@ def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
         return
     for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
         LOG.warning(warning)
-
-
-@contextmanager
-def recorded(folder: RunFolder) -> Iterator[None]:
-    """Keeps in ``run.json`` how a run that did not finish ended.
-
-    A finished one stays so until it really goes on: a continuation may be refused before.
-    """
-    try:
-        yield
-    except WeftError as error:
-        how = "stopped" if isinstance(error, RunStoppedError) else "failed"
-        if folder.info and not folder.finished:
-            folder.write_info(finished=False, **{how: str(error)})
-        raise
 
 
 def write(

@@ -41,6 +41,8 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic a
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "to_file", False):  # what is said here in another way
+            return
         self.stream = sys.stderr
         super().emit(record)
 
@@ -56,7 +58,8 @@ class _Printable(logging.Formatter):
 def log_to_stderr(rank: int = 0) -> None:
     """Shows weft's lines on stderr as plain messages; a second call replaces the first.
 
-    Rank 0 shows all but what is for debugging, the others warnings only, marked with their rank.
+    Rank 0 shows all but what is for debugging, the others errors only, marked with their rank: what
+    they read is what rank 0 reads.
 
     Example:
         >>> log_to_stderr()
@@ -67,7 +70,7 @@ def log_to_stderr(rank: int = 0) -> None:
         logger.removeHandler(old)
     handler = _Stderr()
     handler.name = _NAME
-    handler.setLevel(logging.INFO if rank == 0 else logging.WARNING)
+    handler.setLevel(logging.INFO if rank == 0 else logging.ERROR)
     prefix = "" if rank == 0 else f"[rank {rank}] "
     handler.setFormatter(_Printable(f"{prefix}%(message)s"))
     logger.addHandler(handler)

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -26,7 +26,13 @@ from weft.models.decoding.search_settings import Decoding
 from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks import registries
-from weft.tasks.batches.text_blocks import Carried, RowSums, blocks_of, rows_with_text
+from weft.tasks.batches.text_blocks import (
+    Carried,
+    RowSums,
+    blocks_of,
+    closed,
+    rows_with_text,
+)
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from weft.text.cells import Rows
@@ -218,6 +224,14 @@ class LanguageModeling(Task):
         answers = {place: MeasuredText(*found) for place, found in whole.items()}
         loss = Loss(nats.double().sum(), torch.tensor(float(len(targets))))
         return Outputs(loss, answers)
+
+    def unfinished(self) -> dict[int, tuple[float, int]]:
+        """What this rank has of rows whose blocks others have, too."""
+        return self.row_sums.take_open()
+
+    def finished(self, parts: Sequence[Mapping[int, tuple[float, int]]]) -> Mapping[int, Any]:
+        """How well each row was expected whose parts the ranks have."""
+        return {row: MeasuredText(*found) for row, found in closed(parts).items()}
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:

@@ -1,6 +1,6 @@
 """Masked language modeling: the tokens of a text that a mask hides, from those around them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from weft.models import fast
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks import registries
-from weft.tasks.batches.text_blocks import RowSums, blocks_of, rows_with_text
+from weft.tasks.batches.text_blocks import RowSums, blocks_of, closed, rows_with_text
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
 from weft.text.cells import Rows
@@ -146,6 +146,18 @@ class MaskedLanguageModeling(Task):
         }
         loss = Loss(nats.sum(), torch.tensor(float(len(targets))), {"right": right.sum()})
         return Outputs(loss, answers)
+
+    def unfinished(self) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
+        """What this rank has of rows whose blocks others have, too."""
+        return self.nats.take_open(), self.right.take_open()
+
+    def finished(self, parts: Sequence[Any]) -> Mapping[int, Any]:
+        """What was found of each row whose parts the ranks have."""
+        nats, right = (closed(part[which] for part in parts) for which in range(2))
+        return {
+            row: FoundTokens(nats=total, tokens=tokens, found=round(right[row][0]))
+            for row, (total, tokens) in nats.items()
+        }
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:

@@ -14,15 +14,21 @@ Accumulate: TypeAlias = int | Literal["epoch"]
 """How many batches a step takes; ``epoch``: all of an epoch."""
 
 
+_END = object()
+
+
 class Group(NamedTuple):
     """The batches of one optimizer step, and the epochs completed once it is done."""
 
     batches: list[Any]
+    """Those that this rank has rows of."""
     epochs: int
 
 
 class Groups:
     """An endless, resumable iterator over groups of up to ``size`` batches.
+
+    A batch that is None is one of which this rank has no row; it counts as any other.
 
     It reads one batch ahead, to know an epoch's end when it comes; its state is that of the data
     before the batch ahead, so nothing read ahead is lost or repeated.
@@ -44,7 +50,7 @@ class Groups:
             batches.append(self._ahead)
             self._advance()
         self.taken = 0 if self._iterator is None else self.taken + len(batches)
-        return Group(batches, self.epochs)
+        return Group([batch for batch in batches if batch is not None], self.epochs)
 
     @property
     def position(self) -> float:
@@ -69,8 +75,8 @@ class Groups:
         """Reads the next batch ahead; at the epoch's end there is none: the iterator is dropped."""
         assert self._iterator is not None
         self._state = self.data.state_dict()
-        self._ahead = next(self._iterator, None)
-        if self._ahead is None:
+        self._ahead = next(self._iterator, _END)
+        if self._ahead is _END:
             self._iterator = None
             self.epochs += 1
             self._state = self.data.state_dict()

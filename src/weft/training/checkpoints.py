@@ -8,15 +8,17 @@ from pathlib import Path
 
 from torch import nn
 
-from weft.checkpoint.layout import CHECKPOINTS, MODULES, step_of
+from weft.checkpoint.layout import CHECKPOINTS, MODULES, folder_name, step_of
 from weft.checkpoint.parts import Stateful, load_into
 from weft.checkpoint.store import Checkpoints
 from weft.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
 from weft.errors import CheckpointError, UserError, refuse_all
+from weft.runtime.ranks import Ranks
 from weft.tasks.task import Task
 from weft.training.nonfinite import NonFinite, Untouched
 from weft.training.progress import Clock, Progress
 from weft.training.selection import Selection
+from weft.training.sharing import joined, shares_of
 
 __all__ = ["RunCheckpoints", "check_modules"]
 
@@ -30,7 +32,7 @@ class RunCheckpoints(Checkpoints):
     """The checkpoints of one run, with the best of them, and the one that a rollback goes to.
 
     ``keep`` are kept besides the best, which the selection knows where something is measured. The
-    task's text processor is saved with each.
+    task's text processor is saved with each. Rank 0 writes, all read.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class RunCheckpoints(Checkpoints):
         clock: Clock,
         selection: Selection | None,
         nonfinite: NonFinite,
+        ranks: Ranks,
     ) -> None:
-        super().__init__(run / CHECKPOINTS, keep=keep)
+        super().__init__(run / CHECKPOINTS, keep=keep, writes=ranks.env.is_main)
+        self.ranks = ranks
         self.task, self.clock = task, clock
         self.selection, self.nonfinite = selection, nonfinite
         self._recorded: tuple[Progress, Progress] | None = None
@@ -55,7 +59,8 @@ class RunCheckpoints(Checkpoints):
 
     def resume(self, parts: Mapping[str, Stateful]) -> int | None:
         """Loads the newest good checkpoint; returns its step, or None on a fresh start."""
-        step = self.restore(parts)
+        with self.ranks.main_first():  # which mends what a process that was killed has left
+            step = self.restore(shares_of(self.ranks, parts))
         self.kept_step = self.nonfinite.target
         if step is not None:
             self._recorded = (self.clock.now, self.clock.seen)
@@ -65,11 +70,14 @@ class RunCheckpoints(Checkpoints):
 
     def record(self, parts: Mapping[str, Stateful], *, best: bool) -> Path:
         """Saves where the run is; a best one is pointed to only when it is safe."""
-        path = self.save(self.clock.now.steps, parts, write_text=self.task.text.save)
-        if best:
-            self.mark_best(self.clock.now.steps)
+        step, parts = self.clock.now.steps, joined(self.ranks, parts)
+        with self.ranks.main_first():
+            if self.writes:
+                self.save(step, parts, write_text=self.task.text.save)
+            if best:
+                self.mark_best(step)
         self._recorded = (self.clock.now, self.clock.seen)
-        return path
+        return self.folder / folder_name(step)
 
     def set_rollback_target(self) -> None:
         """Makes the checkpoint that is saved next the one that a rollback goes to."""
@@ -78,7 +86,9 @@ class RunCheckpoints(Checkpoints):
     def roll_back(self, parts: Mapping[str, Stateful]) -> bool:
         """Goes back to the target, with the data where it is; tells whether it is the best step."""
         seconds, left = self.clock.seconds, dict.fromkeys(GOING_ON, Untouched())
-        step = self.restore({**parts, **left}, step=self.nonfinite.target)
+        shares = shares_of(self.ranks, {**parts, **left})
+        with self.ranks.main_first():
+            step = self.restore(shares, step=self.nonfinite.target)
         assert step is not None, "a run that rolls back begins with a checkpoint"
         self.task.rolled_back()
         self.clock.spent(seconds)
@@ -108,7 +118,7 @@ class RunCheckpoints(Checkpoints):
         Raises:
             StorageError: No room, or the disk failed.
         """
-        if names:
+        if names and self.writes:
             parts = {name: self.task.module.get_submodule(name) for name in names}
             tensors, document = split_parts(step, parts)
             write_checkpoint(

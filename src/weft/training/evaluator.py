@@ -36,7 +36,7 @@ class Evaluator:
         """
         place = isolated_rng(batches, seed=self.config.seed, step=step)
         with place, self.weights.averaged(), eager(use=self.config.compile):
-            return evaluate(self.task, batches, poll=self.stops.poll)
+            return evaluate(self.task, batches, poll=self.stops.poll, ranks=self.stops.ranks)
 
 
 @contextmanager

@@ -62,14 +62,13 @@ class Trainer(Component):
         self.updates = Updates(
             config, task=task, optimizer=optimizer, schedule=lr_scheduler, env=env
         )
-        data = RunData(
-            config, task=task, train_data=train_data, valid_data=valid_data, test_data=test_data
-        )
+        given = {"train_data": train_data, "valid_data": valid_data, "test_data": test_data}
+        data = RunData(config, task=task, ranks=self.updates.ranks, **given)
         self.data, self.valid, self.test = data.train, data.valid, data.test
         self.total = data.total
-        self.audience = Observers(
-            reporters, callbacks, clock=self.clock, data=self.data, total=self.total
-        )
+        seen: dict[str, Any] = {"clock": self.clock, "data": self.data, "total": self.total}
+        ranks = self.updates.ranks
+        self.audience = Observers(reporters, callbacks, **seen, ranks=ranks)
         self.initial = checked_start(
             config, task=task, schedule=lr_scheduler, data=data, folder=xp.folder
         )
@@ -81,8 +80,9 @@ class Trainer(Component):
             clock=self.clock,
             selection=self.selection,
             nonfinite=self.updates.nonfinite,
+            ranks=ranks,
         )
-        self.stops = Stops(self.updates.ranks)
+        self.stops = Stops(ranks)
         self.evaluator = Evaluator(
             config, task=task, weights=self.updates.weights, stops=self.stops
         )
@@ -90,7 +90,8 @@ class Trainer(Component):
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
-        with self.stops, closing(self.audience.reporters), kernels(self.config, self.task):
+        settled = kernels(self.config, self.task)
+        with self.stops, closing(self.audience.reporters), settled, self.updates.ranks.watched():
             try:
                 self.start()
                 while True:
@@ -118,7 +119,9 @@ class Trainer(Component):
             with self.updates.autocast:
                 loss = loss_of(self.task, batch)
             self.updates.backward(loss)  # gradients of a sum ...
-        gradient = self.updates.gradient()  # ... of a mean over all ranks and batches
+        own = sum(self.task.batch_size(batch) for batch in group.batches)
+        # ... of a mean over all ranks and batches
+        gradient = self.updates.gradient(own, self.clock.seconds)
         if gradient.finite:
             history = self.selection.losses if self.selection else ()
             self.updates.apply(gradient, step=number, total=self.total, history=history)
@@ -126,9 +129,9 @@ class Trainer(Component):
             rows = (row for batch in group.batches for row in self.data.data.examples(batch))
             if self.updates.handle_nonfinite(gradient, step=number, examples=rows):
                 return self.roll_back()
-        examples = sum(self.task.batch_size(batch) for batch in group.batches)
-        self.updates.running_loss.took(examples, seconds=self.clock.seconds - began)
-        return Progress(number, group.epochs, before.examples + examples, self.clock.seconds)
+        self.updates.running_loss.took(own, seconds=self.clock.seconds - began)
+        examples = before.examples + gradient.examples
+        return Progress(number, group.epochs, examples, gradient.seconds)
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""

@@ -10,6 +10,7 @@ from typing_extensions import override
 from weft.config.foreign_names import refuse_foreign_hooks
 from weft.errors import UserError
 from weft.metrics.reporters import Reporter, Reporters, RunInfo
+from weft.runtime.ranks import Ranks
 from weft.runtime.run_context import Experiment
 from weft.tasks.evaluation import Evaluation
 from weft.tasks.task import Task
@@ -83,7 +84,8 @@ class Observers:
     """Tells reporters and callbacks where the run is, and what was measured there.
 
     The clock remembers that a callback asked to stop, the training data knows the place in the
-    epoch, and ``total`` are the steps of the whole run, where known.
+    epoch, and ``total`` are the steps of the whole run, where known. Of many ranks the first tells
+    its reporters and callbacks, and all stop where one of them asks.
     """
 
     def __init__(
@@ -94,8 +96,10 @@ class Observers:
         clock: Clock,
         data: Groups,
         total: int | None,
+        ranks: Ranks,
     ) -> None:
-        self.reporters = Reporters(_checked(reporters, Reporter))
+        told, self.ranks = ranks.env.is_main, ranks
+        self.reporters = Reporters(_checked(reporters, Reporter) if told else ())
         self.callbacks = _checked(callbacks, Callback)
         self.clock, self.data, self.total = clock, data, total
         self.ticked = -math.inf
@@ -116,10 +120,12 @@ class Observers:
 
     def tell(self, event: str, *seen: Any) -> None:
         """Tells the callbacks; a callback may ask to stop where the run can still be ended well."""
-        for callback in self.callbacks:
+        for callback in self.callbacks if self.ranks.env.is_main else ():
             asks = getattr(callback, event)(*seen)
             if asks and event in ASKING:
                 self.clock.asked_to_stop = True
+        if self.callbacks and event in ASKING:
+            self.clock.asked_to_stop = self.ranks.any(self.clock.asked_to_stop)
 
     def tick(self, now: Progress) -> None:
         """Tells the reporters that a step was taken; of quick steps not all."""

@@ -12,9 +12,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.layout import CHECKPOINTS
 from weft.checkpoint.parts import Stateful
 from weft.checkpoint.store import Checkpoints
 from weft.errors import RunError, UserError
+from weft.runtime.ranks import Ranks
 from weft.tasks.task import Task
 from weft.training.loop import Trainer
 from weft.training.progress import Progress
@@ -43,8 +45,10 @@ def check_trainer(trainer: object) -> None:
         )
 
 
-def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
+def fit(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, Any]:
     """Trains a task with weft's trainer, or with one of the recipe's own.
+
+    One of its own divides the work of many ranks itself, by ``env``; the first one's is saved.
 
     Returns:
         The result of the run: ``steps``, ``epochs``, and what weft's trainer has beside.
@@ -55,11 +59,13 @@ def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
     if isinstance(trainer, Trainer):
         trainer.fit()
         return dict(trainer.summary)
-    store = Checkpoints.of(folder)
+    store = Checkpoints(folder / CHECKPOINTS, writes=ranks.env.is_main)
     parts: dict[str, Stateful] = {"model": task.module}
     if isinstance(trainer, Stateful):
         parts["trainer"] = trainer
-        if (step := store.restore(parts)) is not None:
+        with ranks.main_first():
+            step = store.restore(parts)
+        if step is not None:
             LOG.info(f"Resumed at step {step:,}.")
     elif store.last() is not None:
         LOG.warning(f"{type(trainer).__name__} has no state_dict: it trains anew.")
@@ -70,5 +76,7 @@ def fit(trainer: Any, task: Task, folder: Path) -> dict[str, Any]:
             f"{type(trainer).__name__}.fit() returned {found}; wanted a "
             "weft.training.Progress(steps=..., epochs=..., examples=...)."
         )
-    store.save(progress.steps, parts, write_text=task.text.save)
+    with ranks.main_first():
+        if store.writes:
+            store.save(progress.steps, parts, write_text=task.text.save)
     return {"steps": progress.steps, "epochs": progress.epochs}

@@ -11,12 +11,14 @@ from weft.errors import UserError, WeftError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.runtime.memory import keep_memory
+from weft.runtime.ranks import Ranks
 from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
 from weft.training.checkpoints import check_modules
 from weft.training.compiled import check_compiler, compiled
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
+from weft.training.sharing import shared_batches
 from weft.training.trainer_config import TrainerConfig
 from weft.training.warm_start.initial_weights import Initial
 
@@ -31,11 +33,15 @@ class RunData:
         config: TrainerConfig,
         *,
         task: Task,
-        train_data: Iterable[Any],
-        valid_data: Iterable[Any] | None,
-        test_data: Iterable[Any] | None,
+        train_data: Any,
+        valid_data: Any | None,
+        test_data: Any | None,
+        ranks: Ranks,
     ) -> None:
-        made = partial(task.batches_of, seed=config.seed)
+        def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
+            batches = task.batches_of(name, data, train=train, seed=config.seed)
+            return shared_batches(batches, ranks)
+
         train = made("train_data", train_data, train=True)
         self.train = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)

@@ -14,7 +14,7 @@ from weft.errors import UserError
 from weft.metrics.streaming import ExactSum
 from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
-from weft.runtime.seeds import HostRandom, seed_all
+from weft.runtime.seeds import HostRandom, fold, seed_all
 from weft.tasks.task import Loss, Task
 from weft.training.ema import Weights
 from weft.training.layer_rates import present_rate
@@ -23,6 +23,7 @@ from weft.training.optimizers.lbfgs import LBFGSSteps
 from weft.training.precision import LossScale, autocast
 from weft.training.progress import Progress
 from weft.training.schedules.schedule import Schedule
+from weft.training.sharing import sum_gradients
 from weft.training.trainer_config import TrainerConfig
 
 __all__ = ["Gradient", "RunningLoss", "Updates"]
@@ -96,6 +97,21 @@ class RunningLoss:
         taken = Progress.saved(**{name: state[name] for name in ("steps", "examples", "seconds")})
         self.steps, self.examples, self.seconds = taken.steps, taken.examples, taken.seconds
 
+    def joined(self, states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The sums of all ranks, of their states; steps and seconds are those of each of them."""
+        whole = RunningLoss()
+        for state in states:
+            whole.count.add_state(str(state["count"]))
+            for name, total in state["sums"].items():
+                whole.sums[name].add_state(str(total))
+            whole.examples += state["examples"]
+        alike = {name: states[0][name] for name in ("steps", "seconds")}
+        return {**whole.state_dict(), **alike}
+
+    def share(self, state: Mapping[str, Any], rank: int, world_size: int) -> Mapping[str, Any]:
+        """All of it for rank 0; the others have the steps."""
+        return state if rank == 0 else {**state, **_NOTHING}
+
     def _settle(self) -> None:
         """Reads what waits on a device: in one transfer where all batches have the same sums."""
         pending, self._pending = self._pending, []
@@ -107,6 +123,9 @@ class RunningLoss:
             self.count.add_all(counts)
             for name, column in zip(names, columns, strict=True):
                 self.sums[name].add_all(column)
+
+
+_NOTHING: dict[str, Any] = {"count": ExactSum().state(), "sums": {}, "examples": 0}
 
 
 def _alike(numbers: Sequence[Tensor | float]) -> bool:
@@ -133,6 +152,10 @@ class Gradient:
     """Their targets."""
     finite: bool
     """Whether both loss and norm are numbers, and the loss is under its bound."""
+    examples: int
+    """Rows of the step, of all ranks."""
+    seconds: float
+    """What the clock of rank 0 says, by which all ranks do what is due."""
 
 
 class Updates:
@@ -152,7 +175,8 @@ class Updates:
         schedule: Schedule,
         env: Env,
     ) -> None:
-        self.config, self.task, self.ranks = config, task, Ranks(env)
+        self.config, self.task, self.ranks = config, task, Ranks.of(env)
+        self.seed = config.seed if env.is_main else fold(config.seed, "rank", env.rank)
         self.optimizer, self.schedule = optimizer, schedule
         self.weights = Weights(task.module, ema=config.ema)
         self.autocast = autocast(config.precision, env.device)
@@ -181,7 +205,7 @@ class Updates:
 
     def begin(self, taken: int) -> None:
         """Begins a step: dropout is a function of the steps taken before, not of history."""
-        seed_all(self.config.seed, taken)
+        seed_all(self.seed, taken)
         self._losses = []
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
@@ -191,17 +215,36 @@ class Updates:
         self.loss_scale.of(loss.total).backward()
         self._losses.append(loss.detach())
 
-    def gradient(self) -> Gradient:
-        """The gradient of all batches since :meth:`begin`, as it lies in the parameters."""
+    def gradient(self, examples: int, seconds: float) -> Gradient:
+        """The gradient of all batches of all ranks since :meth:`begin`, as the parameters have it.
+
+        Args:
+            examples: The rows of this rank's batches.
+            seconds: What this rank's clock says.
+        """
         count = total = self._zero
         for loss in self._losses:
             count, total = count + loss.count, total + loss.total
-        factor = self.ranks.size / self.loss_scale.now / self.ranks.sum_(count)
+        if self.ranks.size > 1:
+            count, total, examples, seconds = self._summed(count, total, examples, seconds)
+        factor = 1 / self.loss_scale.now / count
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients) * factor
         # The one wait for the device in a step; a random field's loss has another.
         finite = math.isfinite((norm + self.nonfinite.bounded(total, count)).item())
-        return Gradient(gradients, factor, norm, total, count, finite)
+        return Gradient(gradients, factor, norm, total, count, finite, examples, seconds)
+
+    def _summed(
+        self, count: Tensor, total: Tensor, examples: int, seconds: float
+    ) -> tuple[Tensor, Tensor, int, float]:
+        """Adds up a step over all ranks: its numbers at once, then the gradients."""
+        used = [p.grad is not None for p in self.parameters]
+        own = [float(examples), seconds if self.ranks.env.is_main else 0.0, *map(float, used)]
+        sums = torch.tensor([0.0, 0.0, *own], dtype=torch.float64, device=self._zero.device)
+        sums[0], sums[1] = count, total
+        _, _, rows, clock, *users = self.ranks.sum_(sums).tolist()
+        sum_gradients(self.ranks, self.parameters, [number > 0 for number in users])
+        return sums[0].to(self._zero.dtype), sums[1].to(self._zero.dtype), int(rows), clock
 
     def apply(
         self, gradient: Gradient, *, step: int, total: int | None, history: Sequence[float]
@@ -243,6 +286,9 @@ class Updates:
         overflowed = bool(loss_is_fine) and self.loss_scale.overflowed()
         if not overflowed:
             broken = self.nonfinite.broken
+            if self.ranks.size > 1:
+                numbers = [{"row": row["row"]} for row in examples if "row" in row]
+                examples = [row for rows in self.ranks.gather(numbers) for row in rows]
             error = broken(step, norm=norm, total=total, count=count, examples=examples)
             self.nonfinite.take(error, step=step)
         self.clear()
@@ -254,6 +300,9 @@ class Updates:
 
     def pop(self) -> tuple[dict[str, float], dict[str, float]]:
         """The values since the last report, and the rates by the wall clock; starts anew."""
+        if self.ranks.size > 1:
+            states = self.ranks.gather(self.running_loss.state_dict())
+            self.running_loss.load_state_dict(self.running_loss.joined(states))
         values, rates = self.running_loss.pop()
         values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
         values["lr"] = present_rate(self.optimizer, self.base_lrs)

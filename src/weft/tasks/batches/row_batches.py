@@ -1,5 +1,6 @@
 """Batches of encoded rows, and what tells rows from batches."""
 
+import copy
 import itertools
 from collections.abc import (
     Collection,
@@ -71,6 +72,12 @@ class RowBatches:
     def epoch(self) -> int:
         """The epoch that the next iteration is part of, from 0."""
         return self.batches.epoch
+
+    def share(self, rank: int, world_size: int) -> "RowBatches":
+        """The same batches, of which one rank has its share of rows, or None."""
+        other = copy.copy(self)
+        other.batches = self.batches.share(rank, world_size)
+        return other
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.batches)

@@ -13,7 +13,7 @@ from weft.errors import DataError, UserError
 from weft.tasks.batches.row_batches import is_row, peek_first, rows_of
 from weft.tasks.task import Row
 
-__all__ = ["Carried", "RowSums", "blocks_of", "rows_with_text"]
+__all__ = ["Carried", "RowSums", "blocks_of", "closed", "rows_with_text"]
 
 
 def rows_with_text(
@@ -64,7 +64,10 @@ def blocks_of(batching: Batching, length: int) -> int:
 
 
 class Carried:
-    """The state that a model carries from batch to batch; part of what survives a crash."""
+    """The state that a model carries from batch to batch; part of what survives a crash.
+
+    Streams are its last dimension but one. Each of many ranks carries that of its own.
+    """
 
     def __init__(self) -> None:
         self._state: Tensor | None = None
@@ -89,6 +92,23 @@ class Carried:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on with a saved state."""
         self._state = state["state"]
+
+    def joined(self, states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The state of all streams, of those of the ranks."""
+        parts = [state["state"] for state in states if state["state"] is not None]
+        if not parts:
+            return {"state": None}
+        size = sum(part.shape[-2] for part in parts)
+        whole = parts[0].new_empty((*parts[0].shape[:-2], size, parts[0].shape[-1]))
+        for rank, part in enumerate(parts):
+            whole[..., rank :: len(states), :] = part
+        return {"state": whole}
+
+    def share(self, state: Mapping[str, Any], rank: int, world_size: int) -> dict[str, Any]:
+        """The state of one rank's streams."""
+        whole = state["state"]
+        share = None if whole is None else whole[..., rank::world_size, :].clone()
+        return {"state": share if share is not None and share.shape[-2] else None}
 
 
 class RowSums:
@@ -120,3 +140,23 @@ class RowSums:
             else:
                 self._open[row] = found
         return whole
+
+    def take_open(self) -> dict[int, tuple[float, int]]:
+        """The sums and counts of rows that are not whole here, which are forgotten."""
+        found, self._open = self._open, {}
+        return found
+
+
+def closed(opened: Iterable[Mapping[int, tuple[float, int]]]) -> dict[int, tuple[float, int]]:
+    """The sums and counts of rows, of the parts that several ranks have.
+
+    Example:
+        >>> closed([{4: (1.5, 2)}, {4: (0.5, 1)}])
+        {4: (2.0, 3)}
+    """
+    whole: dict[int, tuple[float, int]] = {}
+    for rows in opened:
+        for row, (total, count) in rows.items():
+            before = whole.get(row, (0.0, 0))
+            whole[row] = before[0] + total, before[1] + count
+    return whole

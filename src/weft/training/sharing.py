@@ -1,0 +1,166 @@
+"""What the ranks of a run share: batches, gradients, and parts that each has its own share of."""
+
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from weft.checkpoint.parts import Stateful
+from weft.runtime.ranks import Ranks
+from weft.tasks.task import Batches
+
+__all__ = ["Shared", "SharedBatches", "joined", "shared_batches", "shares_of", "sum_gradients"]
+
+BUCKET = 25 << 20
+"""Bytes of gradients that are sent at once, as in torch's DistributedDataParallel: many small
+tensors one by one would each wait for an answer."""
+
+
+@runtime_checkable
+class Shared(Stateful, Protocol):
+    """A part of which each rank has a share; all of it is saved, by rank 0."""
+
+    def joined(self, states: Sequence[Any]) -> Any:
+        """The state of the whole, of those of the ranks."""
+
+    def share(self, state: Any, rank: int, world_size: int) -> Any:
+        """What one rank goes on with of a state of the whole."""
+
+
+class SharedBatches:
+    """Whole batches, of which a rank has every ``size``-th; of the others it gets None.
+
+    So are batches shared that a recipe makes itself: what a row is in them is not known.
+    """
+
+    def __init__(self, batches: Batches, rank: int, world_size: int) -> None:
+        self.batches, self.rank, self.world_size = batches, rank, world_size
+        self._number = 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration is part of, from 0."""
+        return self.batches.epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.batches:
+            mine = self._number % self.world_size == self.rank
+            self._number += 1
+            yield batch if mine else None
+        self._number = 0
+
+    def examples(self, batch: Any) -> Sequence[Mapping[str, Any]]:
+        """The rows of a batch."""
+        return self.batches.examples(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place, which is that of all ranks."""
+        return self.batches.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to a place."""
+        self._number = int(state.get("position", 0))
+        self.batches.load_state_dict(state)
+
+
+class SizedSharedBatches(SharedBatches):
+    """The same of batches that know how many they are."""
+
+    def __len__(self) -> int:
+        """Batches of an epoch, over all ranks."""
+        assert isinstance(self.batches, Sized)
+        return len(self.batches)
+
+
+def shared_batches(batches: Batches, ranks: Ranks) -> Batches:
+    """The share of this rank, in the order that one rank alone would have: by rows where known."""
+    if ranks.size == 1:
+        return batches
+    place = ranks.env.rank, ranks.size
+    share = getattr(batches, "share", None)
+    if share is not None:
+        made: Batches = share(*place)
+        return made
+    kind = SizedSharedBatches if isinstance(batches, Sized) else SharedBatches
+    return kind(batches, *place)
+
+
+def sum_gradients(ranks: Ranks, parameters: Sequence[nn.Parameter], used: Sequence[bool]) -> None:
+    """Replaces the gradients of parameters that any rank has used by their sum over all ranks.
+
+    A rank that had no row for one adds nothing to it. Afterwards gradients are parts of few large
+    tensors, and the same bits on all ranks.
+    """
+    buckets: list[tuple[list[nn.Parameter], Tensor]] = []
+    for group in _grouped([p for p, is_used in zip(parameters, used, strict=True) if is_used]):
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in group]
+        buckets.append((group, torch.cat([grad.reshape(-1) for grad in grads])))
+    ranks.sum_all_([flat for _, flat in buckets])
+    for group, flat in buckets:
+        parts = flat.split([p.numel() for p in group])
+        for parameter, part in zip(group, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
+
+
+def _grouped(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Parameters of one type and device, about ``BUCKET`` bytes at a time."""
+    kinds: dict[Any, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        kinds.setdefault((parameter.dtype, parameter.device), []).append(parameter)
+    for alike in kinds.values():
+        group: list[nn.Parameter] = []
+        for parameter in alike:
+            group.append(parameter)
+            if sum(p.nbytes for p in group) >= BUCKET:
+                yield group
+                group = []
+        if group:
+            yield group
+
+
+class _Snapshot:
+    """A state that stands for its part while it is saved."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def state_dict(self) -> Any:
+        return self._state
+
+    def load_state_dict(self, state: Any) -> None:
+        raise NotImplementedError
+
+
+class _Share:
+    """A part that takes its share of a saved state."""
+
+    def __init__(self, part: Shared, ranks: Ranks) -> None:
+        self._part, self._ranks = part, ranks
+
+    def state_dict(self) -> Any:
+        return self._part.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        share = self._part.share(state, self._ranks.env.rank, self._ranks.size)
+        self._part.load_state_dict(share)
+
+
+def joined(ranks: Ranks, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
+    """The parts as rank 0 saves them: of those that are shared, the whole."""
+    if ranks.size == 1:
+        return dict(parts)
+    return {
+        name: _Snapshot(part.joined(ranks.gather(part.state_dict())))
+        if isinstance(part, Shared)
+        else part
+        for name, part in parts.items()
+    }
+
+
+def shares_of(ranks: Ranks, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
+    """The parts as each rank loads them: of those that are shared, its share."""
+    return {
+        name: _Share(part, ranks) if ranks.size > 1 and isinstance(part, Shared) else part
+        for name, part in parts.items()
+    }

@@ -1,0 +1,122 @@
+"""Runs of several ranks, forked from a process that has imported everything, and what they say."""
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SERVER = """
+import json, os, sys
+import sacrebleu, sentencepiece, torch, torch.distributed, torch.optim
+import weft.runs.train, weft.recipes.planning, weft.runs.registries
+from weft.cli.main import main
+for line in sys.stdin:
+    job = json.loads(line)
+    children = []
+    for rank in range(job["size"]):
+        child = os.fork()
+        if not child:
+            os.chdir(job["folder"])
+            log = os.open(f'{job["log"]}-{rank}', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1), os.dup2(log, 2)
+            if job["size"] > 1:
+                os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(job["size"]),
+                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(job["port"])}
+            os.environ |= job["env"]
+            code = 99
+            try:
+                code = main(job["words"])
+            finally:
+                sys.stdout.flush(), sys.stderr.flush()
+                os._exit(code)
+        children.append(child)
+    print(json.dumps(children), flush=True)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    print(json.dumps(codes), flush=True)
+"""
+
+
+class RankedRuns:
+    """Runs of any number of ranks; each prints to a log of its own."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.stdin.close()
+        self.server.wait(timeout=60)
+        self.server.stdout.close()
+
+    def start(self, folder: Path, *words: str, size: int, env=()) -> list[int]:
+        """Starts ``weft`` with the words; the processes' ids by rank."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.log, self.size = folder / "log", size
+        job = {"folder": str(folder), "log": str(self.log), "words": list(words), "size": size}
+        self.server.stdin.write(json.dumps({**job, "port": port, "env": dict(env)}) + "\n")
+        self.server.stdin.flush()
+        return json.loads(self.server.stdout.readline())
+
+    def end(self) -> tuple[list[int], list[str]]:
+        """Waits until all have ended: exit codes, and what each said."""
+        codes = json.loads(self.server.stdout.readline())
+        said = [Path(f"{self.log}-{rank}").read_text() for rank in range(self.size)]
+        return codes, said
+
+    def run(self, folder: Path, *words: str, size: int, env=()) -> tuple[list[int], list[str]]:
+        """Runs ``weft`` with the words to its end."""
+        self.start(folder, *words, size=size, env=env)
+        return self.end()
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the metrics.jsonl of the one run in a folder, without what the clock decides."""
+    (path,) = folder.glob("runs/*/*/metrics.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "time"} for line in lines]
+
+
+def largest_difference(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> float:
+    """The largest relative difference of numbers; all else is the same."""
+    assert [line.keys() for line in one] == [line.keys() for line in other]
+    worst = 0.0
+    for left, right in zip(one, other, strict=True):
+        for name, value in left.items():
+            if isinstance(value, float):
+                worst = max(worst, abs(value - right[name]) / max(abs(value), 1e-9))
+            else:
+                assert value == right[name], (name, left, right)
+    return worst
+
+
+def write_data(folder: Path) -> Path:
+    """Small files in ``data`` for the experiments that classify, tag and model a language."""
+    data = folder / "data"
+    data.mkdir(parents=True)
+    words = ["the", "cat", "sees", "a", "bird", "and", "dog", "eats", "fish", "in", "our", "house"]
+    chance = random.Random(1)
+    texts = [" ".join(chance.choices(words, k=chance.randint(2, 12))) for _ in range(40)]
+    for name, some in (("train", texts[:29]), ("dev", texts[29:]), ("valid", texts[29:])):
+        labelled = [f"{'ham' if 'cat' in text else 'spam'}\t{text}\n" for text in some]
+        (data / f"{name}.tsv").write_text("".join(labelled))
+        (data / f"{name}.txt").write_text("\n".join(some) + "\n")
+        tagged = [[(w, "B-X" if w in ("cat", "dog") else "O") for w in t.split()] for t in some]
+        lines = ["".join(f"{w} {tag}\n" for w, tag in sentence) for sentence in tagged]
+        (data / f"{name}.conll").write_text("\n".join(lines))
+    return folder

@@ -1,0 +1,202 @@
+"""A run of several ranks is that of one: its values, its rows, its checkpoints, its end."""
+
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, write_data
+from tests.runs.tiny import alive, write_recipe
+
+OFF = {
+    "classification/docnn/local": ["model.dropout=0", "model.embedding.dropout=0"],
+    "tagging/bilstm-crf/local": ["model.dropout=0", "model.word_dropout=0"],
+    "language/transformer/local": ["model.dropout=0"],
+    "language/lstm/local": ["model.dropout=0", "trainer.max_steps=60"],
+    "bert/pretraining/local": ["model.encoder.dropout=0"],
+}
+
+
+LONGER = ["trainer.max_steps=20", "--allow-code"]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    with RankedRuns() as server:
+        yield server
+
+
+def outcome(folder):
+    """Lines of the run's metrics, and its answered rows without what is rounded otherwise."""
+    (run,) = folder.glob("runs/*/*")
+    answers = {}
+    for path in sorted(run.glob("predictions/*")):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        answers[path.name] = [
+            {name: value for name, value in row.items() if not isinstance(value, float | dict)}
+            for row in rows
+        ]
+    return lines_of(folder), answers
+
+
+def same_run(one, other):
+    (lines, answers), (others, other_answers) = one, other
+    assert largest_difference(lines, others) < 1e-6
+    assert {n: len(rows) for n, rows in answers.items()} == {
+        n: len(rows) for n, rows in other_answers.items()
+    }
+    numbers = {n: [row["row"] for row in rows] for n, rows in answers.items()}
+    assert numbers == {n: [row["row"] for row in rows] for n, rows in other_answers.items()}
+
+
+def trained(runs, folder, *words, size):
+    codes, said = runs.run(folder, "train", *words, size=size)
+    assert codes == [0] * size, said
+    assert [text for text in said[1:] if text] == []  # rank 0 alone prints
+    return outcome(folder)
+
+
+def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path):
+    """Steps of 8 rows, the last of an epoch of 2, by 3 ranks; BLEU and all else are the same."""
+    words = ["tiny.py", "model.dropout=0", "trainer.accumulate=1", "train_data.batch_size=8"]
+    wanted = trained(runs, write_recipe(tmp_path / "1"), *words, size=1)
+    found = trained(runs, write_recipe(tmp_path / "3"), *words, size=3)
+    same_run(wanted, found)
+    assert wanted[1] == found[1]  # translations, too
+    (run,) = tmp_path.glob("3/runs/tiny/*")
+    assert not list(run.glob("log-*"))
+
+
+def test_values_of_two_ranks(runs, tmp_path):
+    same_values(runs, tmp_path, "classification/docnn/local", sizes=(2,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OFF)
+def test_values_of_one_two_and_three_ranks(runs, tmp_path, name):
+    same_values(runs, tmp_path, name, sizes=(2, 3))
+
+
+def same_values(runs, tmp_path, name, sizes):
+    words = [name, "trainer.report_every=1", *OFF[name]]
+    wanted = trained(runs, write_data(tmp_path / "1"), *words, size=1)
+    for size in sizes:
+        same_run(wanted, trained(runs, write_data(tmp_path / str(size)), *words, size=size))
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 3), pytest.param(2, 1, marks=SLOW)])
+def test_a_checkpoint_of_two_ranks_goes_on_with_others(runs, tmp_path, first, then):
+    """In mid-epoch and between two reports: the order, the sums and the counts go on."""
+    words = ["tiny.py", "model.dropout=0", "trainer.report_every=6", "trainer.accumulate=1"]
+    wanted = trained(runs, write_recipe(tmp_path / "whole"), *words, size=1)
+    folder = write_recipe(tmp_path / "parts")
+    trained(runs, folder, *words, "trainer.max_steps=9", size=first)
+    (run,) = folder.glob("runs/tiny/*")
+    codes, said = runs.run(folder, "train", str(run), *LONGER, size=then)
+    assert codes == [0] * then, said
+    assert "Resumed at step 9." in said[0]
+    lines = [line for line in lines_of(folder) if line["step"] != 9]
+    wanted_lines = [dict(line) for line in wanted[0]]
+    shared = {(line["split"], line["step"]) for line in lines}
+    after = [
+        [line for line in some if line["split"] == "valid" and line["step"] > 9]
+        for some in (wanted_lines, lines)
+    ]
+    assert largest_difference(*after) < 1e-6
+    assert ("train", 18) in shared
+
+
+@pytest.mark.slow
+def test_the_state_that_a_language_model_carries_goes_on_with_others(runs, tmp_path):
+    name = "language/lstm/local"
+    words = [name, "trainer.report_every=1", "model.dropout=0", "trainer.max_steps=14"]
+    wanted = trained(runs, write_data(tmp_path / "whole"), *words, size=1)
+    folder = write_data(tmp_path / "parts")
+    trained(runs, folder, *words[:-1], "trainer.max_steps=7", size=2)
+    (run,) = folder.glob("runs/*/*")
+    codes, said = runs.run(folder, "train", str(run), "trainer.max_steps=14", size=3)
+    assert codes == [0] * 3, said
+    after = [
+        [line for line in lines if line["split"] == "train" and line["step"] > 7]
+        for lines in (wanted[0], lines_of(folder))
+    ]
+    assert len(after[0]) == 7
+    assert largest_difference(*after) < 1e-6
+
+
+def test_an_error_of_all_ranks_is_said_once(runs, tmp_path):
+    codes, said = runs.run(write_recipe(tmp_path), "train", "tiny.py", "modl.dim=3", size=2)
+    assert codes[0] == 2 or codes[1] == 2
+    assert sorted(map(bool, said)) == [False, True]
+    assert "'modl' is no ingredient of this recipe. Did you mean 'model'?" in "".join(said)
+
+
+BROKEN = """
+from weft.training import Callback
+
+
+def callbacks(env):
+    return [Stopping(env)]
+
+
+def module(model, tokenizer, env):
+    if env.rank == 1:
+        raise ValueError(f"rank {env.rank} of {env.world_size} is broken")
+    return model.build(tokenizer=tokenizer)
+"""
+
+
+def test_an_error_of_one_rank_ends_all(runs, tmp_path):
+    folder = write_recipe(tmp_path)
+    recipe = (folder / "tiny.py").read_text() + BROKEN.replace("[Stopping(env)]", "[]")
+    (folder / "tiny.py").write_text(recipe)
+    started = time.monotonic()
+    codes, said = runs.run(folder, "train", "tiny.py", size=2)
+    assert time.monotonic() - started < 30
+    assert codes == [1, 1]
+    assert "ValueError: rank 1 of 2 is broken" in said[1]
+    assert "error:" not in said[0]
+
+
+def test_a_callback_of_rank_0_stops_all(runs, tmp_path):
+    folder = write_recipe(tmp_path)
+    stopping = (
+        BROKEN.partition("def module")[0]
+        + "class Stopping(Callback):\n"
+        + "    def __init__(self, env):\n        self.env = env\n"
+        + "    def step(self, progress):\n"
+        + "        assert self.env.rank == 0\n        return progress.steps == 5\n"
+    )
+    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + stopping)
+    codes, said = runs.run(folder, "train", "tiny.py", size=2)
+    assert codes == [0, 0], said
+    assert "steps: 5" in said[0]
+
+
+@pytest.mark.parametrize("victim", [pytest.param(0, marks=SLOW), 1])
+def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim):
+    folder = write_recipe(tmp_path)
+    often = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
+    processes = runs.start(folder, "train", "tiny.py", *often, size=2)
+    while not list(folder.glob("runs/tiny/*/metrics.jsonl")):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(processes[victim], signal.SIGKILL)
+    killed = time.monotonic()
+    codes, said = runs.end()
+    assert time.monotonic() - killed < 30
+    assert codes[victim] == -9
+    assert codes[1 - victim] == 1
+    named = rf"error: .*rank {victim} \(process {processes[victim]} on "
+    wanted = named if victim else r"error: .*(rank 0 \(process|cannot be reached any more)"
+    assert re.search(wanted, said[1 - victim]), said
+    if victim:
+        (log,) = folder.glob("runs/tiny/*/log.txt")
+        assert f"rank 1 (process {processes[1]} on" in log.read_text()
+    assert not any(map(alive, processes))

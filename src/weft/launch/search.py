@@ -64,11 +64,9 @@ class OptunaSearch:
         self._open = self._begun()
 
     def _opened(self, path: Path) -> Any:
-        journal: Any = self._optuna.storages.journal
-
         with JsonlLog(path):  # a half line that a kill left is cut off
             pass
-        backend = journal.JournalFileBackend(str(path), lock_obj=NoLock())
+        backend = self._optuna.storages.journal.JournalFileBackend(str(path), lock_obj=NoLock())
         return self._optuna.create_study(
             storage=self._optuna.storages.JournalStorage(backend),
             study_name="grid",

@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,6 @@ class Evaluating:
 
     checkpoint: Checkpoint
     job: Job | None
-    log: Path | None = field(default=None)
 
 
 class Watch:
@@ -254,7 +253,7 @@ class Watch:
                 words = ["evaluate", str(checkpoint.run), *checkpoint.words, *self.options]
                 words += ["--checkpoint", checkpoint.path.name, "--values", str(checkpoint.values)]
                 job = self.launcher.start(words, checkpoint.log)
-                self.at_work.append(Evaluating(checkpoint, job, checkpoint.log))
+                self.at_work.append(Evaluating(checkpoint, job))
         except InUseError:
             return  # of another watch, since a moment ago: the next look sees it
         except (OSError, WeftError) as error:

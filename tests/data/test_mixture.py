@@ -85,13 +85,19 @@ def test_quotas_follow_weights_or_sizes(weights, temperature, quotas):
         ((1, 2, 0), None, "weights: wanted a positive number for each of a, b, c, in this order"),
         ((1, 2, 3), 2, "weights and temperature both say how rows are mixed; leave one out."),
         (None, 0.5, "temperature: wanted 1 (by size) or more (towards equal shares), found 0.5."),
-        ((1, 1, 1e-6), None, "weights: of the 41 rows of an epoch 0 would be of c, which has 4. "),
+        ((1, 1, 1e-6), None, "weights: of the 41 rows of an epoch 0 would be of c, of which 4 can"),
     ],
 )
 def test_what_is_no_mixture_is_refused(weights, temperature, problem):
     with pytest.raises(UserError) as caught:
         Mixture.of("abc", SIZES, weights=weights, temperature=temperature)
     assert str(caught.value).startswith(problem)
+
+
+def test_a_source_of_which_no_row_is_left_is_refused():
+    rows = np.flatnonzero(np.arange(41) < SIZES[0] + SIZES[1])
+    with pytest.raises(UserError, match=r"^weights: of the 37 rows .* of s2, of which 0 can be "):
+        batches(rows=rows)
 
 
 def batches(size=6, rows=None):

@@ -37,13 +37,32 @@ def test_the_product_has_the_last_setting_change_first_and_seeds_last() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["seed", "trainer.seed", "--seed"])
+def test_seeds_are_last_wherever_and_however_they_are_typed(name) -> None:
+    read = GridWords.read([f"{name}=3,4", "lr=1,2"])
+    assert [axis.name for axis in read.axes] == ["lr", "trainer.seed"]
+    assert next(read.cells()) == ("lr=1", "trainer.seed=3")
+
+
 @pytest.mark.parametrize(
     ("words", "seeds", "message"),
     [
         (["lr=1,"], None, "'lr=1,' has an empty value. Leave a comma out, or write ''."),
         (["lr=1,2", "lr=3"], None, "lr is given twice. Give all its values in one word."),
-        (["seed=3"], 2, "trainer.seed is given twice. Give all its values in one word."),
-        ([], 0, "--seeds is 0; wanted how many, at least 1."),
+        (
+            ["seed=3"],
+            2,
+            "trainer.seed is given twice, as trainer.seed=, seed= or --seeds. Give all its values "
+            "in one word.",
+        ),
+        (["lr=1,2,1"], None, "'lr=1,2,1' has 1 twice. Give each value once."),
+        ([], 0, "--seeds is 0; wanted how many, from 1 to 100,000."),
+        (
+            ["a=1,2"],
+            60_000,
+            "These are 120,000 cells, and a grid has 100,000 at most. Give fewer values, or "
+            "search: --search optuna --trials N.",
+        ),
     ],
 )
 def test_words_that_cannot_be_meant_are_refused(words, seeds, message) -> None:

@@ -72,6 +72,7 @@ def test_the_words_of_a_launcher_are_its_settings():
         ),
         (["--launcher", "slurm", "slurm.time=soon"], "Slurm.time: wanted a duration like '20m'"),
         (["--launcher", "slurm", "slurm.nodes=0"], "slurm.nodes must be 1 or more, but is 0."),
+        (["--launcher", "slurm", "slurm.gpus=-1"], "slurm.gpus must be 0 or more, but is -1."),
         (
             ["--launcher", "slurm", "slurm.time=30s"],
             "slurm.time must be a minute or more, but is 0:00:30.",
@@ -115,6 +116,18 @@ def test_where_there_is_no_slurm_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'weft\[ray\]'"):
         RayJobs(Ray())
+
+
+@pytest.mark.parametrize("asked", [None, Slurm(cluster="local"), Ray()])
+def test_a_number_of_jobs_that_cannot_be_is_refused(asked):
+    for jobs in (0, -3):
+        with pytest.raises(UserError, match=f"^--jobs is {jobs}; wanted how many run at a time"):
+            launcher_of(asked, jobs=jobs)
+
+
+def test_a_cell_on_several_nodes_is_refused():
+    with pytest.raises(UserError, match=r"^slurm\.nodes is 2, but a cell is one process"):
+        launcher_of(Slurm(nodes=2))
 
 
 def test_a_job_says_how_it_ended(tmp_path):

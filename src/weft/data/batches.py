@@ -85,6 +85,8 @@ class EpochBatches(Generic[B]):
         self._window, self._at = 0, 0  # the one under way, and batches of it given out
         mixture = batching.mixture
         self._mixture = mixture if mixture is None or rows is None else mixture.of_rows(rows)
+        if self._mixture is not None:
+            self._mixture.refuse_empty()
         self._planned: tuple[tuple[int, int], list[NDArray[np.int64]]] | None = None
         self._estimate: int | None = None
         self._lengths: dict[str, NDArray[np.int64]] | None = None

@@ -77,13 +77,21 @@ class Mixture:
             )
         total = sum(weights)
         made = cls(tuple(names), tuple(sizes), tuple(weight / total for weight in weights))
-        for name, size, quota in zip(names, sizes, made.quotas, strict=True):
+        made.refuse_empty()
+        return made
+
+    def refuse_empty(self) -> None:
+        """Refuses sources of which there is no row, or none is wanted.
+
+        Raises:
+            UserError: Names the first.
+        """
+        for name, size, quota in zip(self.names, self.sizes, self.quotas, strict=True):
             if not quota or not size:
                 raise UserError(
-                    f"weights: of the {sum(sizes):,} rows of an epoch {quota:,} would be of "
-                    f"{name}, which has {size:,}. Leave it out, or give it more."
+                    f"weights: of the {sum(self.sizes):,} rows of an epoch {quota:,} would be of "
+                    f"{name}, of which {size:,} can be trained on. Leave it out, or give it more."
                 )
-        return made
 
     @property
     def quotas(self) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from weft.errors import UserError
 __all__ = ["SEEDS", "Axis", "GridWords", "split_values"]
 
 SEEDS = "trainer.seed"
+MOST_CELLS = 100_000
+"""Of a grid: to plan each takes 27 ms, so these take three quarters of an hour."""
 SPACE = re.compile(r"(log|uniform|int|choice)\((.*)\)")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
@@ -138,16 +140,19 @@ class GridWords:
             if len(values) < 2:
                 fixed.append(word)
                 continue
-            if not all(values):
-                problems.append(f"'{word}' has an empty value. Leave a comma out, or write ''.")
-            axes.append(Axis(name.removeprefix("--"), tuple(values)))
+            problems += _wrong_values(word, values)
+            name = name.removeprefix("--")
+            axes.append(Axis(SEEDS if name == "seed" else name, tuple(values)))
         if seeds is not None:
-            if seeds < 1:
-                problems.append(f"--seeds is {seeds}; wanted how many, at least 1.")
+            if not 1 <= seeds <= MOST_CELLS:
+                problems.append(f"--seeds is {seeds}; wanted how many, from 1 to {MOST_CELLS:,}.")
+                seeds = 1
             axes.append(Axis(SEEDS, tuple(str(n) for n in range(1, seeds + 1))))
         problems += _named_twice([*(word.partition("=")[0] for word in fixed), *_names(axes)])
+        problems += [] if search else _too_many(axes)
         if problems:
             raise UserError("\n".join(problems))
+        axes.sort(key=lambda axis: axis.name == SEEDS)  # the table takes the last one together
         return cls(tuple(fixed), tuple(axes))
 
     def cells(self) -> Iterator[tuple[str, ...]]:
@@ -175,4 +180,27 @@ def _named_twice(names: Sequence[str]) -> list[str]:
     if len(known) == len(names):
         return []
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1] or [SEEDS]
-    return [f"{name} is given twice. Give all its values in one word." for name in twice]
+    also = {SEEDS: ", as trainer.seed=, seed= or --seeds"}
+    return [
+        f"{name} is given twice{also.get(name, '')}. Give all its values in one word."
+        for name in twice
+    ]
+
+
+def _wrong_values(word: str, values: Sequence[str]) -> list[str]:
+    problems = []
+    if not all(values):
+        problems.append(f"'{word}' has an empty value. Leave a comma out, or write ''.")
+    if again := [value for at, value in enumerate(values) if value and value in values[:at]]:
+        problems.append(f"'{word}' has {again[0]} twice. Give each value once.")
+    return problems
+
+
+def _too_many(axes: Sequence[Axis]) -> list[str]:
+    count = math.prod(len(axis.values) for axis in axes)
+    if count <= MOST_CELLS:
+        return []
+    return [
+        f"These are {count:,} cells, and a grid has {MOST_CELLS:,} at most. Give fewer values, or "
+        "search: --search optuna --trials N."
+    ]

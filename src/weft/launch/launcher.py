@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from weft.errors import UserError
 from weft.launch.local import Local
 from weft.launch.ray import Ray, RayJobs
 from weft.launch.slurm import Slurm, SlurmJobs
@@ -55,6 +56,12 @@ def launcher_of(
         device: Of cells on this machine.
         commands: How many there are in all, where that is known.
     """
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs is {jobs}; wanted how many run at a time, at least 1.")
+    if isinstance(asked, Slurm) and asked.nodes > 1:
+        raise UserError(
+            f"slurm.nodes is {asked.nodes}, but a cell is one process, on one node. Leave it out."
+        )
     if isinstance(asked, Slurm):
         return SlurmJobs(asked, jobs=jobs)
     if isinstance(asked, Ray):

@@ -1,6 +1,7 @@
 """Commands on a Ray cluster: the ranks of a run by Ray Train, the cells of a grid as its tasks."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -126,23 +127,25 @@ class RayJob:
     def __init__(self, engine: Any, task: Any) -> None:
         self._engine, self._task = engine, task
         self._code: int | None = None
+        self._stopped = False
 
     def poll(self) -> int | None:
-        """The exit code, 1 where it was lost; None while it waits or runs."""
+        """The exit code; 1 where it was lost, 143 where it was stopped; None before its end."""
         if self._code is None and self._engine.wait([self._task], timeout=0)[0]:
             try:
                 self._code = self._engine.get(self._task)
             except self._engine.exceptions.RayError:
-                self._code = 1
+                self._code = 128 + signal.SIGTERM if self._stopped else 1
         return self._code
 
     def stop(self) -> None:
         """Asks it to save and end."""
+        self._stopped = True
         self._engine.cancel(self._task)
 
     def kill(self) -> None:
-        """Ends it at once."""
-        self._engine.cancel(self._task, force=True)
+        """The same: what Ray would kill is its own worker, and not the command."""
+        self.stop()
 
 
 class RayJobs:
@@ -175,19 +178,22 @@ class RayJobs:
 def _command(words: list[str], folder: str, log: str, threads: int) -> int:
     """What a task of Ray runs: a process of its own, which is asked to save when it is stopped."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    with open(log, "wb") as file:
-        process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
-            [sys.executable, "-m", "weft", *words],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+    process = None
     try:
+        with open(log, "wb") as file:
+            process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
+                [sys.executable, "-m", "weft", *words],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
         while (code := process.poll()) is None:
             time.sleep(0.1)  # Ray's interruption is heard between steps of Python, not in a wait
     except KeyboardInterrupt:
+        if process is None:
+            return 128 + signal.SIGTERM
         process.terminate()
         code = process.wait()
     return code

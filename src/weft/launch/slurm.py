@@ -46,7 +46,7 @@ class Slurm:
     cpus: int = 1
     """Cores of a rank."""
     memory: float | None = None
-    """Gigabytes of a node; null is the cluster's default."""
+    """Gigabytes of a node, 0 for all it has; null is the cluster's default."""
     account: str | None = None
     """The account that is charged."""
     qos: str | None = None
@@ -63,9 +63,9 @@ class Slurm:
     """``local`` runs the job on this machine, apart from the terminal: to try a command."""
 
     def __post_init__(self) -> None:
-        for name in ("nodes", "cpus"):
-            if getattr(self, name) < 1:
-                raise UserError(f"slurm.{name} must be 1 or more, but is {getattr(self, name)}.")
+        for name, least in {"nodes": 1, "gpus": 0, "cpus": 1, "memory": 0, "restarts": 0}.items():
+            if (found := getattr(self, name)) is not None and found < least:
+                raise UserError(f"slurm.{name} must be {least} or more, but is {found}.")
         if self.time < timedelta(minutes=1):
             raise UserError(f"slurm.time must be a minute or more, but is {self.time}.")
 
@@ -229,4 +229,4 @@ def _named(slurm: Slurm) -> dict[str, Any]:
         "slurm_constraint": slurm.constraint,
         "slurm_additional_parameters": dict(slurm.options),
     }
-    return {name: value for name, value in given.items() if value}
+    return {name: value for name, value in given.items() if value is not None}

@@ -4,12 +4,18 @@ import json
 import os
 import re
 import signal
+import socket
+import subprocess
+import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, write_data
-from tests.runs.tiny import alive, write_recipe
+from tests.runs.tiny import alive, run_folder, unlike, write_recipe
+from tests.runs.tiny import outcome as whole
 
 OFF = {
     "classification/docnn/local": ["model.dropout=0", "model.embedding.dropout=0"],
@@ -162,6 +168,72 @@ def test_an_error_of_one_rank_ends_all(runs, tmp_path):
     assert codes == [1, 1]
     assert "ValueError: rank 1 of 2 is broken" in said[1]
     assert "error:" not in said[0]
+
+
+OWN_PROCESS = """
+import sys
+import weft
+
+predictor, best = weft.train_model(
+    "tiny.py", ["trainer.max_steps=7"], dist_init_url=sys.argv[1], rank=int(sys.argv[2]),
+    world_size=2, device="cpu", run_dir="mine",
+)
+print(best["step"], len(predictor.task.predict([{"source": "the cat sees tea"}])))
+"""
+
+
+@pytest.mark.slow
+def test_processes_of_ones_own(tmp_path):
+    """As in PyText's ``train_model``: each process calls it with its rank."""
+    folder = write_recipe(tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OWN_PROCESS, url, str(rank)],
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=90) for process in processes]
+    assert [out.splitlines()[-1:] for out, _ in said] == [["7 1"], ["7 1"]], said
+    assert json.loads((folder / "mine" / "run.json").read_text())["finished"]
+
+
+@pytest.mark.slow
+def test_a_killed_rank_is_started_again_and_the_run_is_the_undisturbed_one(tmp_path):
+    """``--nproc 2 --max-restarts 2``: the weights and values are those of no kill, bit by bit."""
+    words = [sys.executable, "-m", "weft", "train", "tiny.py", "--nproc", "2", "--max-restarts=2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    wanted = write_recipe(tmp_path / "wanted")
+    subprocess.run(words, cwd=wanted, env=environment, check=True, capture_output=True)
+    folder = write_recipe(tmp_path / "killed")
+    process = subprocess.Popen(
+        words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    while not any(folder.glob("runs/tiny/*/checkpoints/step-*")):
+        time.sleep(0.01)
+    os.kill(rank_process(process.pid, 1), signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "was killed by SIGKILL. All processes start again: restart 1 of at most 2." in said
+    assert unlike(whole(run_folder(wanted)), whole(run_folder(folder))) == []
+
+
+def rank_process(parent, rank):
+    """The process that a launcher has started for a rank."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            stat, environment = (path / "stat").read_text(), (path / "environ").read_bytes()
+            is_child = stat.rpartition(")")[2].split()[1] == str(parent)
+            if is_child and f"RANK={rank}".encode() in environment.split(b"\0"):
+                return int(path.name)
+    raise AssertionError(f"no process of rank {rank}")
 
 
 def test_a_callback_of_rank_0_stops_all(runs, tmp_path):

@@ -20,7 +20,9 @@ from weft.recipes.planning import Planned, plan_recipe, run_named, seed_of
 from weft.run_folder.folder import RunFolder
 from weft.runs.load_run import EVALUATED, evaluate, load_by_code, read_settled
 from weft.runs.run_lock import choose_folder, refuse_other
-from weft.runs.train import Run, train
+from weft.runs.train import Run, train, train_ranks
+from weft.runtime.devices import Env
+from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import fold, seed_everything
 from weft.tasks.evaluation import Evaluation
 from weft.tasks.evaluation import evaluate as evaluate_task
@@ -100,7 +102,7 @@ def run_experiment(
     return ExperimentRun(folder.path, folder.result, _evaluated(planned, predictor, folder.path))
 
 
-def train_model(
+def train_model(  # noqa: PLR0913  # PyText's four, beside those of train
     recipe: str | Path | Recipe,
     overrides: Overrides = (),
     *,
@@ -108,10 +110,28 @@ def train_model(
     run_dir: str | Path | None = None,
     allow_code: bool = False,
     device: str = "auto",
+    dist_init_url: str | None = None,
+    device_id: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
 ) -> tuple[Predictor, dict[str, Any]]:
     """Trains a recipe and gives the model with its best weights, and the value it is the best by.
 
-    The arguments are those of :func:`weft.runs.train.train`.
+    The first arguments are those of :func:`weft.runs.train.train`. The last four are for processes
+    of one's own, each of which calls this with its rank; the first one writes and exports.
+
+    Args:
+        recipe: What is trained.
+        overrides: Settings.
+        configs: YAML files of settings.
+        run_dir: The run folder.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+        dist_init_url: How the processes find each other: ``tcp://host:port``, or a file that all
+            see, as ``file:///tmp/ranks``.
+        device_id: Number of the CUDA device, where there are any.
+        rank: Number of this process, from 0.
+        world_size: How many processes train together.
 
     Returns:
         The predictor, whose ``task.module`` is the trained module; and the best value by its name,
@@ -124,7 +144,13 @@ def train_model(
         {'step': 30, 'accuracy': 1.0}
     """
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
-    run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+    if world_size == 1:
+        run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+    else:
+        env = Env.of(device, device_id=device_id, rank=rank, world_size=world_size)
+        with Ranks(env, url=dist_init_url) as ranks:
+            words: dict[str, Any] = {"run_dir": run_dir, "again": False}
+            run = train_ranks(recipe, overrides, ranks=ranks, **words, **asked)
     planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
     return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
 

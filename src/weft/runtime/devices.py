@@ -39,6 +39,20 @@ class Env:
         return self.rank == 0
 
     @classmethod
+    def of(cls, device: str, *, device_id: int, rank: int, world_size: int) -> "Env":
+        """The place of a process that knows it.
+
+        Raises:
+            UserError: There is no such device, or no such rank.
+
+        Example:
+            >>> Env.of("cpu", device_id=0, rank=1, world_size=2).rank
+            1
+        """
+        name = _device(device, device_id)
+        return cls(device=name, rank=rank, world_size=world_size, local_rank=device_id)
+
+    @classmethod
     def detect(cls, device: str = "auto") -> "Env":
         """Reads RANK, WORLD_SIZE and LOCAL_RANK, as torchrun sets them, and chooses the device.
 

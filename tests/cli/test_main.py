@@ -184,3 +184,27 @@ def test_what_the_system_refuses_about_a_file_is_no_bug(command, capsys):
     command("raise OSError(36, 'File name too long', args.words[0])")
     assert main(["boom", "x" * 400]) == 1
     assert capsys.readouterr().err == f"error: {'x' * 300}: File name too long.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--nproc", "0"], "wanted a number of processes from 1, found '0'"),
+        (["--max-restarts", "2"], "--max-restarts is for several processes: give --nproc too."),
+        (
+            ["--nproc", "2", "--max-restarts", "2", "--again"],
+            "--again trains in the next free folder, and so would each restart. Name a folder: "
+            "--run-dir DIR, or leave --max-restarts out.",
+        ),
+    ],
+)
+def test_what_several_processes_cannot_be_started_with(words, message, capsys):
+    assert main(["train", "translation/demo/local", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_processes_are_not_started_by_one_that_was(capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert main(["train", "translation/demo/local", "--nproc", "2"]) == 2
+    assert "Leave --nproc out, or unset RANK and WORLD_SIZE." in capsys.readouterr().err

@@ -18,7 +18,7 @@ from weft.training.checkpoints import check_modules
 from weft.training.compiled import check_compiler, compiled
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
-from weft.training.sharing import shared_batches
+from weft.training.sharing import shared_batches, tell_idle
 from weft.training.trainer_config import TrainerConfig
 from weft.training.warm_start.initial_weights import Initial
 
@@ -43,6 +43,7 @@ class RunData:
             return shared_batches(batches, ranks)
 
         train = made("train_data", train_data, train=True)
+        tell_idle(train, config.accumulate, ranks)
         self.train = Groups(train, size=config.accumulate)
         self.total = total_steps(config, train)
         held_out = partial(made, train=False)

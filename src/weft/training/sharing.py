@@ -1,5 +1,6 @@
 """What the ranks of a run share: batches, gradients, and parts that each has its own share of."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,8 +11,17 @@ from weft.checkpoint.parts import Stateful
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Batches
 
-__all__ = ["Shared", "SharedBatches", "joined", "shared_batches", "shares_of", "sum_gradients"]
+__all__ = [
+    "Shared",
+    "SharedBatches",
+    "joined",
+    "shared_batches",
+    "shares_of",
+    "sum_gradients",
+    "tell_idle",
+]
 
+LOG = logging.getLogger("weft")
 BUCKET = 25 << 20
 """Bytes of gradients that are sent at once, as in torch's DistributedDataParallel: many small
 tensors one by one would each wait for an answer."""
@@ -84,6 +94,16 @@ def shared_batches(batches: Batches, ranks: Ranks) -> Batches:
         return made
     kind = SizedSharedBatches if isinstance(batches, Sized) else SharedBatches
     return kind(batches, *place)
+
+
+def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:
+    """Warns where whole batches are shared and a step has fewer than there are ranks."""
+    if isinstance(train, SharedBatches) and isinstance(accumulate, int) and accumulate < ranks.size:
+        LOG.warning(
+            "train_data gives ready batches, which ranks share whole: with "
+            f"trainer.accumulate={accumulate} only {accumulate} of {ranks.size} ranks work in a "
+            f"step. Give rows, or set trainer.accumulate={ranks.size}."
+        )
 
 
 def sum_gradients(ranks: Ranks, parameters: Sequence[nn.Parameter], used: Sequence[bool]) -> None:

@@ -3,13 +3,18 @@
 import argparse
 import re
 import signal
+import subprocess
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from tests.launch.grids import SHORT, quick, runs_of
+from tests.runs.tiny import write_recipe
 from weft.cli.launchers import add_launcher, asked_launcher
 from weft.cli.main import main
 from weft.errors import MissingExtraError, UserError
@@ -194,3 +199,52 @@ def test_a_command_on_ray_is_stopped_and_saves(tmp_path, monkeypatch, ray_is_the
     job.stop()
     assert ended(job) == 128 + signal.SIGTERM
     assert "everything is saved" in log.read_text()
+
+
+@pytest.mark.slow
+def test_a_recipe_is_trained_alike_by_each_launcher(tmp_path, monkeypatch, capsys, ray_is_there):
+    monkeypatch.chdir(write_recipe(tmp_path / "here"))
+    words = ["train", "tiny.py", *SHORT]
+    ways = {
+        "alone": [],
+        "nproc": ["--nproc", "2"],
+        "ray": ["--launcher", "ray", "--nproc", "2"],
+        "slurm": ["--launcher", "slurm", "slurm.cluster=local", "--nproc", "2"],
+    }
+    weights = {}
+    for name, more in ways.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "weft", *words, *more, "--run-dir", name],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        until = time.monotonic() + 60
+        while not RunFolder(Path(name)).finished:  # Slurm's job goes on when the command has ended
+            assert time.monotonic() < until, done.stderr
+            time.sleep(0.2)
+        assert ("job: " in done.stdout) == (name == "slurm")
+        weights[name] = load_file(f"{name}/checkpoints/step-00000004/model.safetensors")
+    for name, tensor in weights["nproc"].items():
+        assert torch.equal(weights["ray"][name], tensor)
+        assert torch.equal(weights["slurm"][name], tensor)
+        # One process drops other features out than two: tests/runs/test_many_ranks.py is without.
+        assert weights["alone"][name].shape == tensor.shape
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--again"], "--again trains in the next free folder, and so would each restart."),
+        (["--max-restarts", "2"], "A launcher has its own number: slurm.restarts=2."),
+        (["nothing=1"], "no setting is named 'nothing'"),
+    ],
+)
+def test_what_a_job_could_not_do_is_said_before_it_is_handed_over(
+    tmp_path, monkeypatch, capsys, words, error
+):
+    monkeypatch.chdir(write_recipe(tmp_path / "here"))
+    asked = ["train", "tiny.py", "--launcher", "slurm", "slurm.cluster=local", *words]
+    assert main(asked) == 2
+    assert error in capsys.readouterr().err
+    assert not (tmp_path / "here" / "jobs").exists()

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.cli.arguments import add_recipe, recipe_options
+from weft.cli.launchers import add_launcher, asked_launcher
 from weft.errors import UserError
+from weft.launch.ray import Ray, train_ranks
+from weft.launch.slurm import Slurm, SlurmJobs
 from weft.runtime.devices import Env
 from weft.runtime.logging import log_to_stderr, printable
 
@@ -25,7 +28,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--again", action="store_true", help="train anew although the run exists")
     parser.add_argument(
-        "--nproc", type=_count, metavar="N", help="train in N processes of this machine"
+        "--nproc",
+        type=_count,
+        metavar="N",
+        help="train in N processes: of this machine, of each node of Slurm, or of a Ray cluster",
     )
     parser.add_argument(
         "--max-restarts",
@@ -34,26 +40,37 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --nproc: start all processes again, up to N times, when one dies",
     )
+    add_launcher(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
-    if args.nproc is not None:
+    elsewhere, args.words = asked_launcher(args)
+    if elsewhere is not None or args.nproc is not None:
         log_to_stderr()
-        return _launched(args)
+        return _launched(args, elsewhere)
     if args.max_restarts:
         raise UserError("--max-restarts is for several processes: give --nproc too.")
     rank = Env.detect("cpu").rank
     log_to_stderr(rank)
+    return _trained(args, rank)
+
+
+def _trained(args: argparse.Namespace, rank: int = 0) -> int:
     from weft.runs.train import train
 
-    options = recipe_options(args)
-    done = train(args.recipe, args.words, run_dir=args.run_dir, again=args.again, **options)
+    done = train(**_asked(args))
     if rank:
         return 0
     for line in [*result_lines(done.result), f"run: {done.folder}"]:
         print(printable(line))
     return 0
+
+
+def _asked(args: argparse.Namespace) -> dict[str, Any]:
+    """What a training is called with."""
+    named = {"recipe": args.recipe, "overrides": args.words, "run_dir": args.run_dir}
+    return {**named, "again": args.again, **recipe_options(args)}
 
 
 def _count(text: str) -> int:
@@ -62,27 +79,44 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _launched(args: argparse.Namespace) -> int:
-    """Starts this command again in several processes."""
-    if args.again and args.max_restarts:
+def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
+    """Starts this command again in several processes, here or elsewhere."""
+    if args.again and (args.max_restarts or elsewhere is not None):
         raise UserError(
             "--again trains in the next free folder, and so would each restart. Name a folder: "
-            "--run-dir DIR, or leave --max-restarts out."
+            "--run-dir DIR, or leave it out."
         )
     if "RANK" in os.environ:
         raise UserError(
-            "--nproc starts the processes itself, but RANK is set: torchrun, or another launcher, "
-            "has started some. Leave --nproc out, or unset RANK and WORLD_SIZE."
+            "--nproc and --launcher start the processes themselves, but RANK is set: torchrun, or "
+            "another launcher, has started some. Leave them out, or unset RANK and WORLD_SIZE."
         )
-    from weft.launch.processes import launch
+    if elsewhere is not None and args.max_restarts:
+        raise UserError(
+            "--max-restarts is for --nproc on this machine. A launcher has its own number: "
+            f"{args.launcher}.restarts={args.max_restarts}."
+        )
+    from weft.launch.cells import Named
 
-    words = ["train", args.recipe, *args.words, "--device", args.device]
-    words += [f"--config={path}" for path in args.config]
-    words += [f"--include={module}" for module in args.include]
+    options = recipe_options(args)
+    configs, include = tuple(options["configs"]), tuple(args.include)
+    named = Named(args.recipe, configs, options["device"], options["allow_code"], include)
+    words = named.command(args.words)
     words += [] if args.run_dir is None else [f"--run-dir={args.run_dir}"]
-    words += ["--again"] if args.again else []
-    words += ["--allow-code"] if args.allow_code else []
-    return launch(words, nproc=args.nproc, max_restarts=args.max_restarts)
+    if elsewhere is None:
+        from weft.launch.processes import launch
+
+        words += ["--again"] if args.again else []
+        return launch(words, nproc=args.nproc, max_restarts=args.max_restarts)
+    named.plan(args.words)  # what is wrong with the recipe is said here, and not by a job
+    ranks = args.nproc or 1
+    if isinstance(elsewhere, Slurm):
+        job = SlurmJobs(elsewhere, ranks=ranks).start(words)
+        print(f"job: {job.id}")
+        print(printable(f"log: {job.output}"))
+        return 0
+    train_ranks(_asked(args), elsewhere, ranks=ranks, include=args.include)
+    return _trained(args)  # it is finished: what came of it is printed
 
 
 def result_lines(result: Mapping[str, Any]) -> list[str]:

@@ -194,7 +194,7 @@ def test_what_the_system_refuses_about_a_file_is_no_bug(command, capsys):
         (
             ["--nproc", "2", "--max-restarts", "2", "--again"],
             "--again trains in the next free folder, and so would each restart. Name a folder: "
-            "--run-dir DIR, or leave --max-restarts out.",
+            "--run-dir DIR, or leave it out.",
         ),
     ],
 )
@@ -207,4 +207,4 @@ def test_processes_are_not_started_by_one_that_was(capsys, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert main(["train", "translation/demo/local", "--nproc", "2"]) == 2
-    assert "Leave --nproc out, or unset RANK and WORLD_SIZE." in capsys.readouterr().err
+    assert "Leave them out, or unset RANK and WORLD_SIZE." in capsys.readouterr().err

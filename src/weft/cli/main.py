@@ -215,5 +215,5 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        print(f"weft {version('weft')}")
+        print(f"weft {version('weft')}", flush=True)  # a full disk is met here
         parser.exit(0)

@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from tests.trained_run import library_run
 from weft.cli.main import COMMANDS, main
 from weft.errors import NonFiniteError, UserError
 
@@ -208,3 +209,11 @@ def test_processes_are_not_started_by_one_that_was(capsys, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert main(["train", "translation/demo/local", "--nproc", "2"]) == 2
     assert "Leave them out, or unset RANK and WORLD_SIZE." in capsys.readouterr().err
+
+
+def test_a_run_goes_on_in_several_processes(monkeypatch):
+    told = []
+    monkeypatch.setattr("weft.launch.processes.launch", lambda words, **_: told.append(words) or 0)
+    run = str(library_run())
+    assert main(["train", run, "trainer.max_steps=9", "--nproc", "2"]) == 0
+    assert told == [["train", run, "trainer.max_steps=9"]]

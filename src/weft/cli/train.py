@@ -8,7 +8,7 @@ from typing import Any
 from weft.cli.arguments import add_recipe, recipe_options
 from weft.cli.launchers import add_launcher, asked_launcher
 from weft.errors import UserError
-from weft.launch.ray import Ray, train_ranks
+from weft.launch.ray import Ray, train_on_ray
 from weft.launch.slurm import Slurm, SlurmJobs
 from weft.runtime.devices import Env
 from weft.runtime.logging import log_to_stderr, printable
@@ -115,7 +115,7 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
         print(f"job: {job.id}")
         print(printable(f"log: {job.output}"))
         return 0
-    train_ranks(_asked(args), elsewhere, ranks=ranks, include=args.include)
+    train_on_ray(_asked(args), elsewhere, ranks=ranks, include=args.include)
     return _trained(args)  # it is finished: what came of it is printed
 
 

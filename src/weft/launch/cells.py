@@ -42,8 +42,12 @@ class Named:
     allow_code: bool = False
     include: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Refuses a run: its cells would be one run."""
+    def refuse_run(self) -> None:
+        """Refuses a run: its cells would be one run.
+
+        Raises:
+            UserError: It names one.
+        """
         if run_named(self.recipe) is not None:
             raise UserError(
                 f"{self.recipe} is a run, which is gone on with by weft train. A grid trains anew: "

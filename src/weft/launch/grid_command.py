@@ -81,6 +81,7 @@ def run_grid(
         UserError: Something is wrong with a cell; all of it is listed, and nothing was started.
         RunStoppedError: A signal came; the cells at work have saved.
     """
+    named.refuse_run()
     searches = trials is not None
     asked = GridWords.read(words, seeds, search=searches)
     if not asked.axes:

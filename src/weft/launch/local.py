@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from weft.errors import UserError
 from weft.runtime.devices import usable_cores
 
 __all__ = ["Local", "LocalJob"]
@@ -56,8 +55,6 @@ class Local:
     def __init__(
         self, jobs: int | None = None, *, device: str = "auto", commands: int | None = None
     ) -> None:
-        if jobs is not None and jobs < 1:
-            raise UserError(f"--jobs is {jobs}; wanted how many run at a time, at least 1.")
         self.accelerators = _accelerators(device)
         cores = usable_cores()
         places = jobs or len(self.accelerators) or (cores if device in ("auto", "cpu") else 1)

@@ -14,9 +14,10 @@ from typing import Any
 from weft.config.component import typed_construction
 from weft.config.sources.include import including
 from weft.errors import MissingExtraError, RunError, UserError
+from weft.runtime.devices import Env
 from weft.runtime.logging import log_to_stderr
 
-__all__ = ["Ray", "RayJob", "RayJobs", "train_ranks"]
+__all__ = ["Ray", "RayJob", "RayJobs", "train_on_ray"]
 
 
 @typed_construction
@@ -75,7 +76,7 @@ def _connected(ray: Ray, count: int) -> Any:
     return engine
 
 
-def train_ranks(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Sequence[str]) -> None:
+def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Sequence[str]) -> None:
     """Trains a recipe by so many ranks, and waits for them; all machines must see its files.
 
     Args:
@@ -116,7 +117,7 @@ def _rank(asked: Mapping[str, Any]) -> None:
     from weft.runs.train import train
 
     os.chdir(asked["folder"])
-    log_to_stderr()
+    log_to_stderr(Env.detect("cpu").rank)
     with including(asked["include"]):
         train(**asked["given"])
 

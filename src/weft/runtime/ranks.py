@@ -135,13 +135,18 @@ class Ranks:
                 self._dist.all_reduce(tensor)
         return tensor
 
-    def sum_all_(self, tensors: "list[Tensor]") -> None:
-        """The same of several tensors, which are under way at the same time."""
-        if self.size > 1:
+    def begin_sum_(self, tensor: "Tensor") -> Callable[[], None]:
+        """Begins what :meth:`sum_` does; the call of what it returns waits for the end of it."""
+        if self.size == 1:
+            return lambda: None
+        with self._exchanging():
+            work = self._dist.all_reduce(tensor, async_op=True)
+
+        def wait() -> None:
             with self._exchanging():
-                works = [self._dist.all_reduce(tensor, async_op=True) for tensor in tensors]
-                for work in works:
-                    work.wait()
+                work.wait()
+
+        return wait
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is true on at least one rank; all ranks get the same answer."""

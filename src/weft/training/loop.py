@@ -114,7 +114,7 @@ class Trainer(Component):
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began, number = self.clock.seconds, before.steps + 1
         group = next(self.data)
-        self.updates.begin(before.steps)
+        self.updates.begin(before.steps, batches=len(group.batches))
         for batch in group.batches:
             with self.updates.autocast:
                 loss = loss_of(self.task, batch)

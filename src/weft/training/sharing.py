@@ -1,11 +1,8 @@
-"""What the ranks of a run share: batches, gradients, and parts that each has its own share of."""
+"""What the ranks of a run share: batches, and parts that each has its own share of."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any, Protocol, runtime_checkable
-
-import torch
-from torch import Tensor, nn
 
 from weft.checkpoint.parts import Stateful
 from weft.runtime.ranks import Ranks
@@ -17,14 +14,10 @@ __all__ = [
     "joined",
     "shared_batches",
     "shares_of",
-    "sum_gradients",
     "tell_idle",
 ]
 
 LOG = logging.getLogger("weft")
-BUCKET = 25 << 20
-"""Bytes of gradients that are sent at once, as in torch's DistributedDataParallel: many small
-tensors one by one would each wait for an answer."""
 
 
 @runtime_checkable
@@ -104,39 +97,6 @@ def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:
             f"trainer.accumulate={accumulate} only {accumulate} of {ranks.size} ranks work in a "
             f"step. Give rows, or set trainer.accumulate={ranks.size}."
         )
-
-
-def sum_gradients(ranks: Ranks, parameters: Sequence[nn.Parameter], used: Sequence[bool]) -> None:
-    """Replaces the gradients of parameters that any rank has used by their sum over all ranks.
-
-    A rank that had no row for one adds nothing to it. Afterwards gradients are parts of few large
-    tensors, and the same bits on all ranks.
-    """
-    buckets: list[tuple[list[nn.Parameter], Tensor]] = []
-    for group in _grouped([p for p, is_used in zip(parameters, used, strict=True) if is_used]):
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in group]
-        buckets.append((group, torch.cat([grad.reshape(-1) for grad in grads])))
-    ranks.sum_all_([flat for _, flat in buckets])
-    for group, flat in buckets:
-        parts = flat.split([p.numel() for p in group])
-        for parameter, part in zip(group, parts, strict=True):
-            parameter.grad = part.view_as(parameter)
-
-
-def _grouped(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Parameters of one type and device, about ``BUCKET`` bytes at a time."""
-    kinds: dict[Any, list[nn.Parameter]] = {}
-    for parameter in parameters:
-        kinds.setdefault((parameter.dtype, parameter.device), []).append(parameter)
-    for alike in kinds.values():
-        group: list[nn.Parameter] = []
-        for parameter in alike:
-            group.append(parameter)
-            if sum(p.nbytes for p in group) >= BUCKET:
-                yield group
-                group = []
-        if group:
-            yield group
 
 
 class _Snapshot:

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,13 @@ from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import HostRandom, fold, seed_all
 from weft.tasks.task import Loss, Task
 from weft.training.ema import Weights
+from weft.training.gradient_sums import GradientSums
 from weft.training.layer_rates import present_rate
 from weft.training.nonfinite import NonFinite
 from weft.training.optimizers.lbfgs import LBFGSSteps
 from weft.training.precision import LossScale, autocast
 from weft.training.progress import Progress
 from weft.training.schedules.schedule import Schedule
-from weft.training.sharing import sum_gradients
 from weft.training.trainer_config import TrainerConfig
 
 __all__ = ["Gradient", "RunningLoss", "Updates"]
@@ -188,9 +189,13 @@ class Updates:
         self.random = HostRandom()
         _check_gradients(optimizer, config)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        order = {p: place for place, p in enumerate(task.module.parameters())}
+        by_layer = sorted(self.parameters, key=lambda p: order.get(p, len(order)))
+        self.gradient_sums = GradientSums(self.ranks, by_layer)
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
         self._zero = torch.zeros((), device=task.device)
         self._losses: list[Loss] = []
+        self._batches = 0
 
     @property
     def parts(self) -> dict[str, Stateful]:
@@ -203,17 +208,19 @@ class Updates:
             "sums": self.running_loss,
         }
 
-    def begin(self, taken: int) -> None:
-        """Begins a step: dropout is a function of the steps taken before, not of history."""
+    def begin(self, taken: int, *, batches: int) -> None:
+        """Begins a step of so many batches: dropout is a function of the steps taken before."""
         seed_all(self.seed, taken)
-        self._losses = []
+        self._losses, self._batches = [], batches
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
 
     def backward(self, loss: Loss) -> None:
         """Adds the gradient of a batch: of its sum, for what divides it is known in the end."""
-        self.loss_scale.of(loss.total).backward()
         self._losses.append(loss.detach())
+        is_last = len(self._losses) == self._batches
+        with self.gradient_sums.last_backward() if is_last else nullcontext():
+            self.loss_scale.of(loss.total).backward()
 
     def gradient(self, examples: int, seconds: float) -> Gradient:
         """The gradient of all batches of all ranks since :meth:`begin`, as the parameters have it.
@@ -237,13 +244,13 @@ class Updates:
     def _summed(
         self, count: Tensor, total: Tensor, examples: int, seconds: float
     ) -> tuple[Tensor, Tensor, int, float]:
-        """Adds up a step over all ranks: its numbers at once, then the gradients."""
-        used = [p.grad is not None for p in self.parameters]
+        """Adds up a step over all ranks: its gradients, and its numbers at once."""
+        used = self.gradient_sums.send()
         own = [float(examples), seconds if self.ranks.env.is_main else 0.0, *map(float, used)]
         sums = torch.tensor([0.0, 0.0, *own], dtype=torch.float64, device=self._zero.device)
         sums[0], sums[1] = count, total
         _, _, rows, clock, *users = self.ranks.sum_(sums).tolist()
-        sum_gradients(self.ranks, self.parameters, [number > 0 for number in users])
+        self.gradient_sums.receive([number > 0 for number in users])
         return sums[0].to(self._zero.dtype), sums[1].to(self._zero.dtype), int(rows), clock
 
     def apply(

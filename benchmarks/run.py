@@ -261,6 +261,32 @@ def tagging_table(lab: Lab) -> None:
     table(columns, (row(peer, lines) for peer, lines in found.items()))
 
 
+def ranks_table(lab: Lab) -> None:
+    """One run by token budget in one process, and in two that share its steps."""
+    import ranks
+
+    words = [str(HERE / "ranks.py"), "--data", str(lab.args.pairs), "--dev", str(lab.args.dev)]
+    words += ["--cache", str(lab.cache)]
+    words += ["--steps", "6", "--warmup", "3"] if lab.args.quick else []
+    lab.command([*words, "--peer", "1 process, 2 threads"], figures=False)  # makes the token store
+    found = lab.turns("ranks", {peer: [*words, "--peer", peer] for peer in ranks.PEERS})
+    base = "1 process, 2 threads"
+    heading(f"Ranks: target tokens without padding (wanted: 2 ranks at least 0.95 of {base})")
+    say_what_counts(found, 2)
+    if not has_base(found, base):
+        return
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        shown = [f"{middle(lines, 'tok_s'):,.0f}", f"{middle(lines, 'ms_step'):.1f}"]
+        return [
+            *(peer, str(len(lines)), *shown),
+            *(times(2, lines, found[base]), f"{others(lines):.2f}"),
+        ]
+
+    columns = ["run", "n", "a second", "ms a step", f"of {base}", "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+
+
 def quality_table(lab: Lab) -> None:
     """BLEU of the shipped recipe after some minutes."""
     words = ["--data", str(lab.args.pairs), "--dev", str(lab.args.dev)]
@@ -362,6 +388,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "data": data_table,
     "decode": decode_table,
     "tagging": tagging_table,
+    "ranks": ranks_table,
     "quality": quality_table,
     "serve": serve_table,
     "answers": answers_table,

@@ -216,4 +216,5 @@ def test_a_run_goes_on_in_several_processes(monkeypatch):
     monkeypatch.setattr("weft.launch.processes.launch", lambda words, **_: told.append(words) or 0)
     run = str(library_run())
     assert main(["train", run, "trainer.max_steps=9", "--nproc", "2"]) == 0
-    assert told == [["train", run, "trainer.max_steps=9"]]
+    assert main(["train", "--debug", run, "--nproc", "2", "--extend"]) == 0
+    assert told == [["train", run, "trainer.max_steps=9"], ["train", run, "--debug", "--extend"]]

@@ -130,6 +130,14 @@ WRONG = {
         "  It is longer already. Its result: weft train run --allow-code\n"
         "  To train anew: the same command with --again\n"
     ),
+    "train recipe.py --run-dir run max_steps=1 --extend": (
+        "max_steps=1 sets trainer.max_steps\n"
+        "error: run is longer already (trainer.max_steps=2, finished). Ask for that length, or for "
+        "a greater one. Its result: weft train run --allow-code\n"
+    ),
+    "train recipe.py --again --extend": (
+        "error: --again trains anew, --extend goes on: leave one of them out.\n"
+    ),
     "evaluate run model.dim=3": (
         "error: 'model.dim=3' cannot be set here: an evaluation takes settings of valid_data and "
         "test_data, as valid_data.path=dev.tsv. The model is what was trained.\n"

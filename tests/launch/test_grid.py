@@ -23,8 +23,10 @@ from tests.runs.tiny import alive
 from tests.warm_weft import warm_programs
 from weft.cli.main import main
 from weft.errors import RunStoppedError
-from weft.launch.cells import Cell, Named
+from weft.launch.cells import Cell, Named, plan_cells
 from weft.launch.grid import AllCells, Grid
+from weft.launch.grid_command import identity
+from weft.launch.grid_words import GridWords
 from weft.launch.local import Local, LocalJob
 from weft.runtime.lock import Lock
 
@@ -123,6 +125,56 @@ def test_values_are_added_to_the_same_grid(copy, capfd):
     assert {run: (run / "run.json").stat().st_mtime_ns for run in times} == times
     assert len(runs_of(copy)) == 6
     assert len(table(copy, "table.tsv")) == 3  # it is the same grid's
+
+
+def test_more_steps_go_on_with_each_cell(copy, capfd):
+    longer = [*GRID[:5], "trainer.max_steps=6", *SHORT[1:]]
+    assert GRID[5] == "trainer.max_steps=4"
+    assert main(longer) == 0
+    assert "4 cells, 0 of them ended before" in capfd.readouterr().err
+    for run in runs_of(copy):
+        info = json.loads((run / "run.json").read_text())
+        assert (info["result"]["steps"], len(info["starts"]), len(info["changes"])) == (6, 2, 1)
+    assert len(runs_of(copy)) == 4
+    assert {cell["step"] for cell in table(copy, "cells.tsv")} <= {"2", "4", "6"}  # the same grid's
+    assert main(longer) == 0
+    assert "4 cells, 4 of them ended before" in capfd.readouterr().err
+    assert main(GRID) == 2
+    shown = capfd.readouterr().err
+    assert "runs/tiny/" in shown
+    assert " is longer already (trainer.max_steps=6, finished). Ask for that length, or" in shown
+    assert "--again" not in shown
+
+
+def test_a_setting_by_two_names_is_one_setting(folder, capfd):
+    assert main(["grid", "tiny.py", "lr=1e-2,2e-2", "optimizer.lr=3e-2,4e-2", *SHORT]) == 2
+    assert capfd.readouterr().err == (
+        "lr sets optimizer.lr\n"
+        "error: optimizer.lr is given twice, as lr= and optimizer.lr=. Give all its values in one "
+        "word.\n"
+    )
+    assert main(["grid", "tiny.py", "lr=1e-2,2e-2", "optimizer.lr=3e-2", *SHORT]) == 2
+    assert "optimizer.lr is given twice, as optimizer.lr= and lr=." in capfd.readouterr().err
+    assert not (folder / "runs").exists()
+
+
+def test_a_line_says_how_many_cells_are_planned(folder):
+    lines = []
+    plan_cells(Named("tiny.py"), SHORT, [("optimizer.lr=1e-2",), ("lr=2e-2",)], say=lines.append)
+    assert lines == ["planned 1 of 2 cells", "planned 2 of 2 cells"]
+
+
+def test_the_name_of_a_grid_is_that_of_its_settings():
+    """However they are named, and however long its cells are; a search of another length differs."""
+
+    def name(*words, searches=False):
+        asked = GridWords.read(words).in_full({"lr": "optimizer.lr"})
+        return identity(Named("tiny.py"), asked, searches)
+
+    short = name("optimizer.lr=1,2", "model.dim=3", "trainer.max_steps=4")
+    assert name("model.dim=3", "lr=1,2,3", "trainer.max_epochs=4") == short
+    assert name("model.dim=4", "lr=1,2") != short
+    assert name("lr=1,2", "trainer.max_steps=4", searches=True) != name("lr=1,2", searches=True)
 
 
 def test_everything_wrong_is_told_before_anything_starts(folder, capfd):

@@ -117,6 +117,27 @@ def test_going_on_is_explicit_and_kept(trainings, tmp_path):
     }
 
 
+def test_extending_goes_on_with_the_run_that_the_recipe_has(trainings, tmp_path):
+    folder = write_recipe(tmp_path)
+    trainings.run(folder)
+    run = run_folder(folder)
+    words = ["train", "tiny.py", "trainer.max_steps=24", "--extend"]
+    ended = trainings.run(folder, *words)
+    assert ended.code == 0, ended.log
+    assert "trainer.max_steps: 20 -> 24\n" in ended.log
+    assert "Resumed at step 20." in ended.log
+    info = json.loads((run / "run.json").read_text())
+    assert (info["length"]["max_steps"], info["result"]["steps"]) == (24, 24)
+    assert info["changes"][0]["settings"] == {"trainer.max_steps": {"before": 20, "now": 24}}
+    assert "This run is finished" in trainings.run(folder, *words).log
+    # As the run that is named by its folder: the same to the last bit.
+    other = write_recipe(tmp_path / "other")
+    trainings.run(other)
+    more = [str(run_folder(other)), "trainer.max_steps=24", "--allow-code"]
+    assert trainings.run(other, "train", *more).code == 0
+    assert unlike(outcome(run), outcome(run_folder(other))) == []
+
+
 def test_again_trains_beside_it(trainings, tmp_path):
     folder = write_recipe(tmp_path)
     trainings.run(folder)

@@ -7,8 +7,8 @@ import sys
 
 from typing_extensions import override
 
-from weft.cli.arguments import add_recipe, recipe_options
-from weft.cli.launchers import add_launcher, asked_launcher
+from weft.cli.arguments import add_recipe
+from weft.cli.launchers import add_launcher, asked_launcher, named_recipe
 from weft.errors import UserError
 from weft.runtime.logging import log_to_stderr, printable
 
@@ -52,7 +52,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trains the cells, and prints the table and the best run on stdout."""
     log_to_stderr()
-    from weft.launch.cells import Named
     from weft.launch.grid_command import run_grid
 
     elsewhere, words = asked_launcher(args)
@@ -60,19 +59,11 @@ def run(args: argparse.Namespace) -> int:
         _refuse_search(args)
     elif args.trials is not None:
         raise UserError("--trials is of a search. Add --search optuna, or leave it out.")
-    options = recipe_options(args)
-    named = Named(
-        args.recipe,
-        tuple(options["configs"]),
-        options["device"],
-        options["allow_code"],
-        tuple(args.include),
-    )
     line = StatusLine()
     asked = {name: getattr(args, name) for name in ("seeds", "trials", "jobs", "fail_fast")}
     asked["elsewhere"] = elsewhere
     try:
-        done = run_grid(named, words, **asked, show=line.show)
+        done = run_grid(named_recipe(args), words, **asked, show=line.show)
     finally:
         line.clear()
     for text in done.lines():

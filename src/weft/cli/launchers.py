@@ -2,15 +2,19 @@
 
 import argparse
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from weft.cli.arguments import recipe_options
 from weft.config.values.raw_values import untyped
 from weft.config.values.yaml_files import parse_word
 from weft.errors import UserError
 from weft.launch.ray import Ray
 from weft.launch.slurm import Slurm
 
-__all__ = ["add_launcher", "asked_launcher"]
+if TYPE_CHECKING:
+    from weft.launch.cells import Named
+
+__all__ = ["add_launcher", "asked_launcher", "named_recipe"]
 
 LAUNCHERS: dict[str, Any] = {"slurm": Slurm, "ray": Ray}
 """What ``--launcher`` can name, with its settings."""
@@ -47,6 +51,15 @@ def asked_launcher(args: argparse.Namespace) -> tuple[Slurm | Ray | None, list[s
         else:
             rest.append(word)
     return LAUNCHERS[name](**given), rest
+
+
+def named_recipe(args: argparse.Namespace) -> "Named":
+    """The recipe of a command that starts others, with the options that they are to have."""
+    from weft.launch.cells import Named
+
+    options = recipe_options(args)
+    configs, include = tuple(options.pop("configs")), tuple(args.include)
+    return Named(args.recipe, configs, include=include, debug=args.debug, **options)
 
 
 def _names(kind: Any) -> list[str]:

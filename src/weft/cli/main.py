@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
-        code = _run(words)
+        code = _run(words, debug=debug)
         if sys.stdout is not None:  # it is closed: weft list >&-
             sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
         return code
@@ -113,12 +113,13 @@ def _forget_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], *, debug: bool) -> int:
     name = _command(words)
     module = importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
     args = _parser(name, module).parse_args(words)
     if module is None:
         return 0
+    args.debug = debug  # the parser has it for its help: it may stand anywhere
     from weft.errors import typed_command
 
     with typed_command(), contextlib.ExitStack() as stack:

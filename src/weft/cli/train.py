@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.cli.arguments import add_recipe, recipe_options
-from weft.cli.launchers import add_launcher, asked_launcher
+from weft.cli.launchers import add_launcher, asked_launcher, named_recipe
 from weft.errors import UserError
 from weft.launch.ray import Ray, train_on_ray
 from weft.launch.slurm import Slurm, SlurmJobs
@@ -27,6 +27,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--run-dir", metavar="DIR", help="the run folder (default: runs/RECIPE/KEY)"
     )
     parser.add_argument("--again", action="store_true", help="train anew although the run exists")
+    parser.add_argument(
+        "--extend", action="store_true", help="go on with the run though its length was another"
+    )
     parser.add_argument(
         "--nproc",
         type=_count,
@@ -70,7 +73,8 @@ def _trained(args: argparse.Namespace, rank: int = 0) -> int:
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """What a training is called with."""
     named = {"recipe": args.recipe, "overrides": args.words, "run_dir": args.run_dir}
-    return {**named, "again": args.again, **recipe_options(args)}
+    named |= {"again": args.again, "extend": args.extend}
+    return {**named, **recipe_options(args)}
 
 
 def _count(text: str) -> int:
@@ -96,13 +100,10 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
             "--max-restarts is for --nproc on this machine. A launcher has its own number: "
             f"{args.launcher}.restarts={args.max_restarts}."
         )
-    from weft.launch.cells import Named
-
-    options = recipe_options(args)
-    configs, include = tuple(options["configs"]), tuple(args.include)
-    named = Named(args.recipe, configs, options["device"], options["allow_code"], include)
+    named = named_recipe(args)
     words = named.command(args.words)
     words += [] if args.run_dir is None else [f"--run-dir={args.run_dir}"]
+    words += ["--extend"] if args.extend else []
     if elsewhere is None:
         from weft.launch.processes import launch
 

@@ -39,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluates, and prints the best checkpoint of each run; 1 where an evaluation failed."""
     log_to_stderr()
-    from weft.launch.launcher import launcher_of
+    from weft.launch.launcher import launcher_of, option_words
     from weft.launch.watch import Watch, best_table
 
     try:
@@ -47,13 +47,16 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UserError(f"--timeout: {error}") from error
     elsewhere, words = asked_launcher(args)
-    options = [] if args.device == "auto" else ["--device", args.device]
-    options += [part for module in args.include for part in ("--include", module)]
-    options += ["--allow-code"] if args.allow_code else []
+    asked = {name: getattr(args, name) for name in ("device", "include", "allow_code", "debug")}
     line = StatusLine()
     launcher = launcher_of(elsewhere, jobs=args.jobs, device=args.device)
     watch = Watch(
-        Path(args.workdir), words, launcher, options=options, timeout=timeout, show=line.show
+        Path(args.workdir),
+        words,
+        launcher,
+        options=option_words(**asked),
+        timeout=timeout,
+        show=line.show,
     )
     try:
         runs = watch.run()

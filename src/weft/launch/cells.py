@@ -20,11 +20,12 @@ from weft.config.planning.key import run_key
 from weft.config.planning.plan import Plan
 from weft.config.sources.include import including
 from weft.errors import PlanError, UserError, WeftError, typed_command
+from weft.launch.launcher import option_words
 from weft.preflight.check import check
 from weft.preflight.load_data import DATA
 from weft.recipes.planning import Planned, plan_recipe, run_named
 from weft.runs.data_checks import compare_data, named_paths, run_of_data
-from weft.runs.resume_checks import is_finished
+from weft.runs.resume_checks import is_finished, length_of
 from weft.runs.run_lock import choose_folder
 from weft.runs.train import data_fingerprints
 from weft.runtime.lock import owner_of
@@ -41,6 +42,7 @@ class Named:
     device: str = "auto"
     allow_code: bool = False
     include: tuple[str, ...] = ()
+    debug: bool = False
 
     def refuse_run(self) -> None:
         """Refuses a run: its cells would be one run.
@@ -54,18 +56,15 @@ class Named:
                 f"name its recipe, or {Path(self.recipe) / 'config.yaml'}."
             )
 
-    def plan(self, words: Sequence[str]) -> Planned:
-        """The plan of a run with these settings."""
+    def plan(self, words: Sequence[str], *, draft: bool = False) -> Planned:
+        """The plan of a run with these settings; that of a draft has its problems."""
         options: dict[str, Any] = {"configs": self.configs, "allow_code": self.allow_code}
-        return plan_recipe(self.recipe, words, targets=["trainer"], **options)
+        return plan_recipe(self.recipe, words, targets=["trainer"], draft=draft, **options)
 
     def command(self, words: Sequence[str]) -> list[str]:
         """What is typed after ``weft`` to train it."""
-        options = [] if self.device == "auto" else ["--device", self.device]
-        options += [part for config in self.configs for part in ("--config", config)]
-        options += [part for module in self.include for part in ("--include", module)]
-        options += ["--allow-code"] if self.allow_code else []
-        return ["train", self.recipe, *words, *options]
+        options = {name: value for name, value in vars(self).items() if name != "recipe"}
+        return ["train", self.recipe, *words, *option_words(**options)]
 
 
 @dataclass
@@ -78,6 +77,8 @@ class Cell:
     """All its settings, as words of a command line."""
     folder: Path
     """The run folder."""
+    length: Mapping[str, Any] = field(default_factory=dict)
+    """How long it is trained, as a run's folder has it."""
     state: str = "open"
     """``open``, ``at work``, ``finished``, ``failed``, ``stopped``, ``pruned``."""
     reason: str = ""
@@ -131,9 +132,13 @@ class Problems:
 
 
 def plan_cells(
-    named: Named, fixed: Sequence[str], asked: Iterable[tuple[str, ...]]
+    named: Named,
+    fixed: Sequence[str],
+    asked: Iterable[tuple[str, ...]],
+    *,
+    say: Callable[[str], None] = lambda line: None,
 ) -> tuple[str, list[Cell]]:
-    """Plans every cell, and finds its run: begun, finished, or still to be begun.
+    """Plans every cell, and finds its run: begun, finished, or still to be begun or gone on with.
 
     Data is read where a run exists, to see that it is still the run's: once for all cells of the
     same data.
@@ -148,7 +153,7 @@ def plan_cells(
     cells = list(asked)
     known: dict[str, Mapping[str, str]] = {}
     name = ""
-    for chosen in cells:
+    for number, chosen in enumerate(cells, 1):
         label, words = " ".join(chosen), (*fixed, *chosen)
         try:
             planned = named.plan(words)
@@ -161,7 +166,9 @@ def plan_cells(
         except WeftError as error:
             problems.add(label, _texts(error))
             continue
-        found.append(Cell(chosen, words, folder, "finished" if finished else "open"))
+        state = "finished" if finished else "open"
+        found.append(Cell(chosen, words, folder, length_of(planned.plan), state))
+        say(f"planned {number} of {len(cells)} cells")
     problems.refuse(len(cells))
     return name, found
 
@@ -172,7 +179,7 @@ def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> C
         return plan_cells(named, fixed, [chosen])[1][0]
     except UserError as error:
         nowhere = Path("-", hashlib.sha256(" ".join(chosen).encode()).hexdigest()[:12])
-        return Cell(chosen, (*fixed, *chosen), nowhere, "failed", str(error))
+        return Cell(chosen, (*fixed, *chosen), nowhere, state="failed", reason=str(error))
 
 
 def _same_run(label: str) -> str:
@@ -195,8 +202,8 @@ def _placed(
             known[said] = data_fingerprints(planned, device)
         return known[said]
 
-    folder = run_of_data(folder, planned, named=False, changes=(), read=read)
-    finished = is_finished(folder, planned)
+    folder = run_of_data(folder, planned, named=False, changes=(), read=read, extend=True)
+    finished = is_finished(folder, planned, extend=True)
     if has_checkpoints(folder.path) and not finished:
         compare_data(folder, read())
     return folder.path, finished

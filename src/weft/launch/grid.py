@@ -155,8 +155,8 @@ class Grid:
         owner = owner_of(cell.folder)
         if owner is None:
             cell.log = self.logs / f"{cell.folder.name}.txt"
-            words = self.named.command(cell.words)
-            job = self.launcher.start([*words, "--run-dir", str(cell.folder)], cell.log)
+            words = [*self.named.command(cell.words), "--extend", "--run-dir", str(cell.folder)]
+            job = self.launcher.start(words, cell.log)
         else:
             LOG.info("%s: %s trains it already; it is waited for.", cell.label, owner)
         self.at_work.append(CellRun(cell, job, time.monotonic()))
@@ -177,7 +177,7 @@ class Grid:
     def ended(self, run: CellRun, code: int | None) -> None:
         """What came of a cell whose process has ended; it may go on elsewhere."""
         cell, took = run.cell, format_duration(time.monotonic() - run.since)
-        if is_done(cell.folder):
+        if is_done(cell):
             cell.state, cell.reason = "finished", ""
             self.seconds.append(time.monotonic() - run.since)
             self.source.ended(cell)
@@ -204,7 +204,7 @@ class Grid:
         while mine := [run for run in self.at_work if run.job is not None]:
             for run in mine:
                 code = run.job.poll() if run.job is not None else None
-                if code in STOPPED and not is_done(run.cell.folder):
+                if code in STOPPED and not is_done(run.cell):
                     self.at_work.remove(run)
                     run.cell.state, run.cell.reason = "stopped", reason
                 elif code is not None:  # it was at its end, or failed
@@ -249,10 +249,11 @@ class Grid:
 STOPPED = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT}
 
 
-def is_done(folder: Path) -> bool:
-    """Whether a run is finished; one that cannot be read is not."""
+def is_done(cell: Cell) -> bool:
+    """Whether a run is finished at the cell's length; one that cannot be read is not."""
     with suppress(WeftError, OSError):
-        return RunFolder(folder).finished
+        run = RunFolder(cell.folder)
+        return run.finished and run.info.get("length", {}) == cell.length
     return False
 
 

@@ -21,6 +21,7 @@ from weft.launch.ray import Ray
 from weft.launch.search import JOURNAL, OptunaSearch
 from weft.launch.slurm import Slurm
 from weft.run_folder.folder import RunFolder, command_line
+from weft.runs.resume_checks import LENGTH
 from weft.runtime.devices import usable_cores
 from weft.runtime.files import write_atomic
 from weft.runtime.lock import Lock, owner_of
@@ -89,7 +90,9 @@ def run_grid(
             "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
             "ask for --seeds."
         )
-    name, cells = plan_cells(named, asked.fixed, asked.corners() if searches else asked.cells())
+    asked = named_in_full(named, asked)
+    wanted = asked.corners() if searches else asked.cells()
+    name, cells = plan_cells(named, asked.fixed, wanted, say=show)
     count = len(cells) if trials is None else trials
     launcher = launcher_of(elsewhere, jobs=jobs, device=named.device, commands=count)
     if searches and "valid_data" not in named.plan(cells[0].words).plan.order:
@@ -120,14 +123,28 @@ def run_grid(
     return GridDone(folder, table)
 
 
+def named_in_full(named: Named, asked: GridWords) -> GridWords:
+    """The words with the whole names of the settings, which are said where they were typed short.
+
+    Raises:
+        UserError: A setting is named in two ways.
+    """
+    meant = named.plan([*asked.fixed, *asked.corners()[0]], draft=True).plan.meant
+    for name, whole in meant.items():
+        LOG.info("%s sets %s", name, whole)
+    return asked.in_full(meant)
+
+
 def identity(named: Named, asked: GridWords, searches: bool) -> str:
     """What tells a grid from others: its recipe, what all cells have, and what varies.
 
-    The values are not in it, nor are how many seeds: they can be added. Those of a search are: what
-    was seen in one space says nothing of another.
+    The values are not in it, nor are how many seeds and how long: they can be raised. Those of a
+    search are: what was seen in one space, or of short runs, says nothing of another.
     """
     axes = [(a.name, a.values, a.range) if searches else a.name for a in asked.axes]
-    said = [named.recipe, named.configs, sorted(asked.fixed), sorted(axes)]
+    lengths = () if searches else tuple(f"trainer.{name}=" for name in LENGTH)
+    fixed = sorted(word for word in asked.fixed if not word.startswith(lengths))
+    said = [named.recipe, named.configs, fixed, sorted(axes)]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:8]
 
 

@@ -3,8 +3,8 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from weft.errors import UserError
@@ -154,6 +154,28 @@ class GridWords:
             raise UserError("\n".join(problems))
         axes.sort(key=lambda axis: axis.name == SEEDS)  # the table takes the last one together
         return cls(tuple(fixed), tuple(axes))
+
+    def in_full(self, meant: Mapping[str, str]) -> "GridWords":
+        """The same words, with the whole name of each setting that was named by its end.
+
+        Raises:
+            UserError: A setting is named in two ways.
+
+        Example:
+            >>> GridWords.read(["lr=1,2", "dim=4"]).in_full({"lr": "optimizer.lr"})
+            GridWords(fixed=('dim=4',), axes=(Axis(name='optimizer.lr', values=('1', '2'), \
+range=None),))
+        """
+        split = [word.removeprefix("--").partition("=") for word in self.fixed]
+        ways: dict[str, list[str]] = {}
+        for name in [*(name for name, _, _ in split), *_names(self.axes)]:
+            ways.setdefault(meant.get(name, name), []).append(f"{name}=")
+        if twice := {name: " and ".join(of) for name, of in ways.items() if len(of) > 1}:
+            texts = (f"{name} is given twice, as {of}." for name, of in twice.items())
+            raise UserError("\n".join(f"{text} Give all its values in one word." for text in texts))
+        fixed = (f"{meant.get(name, name)}{equals}{text}" for name, equals, text in split)
+        axes = (replace(axis, name=meant.get(axis.name, axis.name)) for axis in self.axes)
+        return GridWords(tuple(fixed), tuple(axes))
 
     def cells(self) -> Iterator[tuple[str, ...]]:
         """For each cell the words of its values, the last axis changing first."""

@@ -9,7 +9,28 @@ from weft.launch.local import Local
 from weft.launch.ray import Ray, RayJobs
 from weft.launch.slurm import Slurm, SlurmJobs
 
-__all__ = ["Job", "Launcher", "launcher_of"]
+__all__ = ["Job", "Launcher", "launcher_of", "option_words"]
+
+
+def option_words(
+    *,
+    configs: Sequence[str] = (),
+    device: str = "auto",
+    include: Sequence[str] = (),
+    allow_code: bool = False,
+    debug: bool = False,
+) -> list[str]:
+    """The options of a command as they are typed.
+
+    Example:
+        >>> option_words(device="cuda:1", include=["mine"], allow_code=True)
+        ['--device', 'cuda:1', '--include', 'mine', '--allow-code']
+    """
+    words = [] if device == "auto" else ["--device", device]
+    words += [part for config in configs for part in ("--config", config)]
+    words += [part for module in include for part in ("--include", module)]
+    words += ["--allow-code"] if allow_code else []
+    return words + (["--debug"] if debug else [])
 
 
 class Job(Protocol):

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +121,13 @@ def run_of_data(
     named: bool,
     changes: Collection[str],
     read: Callable[[], Mapping[str, str]],
+    extend: bool = False,
 ) -> RunFolder:
     """The run of the data as it is now: the folder's, one beside it, or the next free one.
 
     Where it was ``named``, no other folder may be taken. Settings among ``changes`` are others than
-    the run's; ``read`` gives the fingerprints of the data now, where a run is finished.
+    the run's; ``read`` gives the fingerprints of the data now, where a run is finished. A run of
+    another length is one that is not finished, where it is to ``extend``.
 
     Raises:
         UserError: The run that was named is finished, and its data is not what it was.
@@ -137,7 +140,8 @@ def run_of_data(
         for name, path in paths
         if name not in changes and _data_of(name) and not first_file(path).exists()
     ]
-    if not known or (len(known) == 1 and not is_finished(folder, planned)):
+    is_over = partial(is_finished, planned=planned, extend=extend)
+    if not known or (len(known) == 1 and not is_over(folder)):
         for name, path in gone[:1] if known else ():
             typed = f"weft train {folder.path} {name}=ITS_NEW_PLACE"
             LOG.warning("%s (%s) is gone. If it was moved, this goes on: %s", name, path, typed)
@@ -150,7 +154,7 @@ def run_of_data(
         if not changed_data(run, now):
             return run
     last = known[-1]
-    if not is_finished(last, planned):
+    if not is_over(last):
         return last  # it refuses to go on, and says what to do
     said = _changed(changed_data(last, now), last, now, since="finished")
     if named:

@@ -23,10 +23,12 @@ from weft.runtime.files import sha256
 from weft.text.processors.text_processor import TextProcessor
 
 __all__ = [
+    "LENGTH",
     "allowed_changes",
     "compare_built",
     "compare_text",
     "is_finished",
+    "length_changes",
     "length_of",
     "record_changes",
     "same_again",
@@ -90,6 +92,7 @@ def record_changes(folder: RunFolder, changes: Mapping[str, Any]) -> None:
 
 
 LENGTH = ("max_steps", "max_epochs", "max_time")
+"""The settings of ``trainer`` that say how long a run is."""
 
 
 def same_again() -> str:
@@ -98,51 +101,70 @@ def same_again() -> str:
 
 
 def length_of(plan: Plan) -> dict[str, Any]:
-    """The settings that say how long a run is."""
+    """Those of :data:`LENGTH`, as a run is planned."""
     trainer = plan.settings.get("trainer", {})
     return {name: trainer[name] for name in LENGTH if name in trainer}
 
 
-def is_finished(folder: RunFolder, planned: Planned) -> bool:
+def length_changes(folder: RunFolder, plan: Plan) -> dict[str, Any]:
+    """The settings of length that are others than a run's, as :func:`allowed_changes` has them."""
+    lengths = (folder.info.get("length", {}), length_of(plan))
+    before, now = ({f"trainer.{name}": value for name, value in of.items()} for of in lengths)
+    return _changed(before, now)
+
+
+def is_finished(folder: RunFolder, planned: Planned, *, extend: bool = False) -> bool:
     """Whether the run came to its end; a run of another length is named, not repeated.
 
     Raises:
-        UserError: The run exists with another length.
+        UserError: The run exists with another length, and is not to ``extend``, or is longer.
     """
     info = folder.info
     if not info or not has_checkpoints(folder.path):
         return False
     before, now = info.get("length", {}), length_of(planned.plan)
     if before != now and planned.run is None:
-        raise _other_length(folder, planned, before, now)
+        changes = length_changes(folder, planned.plan)
+        shorter = folder.finished and all(
+            of["before"] and of["now"] and _size(of["now"]) < _size(of["before"])
+            for of in changes.values()
+        )
+        if shorter and extend:
+            had = " ".join(f"{name}={of['before']}" for name, of in changes.items())
+            raise UserError(
+                f"{folder.path} is longer already ({had}, finished). Ask for that length, or for a "
+                f"greater one. {_named_again(folder, planned, 'Its result: ', [])}"
+            )
+        if not extend:
+            raise _other_length(folder, planned, changes, shorter=shorter)
     return folder.finished and before == now
 
 
 def _other_length(
-    folder: RunFolder, planned: Planned, before: Mapping[str, Any], now: Mapping[str, Any]
+    folder: RunFolder, planned: Planned, changes: Mapping[str, Any], *, shorter: bool
 ) -> UserError:
     """The error that names the run that exists, and how to go on with it."""
-    changed = [name for name in LENGTH if before.get(name) != now.get(name)]
     was, words = (
-        [f"trainer.{name}={'null' if of.get(name) is None else of[name]}" for name in changed]
-        for of in (before, now)
-    )
-    shorter = folder.finished and all(
-        before.get(name) and now.get(name) and _size(now[name]) < _size(before[name])
-        for name in changed
+        [f"{name}={'null' if of[when] is None else of[when]}" for name, of in changes.items()]
+        for when in ("before", "now")
     )
     state = "finished" if folder.finished else "not finished"
     way = "It is longer already. Its result: " if shorter else "To go on with it: "
-    own, given = planned.script is not None, [] if shorter else words
-    trust = ["--allow-code"] if own else [f"--include {name}" for name in planned.include]
-    command = " ".join(["weft train", str(folder.path), *given, *trust])
-    arguments = [repr(str(folder.path)), *([repr(given)] if given else [])]
-    call = f"weft.train({', '.join([*arguments, *(['allow_code=True'] if own else [])])})"
     return UserError(
         f"this run exists with another length: {folder.path} ({' '.join(was)}, {state}).\n"
-        f"  {way}{worded(command, call)}\n"
+        f"  {_named_again(folder, planned, way, [] if shorter else words)}\n"
         f"  To train anew: {same_again()}"
     )
+
+
+def _named_again(folder: RunFolder, planned: Planned, way: str, words: list[str]) -> str:
+    """What is typed, or called, to go on with a run by its folder."""
+    own = planned.script is not None
+    trust = ["--allow-code"] if own else [f"--include {name}" for name in planned.include]
+    command = " ".join(["weft train", str(folder.path), *words, *trust])
+    arguments = [repr(str(folder.path)), *([repr(words)] if words else [])]
+    call = f"weft.train({', '.join([*arguments, *(['allow_code=True'] if own else [])])})"
+    return f"{way}{worded(command, call)}"
 
 
 def _size(limit: int | str) -> float:

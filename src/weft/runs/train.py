@@ -14,7 +14,7 @@ from weft.config.planning.plan import Plan
 from weft.config.planning.session import Session
 from weft.config.recipe import Recipe, experiments
 from weft.config.sources.own_code import own_parts
-from weft.errors import UserError
+from weft.errors import UserError, worded
 from weft.exported.formats import refuse_missing
 from weft.inference.load import text_parts
 from weft.preflight.data_preview import (
@@ -51,6 +51,7 @@ from weft.runs.resume_checks import (
     compare_built,
     compare_text,
     is_finished,
+    length_changes,
     length_of,
     record_changes,
     same_again,
@@ -76,6 +77,7 @@ def train(
     configs: Sequence[str | Path] = (),
     run_dir: str | Path | None = None,
     again: bool = False,
+    extend: bool = False,
     allow_code: bool = False,
     device: str = "auto",
 ) -> Run:
@@ -88,6 +90,7 @@ def train(
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
         again: Trains anew although the run exists, in the next free folder.
+        extend: Goes on with the run that exists though the length that is asked for is another.
         allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
 
@@ -103,6 +106,9 @@ def train(
         >>> run.result["best"]  # doctest: +SKIP
         {'step': 400, 'bleu': 93.1}
     """
+    if again and extend:
+        words = worded("--again", "again=True"), worded("--extend", "extend=True")
+        raise UserError(f"{words[0]} trains anew, {words[1]} goes on: leave one of them out.")
     with Ranks(Env.detect(device)) as ranks:
         return train_ranks(
             recipe,
@@ -110,6 +116,7 @@ def train(
             configs=configs,
             run_dir=run_dir,
             again=again,
+            extend=extend,
             allow_code=allow_code,
             ranks=ranks,
         )
@@ -122,6 +129,7 @@ def train_ranks(
     configs: Sequence[str | Path],
     run_dir: str | Path | None,
     again: bool,
+    extend: bool,
     allow_code: bool,
     ranks: Ranks,
 ) -> Run:
@@ -141,20 +149,23 @@ def train_ranks(
     def found() -> RunFolder:
         folder = choose_folder(planned, run_dir=run_dir, again=again)
         read = partial(_read, start(folder), planned.plan, None)
-        return run_of_data(folder, planned, named=named, changes=changes(folder), read=read)
+        options: dict[str, Any] = {"changes": changes(folder), "read": read, "extend": extend}
+        return run_of_data(folder, planned, named=named, **options)
 
     def changes(folder: RunFolder) -> dict[str, Any]:
-        moved = moved_settings(folder, planned.plan) if goes_on else ()
-        return allowed_changes(planned, plan(recipe), moved=moved) if goes_on else {}
+        if not goes_on:
+            return length_changes(folder, planned.plan) if extend and folder.info else {}
+        moved = moved_settings(folder, planned.plan)
+        return allowed_changes(planned, plan(recipe), moved=moved)
 
     folder = RunFolder(Path(ranks.from_main(lambda: str(found().path))))
-    if ranks.from_main(lambda: is_finished(folder, planned)):
+    if ranks.from_main(lambda: is_finished(folder, planned, extend=extend)):
         return _done(folder, planned)
     if not ranks.env.is_main:
         return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
     with entered(folder.path):
         # By the process that had the folder until now.
-        if ranks.size == 1 and is_finished(folder, planned):
+        if ranks.size == 1 and is_finished(folder, planned, extend=extend):
             return _done(folder, planned)
         clean(folder.path)
         if ranks.restart:

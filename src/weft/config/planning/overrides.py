@@ -63,6 +63,7 @@ class Names:
         self.typed = Entries({}, Place(typed_place()))
         self.swaps: dict[str, tuple[str, Place]] = {}
         self.off: set[str] = set()
+        self.meant: dict[str, str] = {}
         self.problems: list[Problem] = []
         self.notes: list[str] = []
         for name, path in table.swaps.items():
@@ -162,6 +163,7 @@ class Names:
             ends = ends or _outermost(name for name in further if name.endswith(f".{word.dotted}"))
             if len(ends) == 1:
                 self.notes.append(f"{word.place.source.partition(': ')[2]} sets {ends[0]}")
+                self.meant[word.dotted] = ends[0]
                 self.type_word(word.tree(tuple(ends[0].split("."))))
             elif ends:
                 listed = ", ".join(ends)

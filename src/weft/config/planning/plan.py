@@ -36,6 +36,8 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     swaps: dict[str, str] = field(default_factory=dict)
+    meant: dict[str, str] = field(default_factory=dict)
+    """The setting that each word meant whose name was the end of one, as ``lr``."""
     unknown: list[tuple[str, str]] = field(default_factory=list)
     """Settings of a run's file that name code which is not here, each with the name."""
 
@@ -244,6 +246,7 @@ class _Planner:
             problems=list(dict.fromkeys(problems)),
             missing=list(self.missing),
             swaps=swaps,
+            meant=dict(self.names.meant),
             unknown=self.resolver.settings.unknown,
         )
 

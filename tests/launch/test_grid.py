@@ -165,7 +165,7 @@ def test_a_line_says_how_many_cells_are_planned(folder):
 
 
 def test_the_name_of_a_grid_is_that_of_its_settings():
-    """However they are named, and however long its cells are; a search of another length differs."""
+    """Whatever they are called, and however long cells are; not so that of a search."""
 
     def name(*words, searches=False):
         asked = GridWords.read(words).in_full({"lr": "optimizer.lr"})

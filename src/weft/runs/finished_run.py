@@ -1,19 +1,26 @@
 """A run that has ended: where it is, what came of it, and how it went."""
 
 import html
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.layout import module_file
 from weft.errors import UserError
 from weft.metrics.reporters.html_page import Markup, page, section
+from weft.recipes.planning import Planned, exports_of
 from weft.run_folder.diff import mapping
+from weft.run_folder.folder import RunFolder
 from weft.run_folder.record import numbers
 from weft.runs.report import curves
+from weft.runs.resume_checks import same_again
 from weft.runtime.files import write_atomic
 from weft.runtime.jsonl_log import read_lines
 
-__all__ = ["Plot", "Run"]
+__all__ = ["Plot", "Run", "ended_run"]
+
+LOG = logging.getLogger("weft")
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,32 @@ class Run:
                 f"{listed or 'none'}."
             )
         return Plot(str(self.folder), drawn)
+
+
+def ended_run(folder: RunFolder, planned: Planned | None = None) -> Run:
+    """A run that is finished, which is said; of one that is ``planned`` anew all must be there.
+
+    Raises:
+        UserError: Parts or exports are asked for that it did not write at its end.
+    """
+    settings = planned.plan.settings.get("trainer", {}) if planned else {}
+    names = settings.get("save_modules") or ()
+    missing = [n for n in names if not module_file(folder.path, n).is_file()]
+    if missing:
+        raise UserError(
+            f"{folder.path} is finished, so trainer.save_modules={','.join(missing)} would save "
+            "nothing: parts are saved when a run ends. Another run takes them from the whole one "
+            "by trainer.initialize and trainer.initialize_from; or train anew: "
+            f"{same_again()}."
+        )
+    for form in exports_of(planned.plan) if planned else ():
+        if not (folder.path / "export" / form.folder).is_dir():
+            raise UserError(
+                f"{folder.path} is finished, so trainer.export={form.folder} would export nothing. "
+                f"Export it now: weft export {folder.path} {form.words}"
+            )
+    LOG.info("This run is finished: %s", folder.path)
+    return Run(folder.path, folder.result)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from weft.checkpoint.layout import has_checkpoints, module_file
+from weft.checkpoint.layout import has_checkpoints
 from weft.config.planning.key import plan_parts, run_key
 from weft.config.planning.overrides import Overrides, words_of
 from weft.config.planning.plan import Plan
@@ -46,6 +46,7 @@ from weft.run_folder.folder import (
 )
 from weft.runs.data_checks import compare_data, fingerprints, moved_settings, run_of_data
 from weft.runs.finished_run import Run as Run
+from weft.runs.finished_run import ended_run
 from weft.runs.resume_checks import (
     allowed_changes,
     compare_built,
@@ -54,7 +55,6 @@ from weft.runs.resume_checks import (
     length_changes,
     length_of,
     record_changes,
-    same_again,
     warn_of_versions,
 )
 from weft.runs.run_lock import choose_folder, clean, entered, recorded, refuse_other
@@ -138,7 +138,7 @@ def train_ranks(
     if run is not None and not again:
         refuse_other(run, run_dir)
         if not (overrides or configs) and RunFolder(run).finished:
-            return _ended(RunFolder(run))  # whoever made it, no code is needed to say so
+            return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
     plan = partial(plan_recipe, targets=["trainer"], allow_code=allow_code)
     planned = plan(recipe, overrides, configs=configs)
     _look_at(planned)
@@ -160,13 +160,13 @@ def train_ranks(
 
     folder = RunFolder(Path(ranks.from_main(lambda: str(found().path))))
     if ranks.from_main(lambda: is_finished(folder, planned, extend=extend)):
-        return _done(folder, planned)
+        return ended_run(folder, planned)
     if not ranks.env.is_main:
         return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
     with entered(folder.path):
         # By the process that had the folder until now.
         if ranks.size == 1 and is_finished(folder, planned, extend=extend):
-            return _done(folder, planned)
+            return ended_run(folder, planned)
         clean(folder.path)
         if ranks.restart:
             LOG.warning(ranks.restart)
@@ -182,30 +182,6 @@ def _look_at(planned: Planned) -> None:
         refuse_collision(planned.script, planned.table.local_modules)
     for form in exports_of(planned.plan):
         refuse_missing(form.format, writes=True)
-
-
-def _done(folder: RunFolder, planned: Planned) -> Run:
-    names = planned.plan.settings.get("trainer", {}).get("save_modules") or ()
-    missing = [n for n in names if not module_file(folder.path, n).is_file()]
-    if missing:
-        raise UserError(
-            f"{folder.path} is finished, so trainer.save_modules={','.join(missing)} would save "
-            "nothing: parts are saved when a run ends. Another run takes them from the whole one "
-            "by trainer.initialize and trainer.initialize_from; or train anew: "
-            f"{same_again()}."
-        )
-    for form in exports_of(planned.plan):
-        if not (folder.path / "export" / form.folder).is_dir():
-            raise UserError(
-                f"{folder.path} is finished, so trainer.export={form.folder} would export nothing. "
-                f"Export it now: weft export {folder.path} {form.words}"
-            )
-    return _ended(folder)
-
-
-def _ended(folder: RunFolder) -> Run:
-    LOG.info("This run is finished: %s", folder.path)
-    return Run(folder.path, folder.result)
 
 
 def _started(

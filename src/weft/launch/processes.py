@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from weft.errors import RankLostError
 from weft.runtime.devices import usable_cores
+from weft.runtime.ranks import LAST_END
 
 __all__ = ["launch"]
 
@@ -30,9 +31,12 @@ class _Restarts(logging.Filter):
         if record.msg.startswith("failed (exitcode") and isinstance(record.args, tuple):
             code, rank, process = record.args[:3]
             self.count += 1
+            how = _ended(rank, process, code)
+            killed = isinstance(code, int) and code < 0  # else it has said itself why
+            os.environ[LAST_END] = how if killed else ""
             if self.count <= self.most:
                 again = f"restart {self.count} of at most {self.most}"
-                LOG.warning("%s All processes start again: %s.", _ended(rank, process, code), again)
+                LOG.warning("%s All processes start again: %s.", how, again)
         return False
 
 

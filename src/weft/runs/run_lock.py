@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from weft.config.planning.key import run_key
-from weft.errors import RankLostError, RunStoppedError, UserError, WeftError, worded
+from weft.errors import OtherRankError, RankLostError, RunStoppedError, UserError, WeftError, worded
 from weft.recipes.planning import Planned
 from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from weft.runtime.files import clean_leftovers
@@ -96,6 +96,6 @@ def recorded(folder: RunFolder, *, writes: bool = True) -> Iterator[None]:
         how = "stopped" if isinstance(error, RunStoppedError) else "failed"
         if writes and folder.info and not folder.finished:
             folder.write_info(finished=False, **{how: str(error)})
-        if writes and isinstance(error, RankLostError):
+        if writes and isinstance(error, RankLostError) and not isinstance(error, OtherRankError):
             LOG.error("%s", error, extra={"to_file": True})  # who typed the command reads it anyway
         raise

@@ -91,7 +91,7 @@ class Trainer(Component):
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
         settled = kernels(self.config, self.task)
-        with self.stops, closing(self.audience.reporters), settled, self.updates.ranks.watched():
+        with self.stops, closing(self.audience.reporters), settled:
             try:
                 self.start()
                 while True:

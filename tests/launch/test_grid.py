@@ -264,6 +264,7 @@ class Fake(LocalJob):
 
     def stop(self):
         self.stopped, self.code = True, 143
+        return True
 
     def kill(self):
         self.code = -9
@@ -277,7 +278,10 @@ class FakeLauncher:
     def __init__(self, codes):
         self.codes, self.started = codes, []
 
-    def start(self, words, log):
+    def left(self, log, name):
+        return None
+
+    def start(self, words, log, name):
         name = words[words.index("--run-dir") + 1].rpartition("/")[2]
         log.write_text(f"error: {name} is wrong.\n")
         self.started.append(Fake(name, self.codes.get(name)))

@@ -100,14 +100,14 @@ def test_slurm_is_asked_for_what_was_said(tmp_path, monkeypatch):
         time="90m", partition="big", nodes=2, gpus=4, cpus=6, memory=32.0, account="us",
         folder=tmp_path / "jobs", options={"mail-user": "me"},
     )  # fmt: skip
-    job = SlurmJobs(slurm, ranks=4).start(["train", "translation/demo", "lr=1e-3"])
+    job = SlurmJobs(slurm, ranks=4).start(["train", "translation/demo"], None, "runs/demo")
     assert (job.id, job.output.name) == ("4711", "4711_0_log.err")
     lines = (tmp_path / "batch.sh").read_text().splitlines()
     found = {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")}
     assert {
         "--time=90", "--partition=big", "--nodes=2", "--gpus-per-node=4", "--ntasks-per-node=4",
         "--cpus-per-task=6", "--mem=32GB", "--account=us", "--mail-user=me", "--signal=USR2@120",
-        "--job-name='weft train translation/demo'",
+        "--job-name='weft runs/demo'",
     } <= found  # fmt: skip
 
 
@@ -137,8 +137,8 @@ def test_a_cell_on_several_nodes_is_refused():
 
 def test_a_job_says_how_it_ended(tmp_path):
     jobs = SlurmJobs(Slurm(cluster="local", folder=tmp_path / "jobs"))
-    good = jobs.start(["list", "optimizers"], tmp_path / "good.txt")
-    bad = jobs.start(["train", "nowhere"], tmp_path / "bad.txt")
+    good = jobs.start(["list", "optimizers"], tmp_path / "good.txt", "good")
+    bad = jobs.start(["train", "nowhere"], tmp_path / "bad.txt", "bad")
     assert (ended(good), ended(bad)) == (0, 1)
     assert "adamw" in (tmp_path / "good.txt").read_text()
     assert "\nerror: " in "\n" + (tmp_path / "bad.txt").read_text()
@@ -157,7 +157,7 @@ def test_a_run_whose_time_is_over_saves_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(slurm_module, "SAVE_SECONDS", 50)  # asked to save after ten seconds
     slurm = Slurm(cluster="local", time="1m", folder=tmp_path / "jobs")
     words = ["train", "tiny.py", "trainer.max_steps=100000000", "--run-dir", "run"]
-    job = SlurmJobs(slurm).start(words, tmp_path / "log.txt")
+    job = SlurmJobs(slurm).start(words, tmp_path / "log.txt", "run")
     until = time.monotonic() + 60
     while "Resumed at step" not in job.output.read_text() if job.output.exists() else True:
         assert time.monotonic() < until, "it was not queued again"
@@ -191,7 +191,7 @@ def test_a_grid_runs_elsewhere_as_here(tmp_path, monkeypatch, capsys, launcher, 
 def test_a_command_on_ray_is_stopped_and_saves(tmp_path, monkeypatch, ray_is_there):
     quick(monkeypatch, tmp_path / "here")
     jobs, log = RayJobs(Ray()), tmp_path / "log.txt"
-    job = jobs.start(["train", "tiny.py", "trainer.max_steps=100000000"], log)
+    job = jobs.start(["train", "tiny.py", "trainer.max_steps=100000000"], log, "run")
     until = time.monotonic() + 60
     while not log.exists() or "step" not in log.read_text():
         assert time.monotonic() < until, "it did not begin"

@@ -152,7 +152,10 @@ class Pruning(FakeLauncher):
 
     jobs = 1
 
-    def start(self, words, log):
+    def left(self, log, name):
+        return None
+
+    def start(self, words, log, name):
         job = Measures(words[words.index("--run-dir") + 1], len(self.started))
         self.started.append(job)
         return job
@@ -230,7 +233,7 @@ def test_a_space_that_is_none_is_refused(word, message):
         ),
         (
             ["lr=log(1e-3,1e-2)", "model.dropout=uniform(0,7)", "--search=optuna", "--trials=3"],
-            "1 of 2 cells cannot be trained; nothing was started.\n  lr=1e-2 model.dropout=7:",
+            "1 of 2 cells cannot be trained; nothing was started.\n  optimizer.lr=1e-2 model.dropout=7:",
         ),
     ],
 )  # fmt: skip

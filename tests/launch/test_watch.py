@@ -20,6 +20,7 @@ from weft.checkpoint.store import Checkpoints
 from weft.cli.main import main
 from weft.errors import RunStoppedError
 from weft.launch import watch as watch_module
+from weft.launch.local import left_process
 from weft.launch.watch import Watch
 from weft.run_folder.folder import RunFolder
 from weft.runtime.lock import Lock, owner_of
@@ -42,7 +43,10 @@ class Evaluations:
     def __init__(self, do=lambda run, step: {"bleu": float(step)}):
         self.do, self.asked = do, []
 
-    def start(self, words, log):
+    def left(self, log, name):
+        return left_process(log)
+
+    def start(self, words, log, name):
         run, checkpoint = words[1], words[words.index("--checkpoint") + 1]
         step = int(checkpoint.removeprefix("step-"))
         self.asked.append((os.path.basename(run), step))

@@ -1,17 +1,23 @@
 """``weft runs list``: runs with their state, result, and the settings that tell them apart."""
 
 import argparse
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from weft.errors import WeftError
+from weft.errors import UserError, WeftError
+
+if TYPE_CHECKING:
+    from weft.launch.slurm import QueuedJob
 
 __all__ = ["add", "run"]
+
+LOG = logging.getLogger("weft")
 
 WRITTEN = ("run.json", "metrics.jsonl")
 """What a run at work writes again and again."""
@@ -36,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
     """Prints the table."""
     from weft.metrics.tables import text_table
 
-    runs = [Listed.read(path) for path in _found(getattr(args, "roots", []))]
+    roots = getattr(args, "roots", [])
+    jobs = _waiting(roots)
+    runs = [Listed.read(path) for path in _found(roots, empty=not jobs)]
+    runs = _with_jobs(runs, jobs)
     if runs:
         runs.sort(key=_ORDERS[getattr(args, "sort", "best")])
         differing = _differing(runs)
@@ -44,7 +53,41 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _found(roots: Sequence[str]) -> list[Path]:
+def _waiting(roots: Sequence[str]) -> dict[Path, "QueuedJob"]:
+    """The jobs of Slurm that train a run, or are to, by its folder."""
+    from weft.launch.slurm import queued_jobs
+
+    try:
+        jobs = queued_jobs()
+    except UserError as error:
+        LOG.warning("%s", error)
+        return {}
+    if not jobs:
+        return {}
+    from weft.launch.watch import EVALUATIONS
+
+    places = {Path(job.name).absolute(): job for job in jobs}
+    under = [Path(root).absolute() for root in roots] or [Path("/")]
+    return {
+        place: job
+        for place, job in places.items()
+        if place.parent.name != EVALUATIONS and any(map(place.is_relative_to, under))
+    }
+
+
+def _with_jobs(runs: Sequence["Listed"], jobs: Mapping[Path, "QueuedJob"]) -> list["Listed"]:
+    """The runs with those that wait, or whose job has not begun to write."""
+    listed = {run.path.absolute(): run for run in runs}
+    for place, job in jobs.items():
+        known = listed.get(place)
+        if known is None or job.state == "PENDING":
+            state = "waits" if job.state == "PENDING" else "starts"
+            said = replace(known or Listed(Path(job.name)), state=f"{state}: job {job.number}")
+            listed[place] = said if said.best else replace(said, best=f"log: {job.log}")
+    return list(listed.values())
+
+
+def _found(roots: Sequence[str], *, empty: bool) -> list[Path]:
     from weft.run_folder.folder import ROOT, remembered_places, runs_in
 
     elsewhere = {} if roots else remembered_places()
@@ -52,7 +95,7 @@ def _found(roots: Sequence[str]) -> list[Path]:
     for root in [Path(root) for root in roots] or [ROOT]:
         here = runs_in(root)
         found |= {path.absolute(): path for path in here if path.absolute() not in found}
-        if not (here or elsewhere):
+        if empty and not (here or elsewhere):
             print(f"No runs in {root}.")
     return list({**found, **elsewhere}.values())
 
@@ -169,6 +212,8 @@ def _steps(path: Path, result: Mapping[str, Any]) -> str:
 
 
 def _time(seconds: float) -> str:
+    if not seconds:  # it has written nothing
+        return "-"
     with suppress(ValueError, OverflowError, OSError):  # a date that no calendar has
         return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
     return "-"

@@ -109,10 +109,13 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
 
         words += ["--again"] if args.again else []
         return launch(words, nproc=args.nproc, max_restarts=args.max_restarts)
-    named.plan(args.words)  # what is wrong with the recipe is said here, and not by a job
+    planned = named.plan(args.words)  # what is wrong with the recipe is said here, not by a job
     ranks = args.nproc or 1
     if isinstance(elsewhere, Slurm):
-        job = SlurmJobs(elsewhere, ranks=ranks).start(words)
+        from weft.runs.run_lock import choose_folder
+
+        run = str(choose_folder(planned, run_dir=args.run_dir, again=False).path)
+        job = SlurmJobs(elsewhere, ranks=ranks).handed_over(words, run)
         print(f"job: {job.id}")
         print(printable(f"log: {job.output}"))
         return 0

@@ -77,8 +77,6 @@ class Cell:
     """All its settings, as words of a command line."""
     folder: Path
     """The run folder."""
-    length: Mapping[str, Any] = field(default_factory=dict)
-    """How long it is trained, as a run's folder has it."""
     state: str = "open"
     """``open``, ``at work``, ``finished``, ``failed``, ``stopped``, ``pruned``."""
     reason: str = ""
@@ -87,6 +85,8 @@ class Cell:
     """Whether it failed by a signal from outside, so that it can go on."""
     log: Path | None = field(default=None, repr=False)
     """What its last start printed."""
+    length: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """How long it is trained, as a run's folder has it."""
 
     @property
     def label(self) -> str:
@@ -167,7 +167,7 @@ def plan_cells(
             problems.add(label, _texts(error))
             continue
         state = "finished" if finished else "open"
-        found.append(Cell(chosen, words, folder, length_of(planned.plan), state))
+        found.append(Cell(chosen, words, folder, state, length=length_of(planned.plan)))
         say(f"planned {number} of {len(cells)} cells")
     problems.refuse(len(cells))
     return name, found
@@ -179,7 +179,7 @@ def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> C
         return plan_cells(named, fixed, [chosen])[1][0]
     except UserError as error:
         nowhere = Path("-", hashlib.sha256(" ".join(chosen).encode()).hexdigest()[:12])
-        return Cell(chosen, (*fixed, *chosen), nowhere, state="failed", reason=str(error))
+        return Cell(chosen, (*fixed, *chosen), nowhere, "failed", str(error))
 
 
 def _same_run(label: str) -> str:

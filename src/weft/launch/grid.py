@@ -32,18 +32,19 @@ Show = Callable[[str], None]
 
 @dataclass
 class CellRun:
-    """A cell at work: a process of this grid; or another's, which is waited for."""
+    """A cell at work: by a job of this grid, or of one before; or another's, None."""
 
     cell: Cell
     job: Job | None
     since: float
     hopeless: str = ""
     """Why it was stopped before its end; empty of one that was not."""
+    left: bool = False
+    """Whether a grid before this one started it."""
 
-    def stop(self) -> None:
-        """Asks it to save and end; what another process trains is left alone."""
-        if self.job is not None:
-            self.job.stop()
+    def stop(self) -> bool:
+        """Asks it to save and end, if it can be asked; what another process trains cannot."""
+        return self.job is not None and self.job.stop()
 
 
 class CellSource(Protocol):
@@ -150,17 +151,20 @@ class Grid:
         return [cell for cell in self.source.cells if cell.state == "finished"]
 
     def start(self, cell: Cell) -> CellRun:
-        """Starts a cell, or waits for the process that has its folder."""
-        cell.state, job = "at work", None
-        owner = owner_of(cell.folder)
-        if owner is None:
-            cell.log = self.logs / f"{cell.folder.name}.txt"
-            words = [*self.named.command(cell.words), "--extend", "--run-dir", str(cell.folder)]
-            job = self.launcher.start(words, cell.log)
-        else:
+        """Starts a cell, or waits for the job or the process that has its folder already."""
+        cell.state, cell.log = "at work", self.logs / f"{cell.folder.name}.txt"
+        name = str(cell.folder)
+        run = CellRun(cell, self.launcher.left(cell.log, name), time.monotonic())
+        run.left = run.job is not None
+        if run.left:
+            LOG.info("%s: a grid before this one started it; it is waited for.", cell.label)
+        elif (owner := owner_of(cell.folder)) is not None:
             LOG.info("%s: %s trains it already; it is waited for.", cell.label, owner)
-        self.at_work.append(CellRun(cell, job, time.monotonic()))
-        return self.at_work[-1]
+        elif not is_done(cell):  # it may be by now, by a job of before
+            words = [*self.named.command(cell.words), "--extend", "--run-dir", name]
+            run.job = self.launcher.start(words, cell.log, name)
+        self.at_work.append(run)
+        return run
 
     def look(self) -> None:
         """Takes note of the cells that have ended, and stops those that are hopeless."""
@@ -168,7 +172,7 @@ class Grid:
             code = run.job.poll() if run.job else None
             if code is not None or (run.job is None and owner_of(run.cell.folder) is None):
                 self.at_work.remove(run)
-                self.ended(run, code)
+                self.ended(run, None if run.left else code)
             elif run.job is not None and not run.hopeless:
                 run.hopeless = self.source.hopeless(run.cell)
                 if run.hopeless:
@@ -199,9 +203,8 @@ class Grid:
 
     def give_up(self, reason: str) -> None:
         """Lets the cells at work save and end; those that another process trains go on."""
-        for run in self.at_work:
-            run.stop()
-        while mine := [run for run in self.at_work if run.job is not None]:
+        asked = [run for run in self.at_work if run.stop()]
+        while mine := [run for run in asked if run in self.at_work]:
             for run in mine:
                 code = run.job.poll() if run.job is not None else None
                 if code in STOPPED and not is_done(run.cell):

@@ -40,8 +40,8 @@ class Job(Protocol):
         """The exit code; negative or above 128 for a signal; None while it waits or runs."""
         ...
 
-    def stop(self) -> None:
-        """Asks it to save and end."""
+    def stop(self) -> bool:
+        """Asks it to save and end; tells whether it can be asked."""
         ...
 
     def kill(self) -> None:
@@ -57,8 +57,15 @@ class Launcher(Protocol):
     threads: int
     """Of each command."""
 
-    def start(self, words: Sequence[str], log: Path) -> Job:
-        """Starts ``weft`` with words; what it prints is all that is in the file ``log``."""
+    def left(self, log: Path, name: str) -> Job | None:
+        """What a process before this one started with a log and a name, if it has not ended."""
+        ...
+
+    def start(self, words: Sequence[str], log: Path, name: str) -> Job:
+        """Starts ``weft`` with words; what it prints is all that is in the file ``log``.
+
+        The name says to a person, and to who comes later, which run it is of.
+        """
         ...
 
 

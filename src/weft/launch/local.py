@@ -9,10 +9,52 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from weft.runtime.devices import usable_cores
 
-__all__ = ["Local", "LocalJob"]
+__all__ = ["LeftProcess", "Local", "LocalJob", "left_process", "opened_log"]
+
+
+def opened_log(path: Path) -> BinaryIO:
+    """The file for what a command prints, locked for as long as any process has it open.
+
+    That of a process is inherited by those that it starts with it: the lock outlives a kill of
+    whoever started the command.
+    """
+    file = path.open("wb")
+    with suppress(OSError):  # of a file system without locks
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return file
+
+
+class LeftProcess:
+    """A command that goes on though the process is gone that started it; it cannot be stopped."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+
+    def poll(self) -> int | None:
+        """None while it runs, else 0, though how it ended is not known."""
+        with suppress(OSError), self.log.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+        return 0
+
+    def stop(self) -> bool:
+        """It goes on."""
+        return False
+
+    def kill(self) -> None:
+        """It goes on."""
+
+
+def left_process(log: Path) -> LeftProcess | None:
+    """The command whose log is open somewhere; None where it is not."""
+    left = LeftProcess(log)
+    return left if left.poll() is None else None
 
 
 class LocalJob:
@@ -28,10 +70,11 @@ class LocalJob:
         """The exit code, negative for the signal that ended it; None while it runs."""
         return self.process.poll()
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
         """Asks it to save and end: a run goes on from there by the same command."""
         if self.poll() is None:
             self.process.terminate()
+        return True
 
     def kill(self) -> None:
         """Ends it and all it started, at once."""
@@ -62,20 +105,19 @@ class Local:
         self.threads = max(1, cores // self.jobs)
         self._started: list[LocalJob] = []
 
-    def start(self, words: Sequence[str], log: Path) -> LocalJob:
-        """Starts ``weft`` with words; what it prints is all that is in the file ``log``.
+    def left(self, log: Path, name: str) -> LeftProcess | None:
+        """As of :class:`~weft.launch.launcher.Launcher`."""
+        return left_process(log)
 
-        The file is locked for as long as the process lives, though this one may be killed.
-        """
+    def start(self, words: Sequence[str], log: Path, name: str = "") -> LocalJob:
+        """As of :class:`~weft.launch.launcher.Launcher`; the log is locked while it lives."""
         self._started = [job for job in self._started if job.poll() is None]
         busy = [job.accelerator for job in self._started]
         accelerator = min(self.accelerators, key=busy.count, default=None)
         environment = {"OMP_NUM_THREADS": str(self.threads), **os.environ}
         if accelerator is not None:
             environment["CUDA_VISIBLE_DEVICES"] = accelerator
-        with log.open("wb") as file:
-            with suppress(OSError):  # for as long as it lives, however this process ends
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with opened_log(log) as file:
             process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
                 [*program(), *words],
                 stdin=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ from typing import Any
 from weft.config.component import typed_construction
 from weft.config.sources.include import including
 from weft.errors import MissingExtraError, RunError, UserError
+from weft.launch.local import LeftProcess, left_process, opened_log
 from weft.runtime.devices import Env
 from weft.runtime.logging import log_to_stderr
 
@@ -139,10 +140,11 @@ class RayJob:
                 self._code = 128 + signal.SIGTERM if self._stopped else 1
         return self._code
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
         """Asks it to save and end."""
         self._stopped = True
         self._engine.cancel(self._task)
+        return True
 
     def kill(self) -> None:
         """The same: what Ray would kill is its own worker, and not the command."""
@@ -170,10 +172,14 @@ class RayJobs:
         self._command = self._engine.remote(**asked)(_command)
         self.threads = ray.cpus
 
-    def start(self, words: Sequence[str], log: Path) -> RayJob:
+    def left(self, log: Path, name: str) -> LeftProcess | None:
+        """A command whose driver was killed; those that waited ended with it."""
+        return left_process(log)
+
+    def start(self, words: Sequence[str], log: Path, name: str) -> RayJob:
         """Hands over a command; what it prints is all that is in the file ``log``."""
         given = [*words], os.getcwd(), str(log.absolute()), self.threads
-        return RayJob(self._engine, self._command.remote(*given))
+        return RayJob(self._engine, self._command.options(name=name).remote(*given))
 
 
 def _command(words: list[str], folder: str, log: str, threads: int) -> int:
@@ -181,7 +187,7 @@ def _command(words: list[str], folder: str, log: str, threads: int) -> int:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     process = None
     try:
-        with open(log, "wb") as file:
+        with opened_log(Path(log)) as file:
             process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
                 [sys.executable, "-m", "weft", *words],
                 cwd=folder,

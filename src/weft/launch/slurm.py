@@ -1,11 +1,13 @@
 """Commands as jobs of Slurm, through submitit: they go on when the terminal closes."""
 
+import logging
 import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,13 +16,19 @@ from typing import Any, Literal
 
 from weft.config.component import typed_construction
 from weft.errors import MissingExtraError, RunError, UserError
+from weft.launch.local import LeftProcess, left_process, opened_log
 
-__all__ = ["Command", "Slurm", "SlurmJob", "SlurmJobs"]
+__all__ = ["Command", "QueuedJob", "Slurm", "SlurmJob", "SlurmJobs", "queued_jobs"]
 
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
 MOST_JOBS = 100
 """Jobs of a grid that wait or run at a time: clusters allow some hundreds or thousands a person."""
+LOG = logging.getLogger("weft")
+QUEUE_SECONDS = 30
+"""How old a look at the queue may be that tells what was handed over before."""
+PREFIX = "weft "
+"""The beginning of a job's name; what follows is the run's folder."""
 LOST = {"CANCELLED", "FAILED", "INTERRUPTED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 """States of jobs that did not end by themselves."""
 
@@ -82,6 +90,8 @@ class Command:
     """Of the command line, the command first."""
     threads: int
     """That each may have."""
+    log: Path | None = None
+    """A file that is locked while it runs; None: none is."""
 
     def __call__(self) -> None:
         """Runs the command.
@@ -91,6 +101,7 @@ class Command:
         """
         from submitit.helpers import TorchDistributedEnvironment
 
+        held = None if self.log is None else opened_log(self.log)
         os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
         TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
         number = signal.SIGUSR2  # what submitit asks Slurm for, to all processes of the job
@@ -109,6 +120,8 @@ class Command:
         signal.signal(number, queue_again)
         if late and code == 128 + signal.SIGTERM:
             queue_again(number, None)
+        if held is not None:
+            held.close()
         if code:
             raise RunError(f"weft {' '.join(self.words[:2])} ended with {code}; above is why.")
 
@@ -152,14 +165,55 @@ class SlurmJob:
                 self._log.write_text("".join(text or "" for text in told), encoding="utf-8")
         return self._code
 
-    def stop(self) -> None:
+    def stop(self) -> bool:
         """Asks Slurm to end it, which a run hears: it saves first."""
         self._stopped = True
         self._job.cancel(check=False)
+        return True
 
     def kill(self) -> None:
         """The same: Slurm itself kills what does not end."""
         self.stop()
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job of weft that Slurm has not ended, handed over from this working directory."""
+
+    number: str
+    state: str
+    """As ``squeue`` says it: ``PENDING``, ``RUNNING``, ..."""
+    script: Path
+    name: str
+    """As it was handed over with: the folder of a run begins it."""
+
+    @property
+    def log(self) -> Path:
+        """The file that what it prints goes to, as submitit places it."""
+        return self.script.parent / self.number / f"{self.number}_0_log.err"
+
+
+def queued_jobs() -> list[QueuedJob]:
+    """The jobs of weft that wait or run, of this person and from this working directory.
+
+    Raises:
+        UserError: Slurm does not answer.
+    """
+    if (squeue := shutil.which("squeue")) is None:
+        return []
+    words = [squeue, "--noheader", f"--user={os.getuid()}", "--format=%i|%T|%Z|%o|%j"]
+    asked = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    if asked.returncode:
+        raise UserError(
+            f"squeue does not say which jobs wait: {asked.stderr.strip()}. Try again when Slurm "
+            "answers."
+        )
+    here, found = Path.cwd().resolve(), []
+    for line in asked.stdout.splitlines():
+        number, state, folder, script, name = [*line.strip().split("|", 4), *[""] * 4][:5]
+        if name.startswith(PREFIX) and Path(folder).resolve() == here:
+            found.append(QueuedJob(number, state, Path(script), name.removeprefix(PREFIX)))
+    return found
 
 
 class SlurmJobs:
@@ -186,6 +240,11 @@ class SlurmJobs:
                 "where they are, or set slurm.cluster=local to try the job here."
             )
         self.jobs, self.threads = jobs or MOST_JOBS, slurm.cpus
+        self._here = slurm.cluster == "local"
+        self._known: set[str] = set()
+        self._queue: dict[str, str] = {}
+        self._asked = -math.inf
+        self._job_of = submitit.SlurmJob
         self._refused: type[Exception] = submitit.core.utils.FailedJobError
         self._executor = submitit.AutoExecutor(
             (slurm.folder / "%j").absolute(),
@@ -202,19 +261,57 @@ class SlurmJobs:
             **_named(slurm),
         )
 
-    def start(self, words: Sequence[str], log: Path | None = None) -> SlurmJob:
+    def left(self, log: Path | None, name: str) -> SlurmJob | LeftProcess | None:
+        """A job of a process before this one that waits or runs, by its name in the queue.
+
+        Raises:
+            UserError: Slurm does not answer, and has not before.
+        """
+        if self._here:
+            return None if log is None else left_process(log)
+        if name in self._known:
+            return None
+        if time.monotonic() - self._asked > QUEUE_SECONDS:
+            try:
+                self._queue = {job.name: job.number for job in queued_jobs()}
+            except UserError:
+                if self._asked == -math.inf:
+                    raise  # later on jobs of ours wait, which an error would end
+            self._asked = time.monotonic()
+        self._known.add(name)
+        number = self._queue.get(name)
+        return (
+            None if number is None else SlurmJob(self._job_of(self._executor.folder, number), log)
+        )
+
+    def handed_over(self, words: Sequence[str], name: str) -> SlurmJob:
+        """The job of that name that waits or runs, which is said, or one that is handed over now.
+
+        Raises:
+            UserError: Slurm does not answer, or refuses the job.
+        """
+        left = self.left(None, name)
+        if not isinstance(left, SlurmJob):
+            return self.start(words, None, name)
+        LOG.info("%s was handed over before, and its job has not ended.", name)
+        return left
+
+    def start(self, words: Sequence[str], log: Path | None, name: str) -> SlurmJob:
         """Hands over a command.
 
         Args:
             words: Of the command line, the command first.
             log: As of :class:`SlurmJob`.
+            name: The job's, by which :meth:`left` finds it.
 
         Raises:
             UserError: Slurm refuses the job.
         """
-        self._executor.update_parameters(name=" ".join(["weft", *words[:2]]))
+        self._executor.update_parameters(name=f"{PREFIX}{name}")
+        held = log.absolute() if self._here and log is not None else None
         try:
-            return SlurmJob(self._executor.submit(Command(tuple(words), self.threads)), log)
+            job = self._executor.submit(Command(tuple(words), self.threads, held))
+            return SlurmJob(job, log)
         except self._refused as error:
             raise UserError(f"Slurm refuses the job: {str(error).strip()}") from None
 

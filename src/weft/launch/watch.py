@@ -1,6 +1,5 @@
 """Evaluation beside training: each new checkpoint of the runs below a folder, as it appears."""
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -82,22 +81,20 @@ class Checkpoint:
         """For a line."""
         return f"{self.run} step {step_of(self.path):,}"
 
-    def is_at_work(self) -> bool:
-        """Whether a process evaluates it: what it prints is locked for as long as that lives."""
-        with suppress(OSError), self.log.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False
+    @property
+    def name(self) -> str:
+        """That of the job that evaluates it."""
+        return str(self.folder / self.place)
 
 
 @dataclass
 class Evaluating:
-    """A checkpoint at work: by a process of this watch; or of one before, which is waited for."""
+    """A checkpoint at work: by a job of this watch, or of one before, which is waited for."""
 
     checkpoint: Checkpoint
-    job: Job | None
+    job: Job
+    left: bool = False
+    """Whether it is of a watch before."""
 
 
 class Watch:
@@ -159,8 +156,7 @@ class Watch:
                     time.sleep(TICK)
             finally:
                 for one in self.at_work:
-                    if one.job is not None:
-                        one.job.kill()
+                    one.job.kill()
                 for lock in self._locks.values():
                     lock.__exit__()
         return self.known
@@ -245,14 +241,14 @@ class Watch:
         try:
             self.enter(checkpoint.run)
             if checkpoint.values.is_file():
-                self.ended(Evaluating(checkpoint, None), None)
-            elif checkpoint.is_at_work():
+                self.ended(checkpoint, None)
+            elif left := self.launcher.left(checkpoint.log, checkpoint.name):
                 LOG.info("%s: is evaluated already; it is waited for.", checkpoint.label)
-                self.at_work.append(Evaluating(checkpoint, None))
+                self.at_work.append(Evaluating(checkpoint, left, left=True))
             else:
                 words = ["evaluate", str(checkpoint.run), *checkpoint.words, *self.options]
                 words += ["--checkpoint", checkpoint.path.name, "--values", str(checkpoint.values)]
-                job = self.launcher.start(words, checkpoint.log)
+                job = self.launcher.start(words, checkpoint.log, checkpoint.name)
                 self.at_work.append(Evaluating(checkpoint, job))
         except InUseError:
             return  # of another watch, since a moment ago: the next look sees it
@@ -277,20 +273,18 @@ class Watch:
     def look(self) -> None:
         """Takes note of the evaluations that have ended."""
         for one in list(self.at_work):
-            code = one.job.poll() if one.job is not None else None
-            if code is None and (one.job is not None or one.checkpoint.is_at_work()):
+            if (code := one.job.poll()) is None:
                 continue
             self.at_work.remove(one)
             try:
-                self.ended(one, code)
+                self.ended(one.checkpoint, None if one.left else code)
             except (OSError, WeftError) as error:
                 if one.checkpoint.run.is_dir():  # else it vanished, and there is nothing to say
                     LOG.error("%s: %s", one.checkpoint.label, error)
                     self.failed.add(one.checkpoint.key)
 
-    def ended(self, one: Evaluating, code: int | None) -> None:
+    def ended(self, checkpoint: Checkpoint, code: int | None) -> None:
         """Writes what came of an evaluation beside the run, and which checkpoint is the best."""
-        checkpoint = one.checkpoint
         if checkpoint.values.is_file():
             self.write(checkpoint, values=json.loads(checkpoint.values.read_text("utf-8")))
             checkpoint.values.unlink()

@@ -1,0 +1,207 @@
+"""Jobs that wait in Slurm's queue: listed, found again, and handed over once."""
+
+import json
+import logging
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.launch.fake_slurm import FakeSlurm
+from tests.launch.grids import SHORT, quick, runs_of
+from tests.launch.test_grid import cells_in
+from tests.runs.made_runs import made_run
+from tests.warm_weft import warm_programs
+from weft.cli.main import main
+from weft.errors import UserError
+from weft.launch import slurm as slurm_module
+from weft.launch.cells import Named
+from weft.launch.grid import AllCells, Grid
+from weft.launch.slurm import Slurm, SlurmJobs, queued_jobs
+from weft.launch.watch import Watch
+from weft.run_folder.folder import RunFolder
+
+TRAIN = ["train", "tiny.py", *SHORT, "--launcher", "slurm"]
+
+
+@pytest.fixture
+def slurm(monkeypatch, tmp_path):
+    fake = FakeSlurm(monkeypatch, tmp_path / "bin")
+    quick(monkeypatch, tmp_path / "here")
+    return fake
+
+
+def listed(capsys, *words):
+    assert main(["runs", "list", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_run_is_listed_while_its_job_waits_and_handed_over_once(slurm, tmp_path, capsys, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    assert main(TRAIN) == 0
+    log = tmp_path / "here" / "jobs" / "4711" / "4711_0_log.err"
+    told = f"job: 4711\nlog: {log}\n"
+    assert capsys.readouterr().out == told
+    header, line = listed(capsys).splitlines()
+    assert header.split()[:3] == ["run", "recipe", "state"]
+    run, *rest = line.split()
+    assert rest == ["-", "waits:", "job", "4711", "-", "-", "0.0", "log:", str(log)]
+    assert listed(capsys, "runs").splitlines() == [header, line]
+    assert listed(capsys, "elsewhere") == "No runs in elsewhere.\n"
+
+    assert main(TRAIN) == 0
+    assert capsys.readouterr().out == told
+    assert slurm.handed_over == ["4711"]
+    assert f"{run} was handed over before, and its job has not ended." in caplog.text
+
+    made_run(Path(run))  # it began once, and waits again
+    assert "waits: job 4711" in listed(capsys)
+    job = slurm.queue / "4711.job"
+    job.write_text(job.read_text().replace("PENDING", "RUNNING"))
+    assert "4711" not in listed(capsys)
+    slurm.end("4711")
+    assert main(TRAIN) == 0
+    assert slurm.handed_over == ["4711", "4712"]
+
+
+def test_jobs_of_others_are_not_ours(slurm, tmp_path):
+    for number, folder, name in (
+        ("1", tmp_path / "here", "weft runs/a"),
+        ("2", tmp_path, "weft runs/a"),
+        ("3", tmp_path / "here", "python"),
+        ("4", "N/A", ""),
+    ):
+        text = f"{number}|PENDING|{folder}|{tmp_path}/jobs/.submission.sh|{name}\n"
+        (slurm.queue / f"{number}.job").write_text(text)
+    (job,) = queued_jobs()
+    assert (job.number, job.state, job.name) == ("1", "PENDING", "runs/a")
+    assert job.log == tmp_path / "jobs" / "1" / "1_0_log.err"
+    assert f"--user={os.getuid()} " in (slurm.queue / "asked").read_text()
+
+
+def test_where_slurm_does_not_answer_nothing_is_handed_over(slurm, capsys, caplog, monkeypatch):
+    (slurm.queue / "fails").touch()
+    assert main(TRAIN) == 2
+    said = (
+        "squeue does not say which jobs wait: Unable to contact slurm controller. Try again when "
+        "Slurm answers."
+    )
+    assert said in capsys.readouterr().err
+    assert slurm.handed_over == []
+    assert listed(capsys) == "No runs in runs.\n"
+    assert said in caplog.text
+
+    (slurm.queue / "fails").unlink()
+    monkeypatch.setattr(slurm_module, "QUEUE_SECONDS", 0)
+    jobs = SlurmJobs(Slurm())
+    assert jobs.left(None, "a") is None
+    (slurm.queue / "fails").touch()
+    assert jobs.left(None, "b") is None  # it has answered: what waits is not ended for this
+    with pytest.raises(UserError, match=r"^squeue does not say"):
+        SlurmJobs(Slurm()).left(None, "a")
+
+
+def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    names = [tmp_path / "here" / "runs", "a", "b"]
+
+    def begun():
+        cells = cells_in(*names)
+        grid = Grid(Named("tiny.py"), AllCells(cells), SlurmJobs(Slurm()), tmp_path / "grid")
+        grid.logs.mkdir(parents=True, exist_ok=True)
+        assert grid.fill()
+        return grid, cells
+
+    begun()
+    assert slurm.handed_over == ["4711", "4712"]
+    grid, cells = begun()  # the one before was killed
+    assert slurm.handed_over == ["4711", "4712"]
+    assert caplog.text.count("a grid before this one started it; it is waited for.") == 2
+    grid.look()
+    assert [cell.state for cell in cells] == ["at work"] * 2
+
+    # What has ended without finishing is handed over again; what is finished is not.
+    (_, cell), folder = cells, made_run(cells[1].folder)
+    cell.length = json.loads((folder / "run.json").read_text()).get("length", {})
+    for run in grid.at_work:
+        run.job._code = 1
+    grid.look()
+    assert slurm.handed_over == ["4711", "4712", "4713"]
+    assert [cell.state for cell in cells] == ["at work", "finished"]
+    assert "weft " + str(cells[0].folder) in (slurm.queue / "4713.job").read_text()
+    grid, _ = begun()
+    for run in grid.at_work:
+        assert run.stop()
+    assert not list(slurm.queue.glob("471[23].job"))
+
+
+def test_a_watch_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="weft")
+    run = made_run(tmp_path / "here" / "runs" / "a", steps=(10, 20))
+
+    def begun():
+        watch = Watch(run, [], SlurmJobs(Slurm()), timeout=1.0)
+        for checkpoint in watch.pending()[0]:
+            watch.start(checkpoint)
+        for lock in watch._locks.values():
+            lock.__exit__()  # it was killed
+        return watch
+
+    first = begun()
+    assert slurm.handed_over == ["4711", "4712"]
+    second = begun()
+    assert slurm.handed_over == ["4711", "4712"]
+    assert caplog.text.count("is evaluated already; it is waited for.") == 2
+    assert "4711" not in str(sorted(_listed_names()))
+    for one in first.at_work[:1]:
+        one.checkpoint.values.write_text('{"valid_data": {"loss": 1.0}}')
+    for one in second.at_work:
+        one.job._code = 0
+    second.look()
+    assert second.failed == set()
+    (line,) = (run / "evaluations" / "evaluations.jsonl").read_text().splitlines()
+    assert json.loads(line)["values"] == {"valid_data": {"loss": 1.0}}
+    begun_again, _ = second.pending()
+    assert [checkpoint.path.name for checkpoint in begun_again] == ["step-00000020"]
+
+
+def _listed_names():
+    from weft.cli.runs_list import _waiting
+
+    return _waiting([])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_driver_that_is_killed_leaves_its_jobs_in_the_queue(slurm, tmp_path):
+    """Every cell is handed over once, and finished once."""
+    here = tmp_path / "here"
+    command = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2,3e-2", *SHORT, "--launcher", "slurm"]
+
+    def driver():
+        words = [str(warm_programs() / "weft"), *command]
+        with (tmp_path / "log").open("ab") as log:
+            return subprocess.Popen(words, cwd=here, stdout=log, stderr=log)
+
+    def until(true):
+        deadline = time.monotonic() + 60
+        while not true():
+            assert time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.05)
+
+    for count in (1, 3):  # in the middle of handing over, and after it
+        one = driver()
+        until(lambda count=count: len(slurm.handed_over) >= count)
+        one.kill()
+        one.wait()
+    last = driver()
+    until(lambda: "a grid before" in (tmp_path / "log").read_text())
+    for number in slurm.handed_over:
+        slurm.run(number)
+    assert last.wait(60) == 0, (tmp_path / "log").read_text()
+    assert slurm.handed_over == ["4711", "4712", "4713"]
+    starts = [json.loads((run / "run.json").read_text())["starts"] for run in runs_of(here)]
+    assert [len(each) for each in starts] == [1, 1, 1]
+    assert all(RunFolder(run).finished for run in runs_of(here))

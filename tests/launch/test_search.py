@@ -233,7 +233,7 @@ def test_a_space_that_is_none_is_refused(word, message):
         ),
         (
             ["lr=log(1e-3,1e-2)", "model.dropout=uniform(0,7)", "--search=optuna", "--trials=3"],
-            "1 of 2 cells cannot be trained; nothing was started.\n  optimizer.lr=1e-2 model.dropout=7:",
+            "1 of 2 cells cannot be trained; nothing was started.\n  optimizer.lr=1e-2 model",
         ),
     ],
 )  # fmt: skip

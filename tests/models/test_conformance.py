@@ -64,7 +64,6 @@ VARIANTS = {
             layer=SelfAttentionLayer.Config(norm_order="post"),
         ),
     ),
-    "activation_checkpointing": dataclasses.replace(TINY, activation_checkpointing=True),
     "small": preset("small"),
     "nllb": dataclasses.replace(
         preset("nllb/dense_600m"),

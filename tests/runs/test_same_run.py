@@ -8,7 +8,9 @@ import yaml
 
 import weft
 from tests.runs.tiny import write_recipe
-from weft.errors import DataError, UserError
+from weft.errors import DataError, PlanError, UserError
+from weft.inference.load import saved_plan
+from weft.recipes.planning import plan_recipe
 from weft.run_folder.folder import RunFolder
 
 SHORT = ["trainer.max_steps=2"]
@@ -196,11 +198,32 @@ def test_a_built_size_that_is_another_is_refused(folder):
 def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
     run = weft.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False)
-    again = weft.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
+    again = weft.train("tiny.py", [*SHORT, "trainer.activation_checkpointing=true"])
     assert again.folder == run.folder
     config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
-    assert config["built"]["module"]["activation_checkpointing"] is True
-    assert config["built"]["module"]["encoder"]["layer"]["attention"]["num_heads"] == 2
+    assert config["settings"]["trainer"]["activation_checkpointing"] is True
+
+
+@pytest.mark.parametrize("was", [False, True])
+def test_a_run_of_when_it_was_a_setting_of_the_model_is_read(folder, was):
+    run = weft.train("tiny.py", SHORT)
+    path = run.folder / "config.yaml"
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for section in (config["settings"].get("model"), config["built"]["module"]):
+        if section is not None:
+            section["activation_checkpointing"] = was
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    loaded = saved_plan(run.folder, "built", ["module"], provided=["tokenizer"])
+    assert loaded.settings["module"]["dim"] == 16
+    said = plan_recipe(path, targets=["trainer"], allow_code=True).plan.notes
+    text = "is trainer.activation_checkpointing now: set that; it was left out."
+    assert any(text in note for note in said) is was
+
+
+def test_who_types_the_former_setting_is_told_the_present_one(folder):
+    with pytest.raises(PlanError) as failure:
+        weft.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
+    assert "In weft it is trainer.activation_checkpointing." in str(failure.value)
 
 
 def test_lengths_of_time_are_compared_as_times(folder):

@@ -46,6 +46,8 @@ SETTINGS = _inverted({
     "trainer.clip_norm": "gradient_clip_val gradient_clip_norm max_clip_norm max_grad_norm",
     "trainer.precision": "mixed_precision_dtype fp16 bf16 mixed_precision",
     "trainer.compile": "torch_compile",
+    "trainer.activation_checkpointing": "activation_checkpointing gradient_checkpointing "
+    "checkpoint_activations",
     "trainer.seed": "random_seed seed_everything",
     "optimizer.lr": "learning_rate initial_learning_rate",
     "optimizer.eps": "adam_epsilon adam_eps",
@@ -80,6 +82,9 @@ SETTINGS = _inverted({
     "distribution_strategy distributed_world_size",
 })  # fmt: skip
 """Settings and ingredients, by their names there."""
+
+MOVED = {"activation_checkpointing": "trainer.activation_checkpointing"}
+"""Settings that stood in others in files of runs from before, with where they are."""
 
 _OPTIMIZER = "the ingredients optimizer and lr_scheduler (and parameter_groups)"
 

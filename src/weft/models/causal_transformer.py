@@ -71,9 +71,6 @@ class CausalTransformer(LanguageModel):
         all of its block, as lines of one text may. For rows that are documents."""
         decoder: CausalDecoder.Config = CausalDecoder.Config()
         """Blocks of the layers; what they leave None is as the settings above say."""
-        activation_checkpointing: bool = setting(False, in_key=False)
-        """Whether a layer keeps its input only in training and computes the rest again in the
-        backward pass: less memory for more time, the same gradients (Chen et al. 2016)."""
 
         def __post_init__(self) -> None:
             sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
@@ -101,7 +98,6 @@ class CausalTransformer(LanguageModel):
             dim=dim,
             num_layers=config.num_layers,
             positions=positions,
-            activation_checkpointing=config.activation_checkpointing,
         )
         self.rows_apart = config.rows_apart
         self._row_end = vocab.eos_idx if config.rows_apart else -1

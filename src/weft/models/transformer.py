@@ -1,13 +1,13 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
 
 import dataclasses
-from typing import Any, Literal, cast, final
+from typing import Literal, cast, final
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config.component import Component, setting
+from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
@@ -91,9 +91,6 @@ class Transformer(Component, nn.Module):
         """Blocks of the encoder; what they leave None is as the settings above say."""
         decoder: TransformerDecoder.Config = TransformerDecoder.Config()
         """Blocks of the decoder; what they leave None is as the settings above say."""
-        activation_checkpointing: bool = setting(False, in_key=False)
-        """Whether a layer keeps its input only in training and computes the rest again in the
-        backward pass: less memory for more time, the same gradients (Chen et al. 2016)."""
 
         def __post_init__(self) -> None:
             layers = ["num_encoder_layers", "num_decoder_layers"]
@@ -119,13 +116,11 @@ class Transformer(Component, nn.Module):
         tied = config.tie == "all"
         self.source = _embedding(config, config.encoder)
         self.target = _embedding(config, config.decoder, self.source.tokens if tied else None)
-        again = config.activation_checkpointing
-        same: dict[str, Any] = {"dim": config.dim, "activation_checkpointing": again}
         self.encoder: TransformerEncoder = config.encoder.build(
-            num_layers=config.num_encoder_layers, positions=self.source.positions, **same
+            dim=config.dim, num_layers=config.num_encoder_layers, positions=self.source.positions
         )
         self.decoder: TransformerDecoder = config.decoder.build(
-            num_layers=config.num_decoder_layers, positions=self.target.positions, **same
+            dim=config.dim, num_layers=config.num_decoder_layers, positions=self.target.positions
         )
         self.output_weight = self.target.tokens.weight
         if config.tie == "none":

@@ -122,6 +122,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
         epoch,
         numbers=lambda: autocast(settings.get("precision", "fp32"), device),
         accumulate=settings.get("accumulate", 1),
+        checkpointing=settings.get("activation_checkpointing", False),
         besides=optimizer_bytes(session.get("optimizer")) + average,
     )
     cells = sum(int(column.sum()) for column in epoch.lengths.values())
@@ -188,6 +189,8 @@ class Trials:
     """Types of the numbers in a forward pass."""
     accumulate: Accumulate = 1
     """Batches of an optimizer step."""
+    checkpointing: bool = False
+    """Whether blocks are computed again in the backward pass."""
     besides: int = 0
     """Bytes that a run has besides weights, gradients and a step: the optimizer's, an average."""
     room: Callable[[str], int | None] = memory.room
@@ -214,7 +217,13 @@ class Trials:
         """Whether the largest batch of so many cells fits, by what a part of it holds."""
         epoch = self.epoch.with_max_tokens(number)
         try:
-            step = step_bytes(self.task, epoch, numbers=self.numbers(), accumulate=self.accumulate)
+            step = step_bytes(
+                self.task,
+                epoch,
+                numbers=self.numbers(),
+                accumulate=self.accumulate,
+                checkpointing=self.checkpointing,
+            )
         except torch.OutOfMemoryError:
             return False
         return step.whole <= self.limit
@@ -225,7 +234,7 @@ class Trials:
         rows = middle_rows(epoch)  # one long row alone says nothing of what a larger batch gains
         tokens = sum(int(column[rows].sum()) for column in epoch.lengths.values())
         try:
-            with apart(self.task) as task:
+            with apart(self.task, checkpointing=self.checkpointing) as task:
                 seconds = [self._timed(task, epoch.gathered(rows)) for _ in range(TIMED + 1)]
         except torch.OutOfMemoryError:
             return 0.0

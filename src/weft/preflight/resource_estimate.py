@@ -187,10 +187,16 @@ def _step(trainer: Trainer) -> StepBytes | None:
         return None
     if trainer.config.fast.keep_memory:
         keep_memory()
-    numbers, accumulate = trainer.updates.autocast, trainer.config.accumulate
+    numbers, config = trainer.updates.autocast, trainer.config
     try:
         with fast.using(trainer.config.fast):
-            return step_bytes(task, data.batches, numbers=numbers, accumulate=accumulate)
+            return step_bytes(
+                task,
+                data.batches,
+                numbers=numbers,
+                accumulate=config.accumulate,
+                checkpointing=config.activation_checkpointing,
+            )
     except Exception:  # step 1 meets it again, and says which rows it was
         return None
 

@@ -20,6 +20,7 @@ from weft.data.batching import largest_batch
 from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Task, loss_of
 from weft.training.accumulation import Accumulate
+from weft.training.activation_checkpointing import checkpointed
 
 __all__ = [
     "LiveBytes",
@@ -140,6 +141,7 @@ def step_bytes(
     *,
     numbers: AbstractContextManager[Any],
     accumulate: Accumulate = 1,
+    checkpointing: bool = False,
 ) -> StepBytes:
     """Counts what forward and backward pass of the largest batch hold at most.
 
@@ -147,13 +149,14 @@ def step_bytes(
     task, and the tensors that are there after each operation are counted; what is there in the
     whole batch is, at each point of the pass, on the line through the two. The random generators,
     the task and its module are afterwards as they were. ``numbers`` are the types of the numbers in
-    a forward pass. With several batches of a step, one meets the gradients of those before.
+    a forward pass. With several batches of a step, one meets the gradients of those before; with
+    ``checkpointing`` blocks are computed again in the backward pass.
     """
     rows = largest_rows(epoch)
     less = max(FEW_ROWS // 2, len(rows) // 16)
     sizes = [len(rows)] if len(rows) <= FEW_ROWS else [less, max(2 * less, len(rows) // 8)]
     live = LiveBytes()
-    with apart(task) as tried:
+    with apart(task, checkpointing=checkpointing) as tried:
         passes = [
             _pass(tried, epoch.gathered(rows[:n]), live, numbers=numbers, held=accumulate != 1)
             for n in sizes
@@ -166,9 +169,10 @@ def step_bytes(
 
 
 @contextmanager
-def apart(task: Task) -> Iterator[Task]:
+def apart(task: Task, *, checkpointing: bool = False) -> Iterator[Task]:
     """A copy of a task with modules and containers of its own; what else it has is shared.
 
+    With ``checkpointing`` the copy's blocks are computed again in its backward passes.
     The random generators are afterwards as they were, and so are the task and its module.
     """
     own = (nn.Module, Tensor, list, dict, set)
@@ -176,7 +180,9 @@ def apart(task: Task) -> Iterator[Task]:
     host, cuda = HostRandom().state_dict(), [task.device] if task.device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         try:
-            yield copy.deepcopy(task, shared)
+            own_task = copy.deepcopy(task, shared)
+            with checkpointed(own_task.module, use=checkpointing):
+                yield own_task
         finally:
             HostRandom().load_state_dict(host)
 

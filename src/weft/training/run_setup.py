@@ -14,6 +14,7 @@ from weft.runtime.memory import keep_memory
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
+from weft.training.activation_checkpointing import check_blocks, checkpointed
 from weft.training.checkpoints import check_modules
 from weft.training.compiled import check_compiler, compiled
 from weft.training.schedules.schedule import Schedule
@@ -100,6 +101,8 @@ def _checks(
     if measured:
         yield partial(selection_for, config, task)
     yield partial(check_modules, task.module, config.save_modules)
+    if config.activation_checkpointing:
+        yield partial(check_blocks, task.module)
     if config.compile:
         yield partial(check_compiler, str(task.device))
 
@@ -126,11 +129,16 @@ def _check_factor(schedule: Any, total: int | None) -> None:
 
 @contextmanager
 def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
-    """Computes by the faster paths of a step, and by compiled blocks, as the settings have it.
+    """Computes by the faster paths of a step, and each block as the settings have it.
 
     The process has its former paths again afterwards, and the module its own calls.
     """
     if config.fast.keep_memory:
         keep_memory()
-    with fast.using(config.fast), compiled(task.module, use=config.compile):
+    blocks, again = task.module, config.activation_checkpointing
+    with (
+        fast.using(config.fast),
+        compiled(blocks, use=config.compile),
+        checkpointed(blocks, use=again),
+    ):
         yield

@@ -57,6 +57,9 @@ class TrainerConfig(Config):
     compile: bool = False
     """Whether torch compiles the blocks of the module for training steps: the first steps take
     minutes, and a resumed run is the undisturbed one to the rounding only."""
+    activation_checkpointing: bool = setting(False, in_key=False)
+    """Whether a training step keeps only the input of each block of the module and computes the
+    rest again in the backward pass: less memory for more time, the same gradients (Chen 2016)."""
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""

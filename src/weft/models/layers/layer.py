@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, final
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
 from weft.config.component import Component
@@ -102,8 +100,6 @@ class LayerStack(Component, nn.Module):
         dim: Features of a token.
         num_layers: Number of layers, at least one.
         positions: How the stack's input knows of positions: rotary ones turn in every layer.
-        activation_checkpointing: Whether a layer keeps its input only and computes the rest again
-            in the backward pass, with the same dropout (Chen et al. 2016).
     """
 
     class Config(BlockConfig):
@@ -123,10 +119,8 @@ class LayerStack(Component, nn.Module):
         dim: int,
         num_layers: int,
         positions: PositionEncoding,
-        activation_checkpointing: bool = False,
     ) -> None:
         nn.Module.__init__(self)
-        self.activation_checkpointing = activation_checkpointing
         rotary = positions if isinstance(positions, RotaryPositions) else None
         self.layers = nn.ModuleList(
             [config.layer.build(dim=dim, positions=rotary) for _ in range(num_layers)]
@@ -143,9 +137,8 @@ class LayerStack(Component, nn.Module):
 
         *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
         """
-        again = self.activation_checkpointing and self.training and torch.is_grad_enabled()
         for layer in self.layers:
-            x = checkpoint(layer, x, *rest, use_reentrant=False) if again else layer(x, *rest)
+            x = layer(x, *rest)
         out: Tensor = self.norm(x)
         return out
 

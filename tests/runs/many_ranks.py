@@ -64,12 +64,9 @@ class RankedRuns:
     def start(self, folder: Path, *words: str, size: int, env=()) -> list[int]:
         """Starts ``weft`` with the words; the processes' ids by rank."""
         folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         self.log, self.size = folder / "log", size
         job = {"folder": str(folder), "log": str(self.log), "words": list(words), "size": size}
-        self.server.stdin.write(json.dumps({**job, "port": port, "env": dict(env)}) + "\n")
+        self.server.stdin.write(json.dumps({**job, "port": free_port(), "env": dict(env)}) + "\n")
         self.server.stdin.flush()
         return json.loads(self.server.stdout.readline())
 
@@ -83,6 +80,13 @@ class RankedRuns:
         """Runs ``weft`` with the words to its end."""
         self.start(folder, *words, size=size, env=env)
         return self.end()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:

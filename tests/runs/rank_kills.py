@@ -158,7 +158,7 @@ class Campaign:
         try:
             yield (
                 ranks,
-                lambda: (folder / "log").read_text(),
+                (folder / "log").read_text,
                 lambda: max(abs(launcher.wait(120)) for launcher in launchers),
             )
         finally:
@@ -229,9 +229,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=20261123)
     asked = parser.parse_args(words)
-    print(
-        "killed                  when               ended   named in  then the run is the undisturbed one"
-    )
+    print(f"{'killed':<22}  {'when':<17}  {'ended':>7}  {'named in':<8}  then, against no kill")
     with tempfile.TemporaryDirectory(prefix="weft-kills-") as root, RankedRuns() as runs:
         campaign, tries = Campaign(Path(root), runs, seed=asked.seed), []
         for _ in range(asked.kills):

@@ -233,7 +233,7 @@ class Liveness:
     def _note(self, error: str) -> None:
         """Leaves the error to the next attempt, where a launcher keeps the store."""
         with suppress(RuntimeError):
-            self._store.set(self._error_key, error)
+            self._store.compare_set(self._error_key, "", error)  # the first stays
 
     @property
     def _error_key(self) -> str:

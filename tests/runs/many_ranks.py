@@ -11,7 +11,7 @@ from typing import Any
 
 SERVER = """
 import json, os, sys
-import sacrebleu, sentencepiece, torch, torch.distributed, torch.optim
+import sacrebleu, sentencepiece, torch, torch.distributed, torch.distributed.fsdp, torch.optim
 import weft.runs.train, weft.recipes.planning, weft.runs.registries
 from weft.cli.main import main
 for line in sys.stdin:

@@ -65,10 +65,12 @@ def trained(runs, folder, *words, size):
     return outcome(folder)
 
 
-def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path):
+@pytest.mark.parametrize("shares", ["ddp", "fsdp"])
+def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path, shares):
     """Steps of 8 rows, the last of an epoch of 2, by 3 ranks; BLEU and all else are the same."""
     words = ["tiny.py", "model.dropout=0", "trainer.accumulate=1", "train_data.batch_size=8"]
     wanted = trained(runs, write_recipe(tmp_path / "1"), *words, size=1)
+    words += [f"trainer.data_parallelism={shares}"]
     found = trained(runs, write_recipe(tmp_path / "3"), *words, size=3)
     same_run(wanted, found)
     assert wanted[1] == found[1]  # translations, too
@@ -81,14 +83,16 @@ def test_values_of_two_ranks(runs, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shares", ["ddp", "fsdp"])
 @pytest.mark.parametrize("name", OFF)
-def test_values_of_one_two_and_three_ranks(runs, tmp_path, name):
-    same_values(runs, tmp_path, name, sizes=(2, 3))
+def test_values_of_one_two_and_three_ranks(runs, tmp_path, name, shares):
+    same_values(runs, tmp_path, name, sizes=(2, 3), shares=shares)
 
 
-def same_values(runs, tmp_path, name, sizes):
+def same_values(runs, tmp_path, name, sizes, shares="ddp"):
     words = [name, "trainer.report_every=1", *OFF[name]]
     wanted = trained(runs, write_data(tmp_path / "1"), *words, size=1)
+    words += [f"trainer.data_parallelism={shares}"]
     for size in sizes:
         same_run(wanted, trained(runs, write_data(tmp_path / str(size)), *words, size=size))
 

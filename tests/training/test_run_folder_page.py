@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"
 ELSEWHERE = {
     "*.py": "local modules of a script: tests/recipes",
     "bad_rows.jsonl": "tests/recipes",
+    "checkpoints/step-*/*.shard-*-of-*.safetensors": "written by several ranks: tests/runs",
     "evaluations/": "written by weft watch: tests/launch/test_watch.py",
     "export/*/": "tests/exported",
     "wandb/": "written by wandb itself: tests/metrics/reporters",

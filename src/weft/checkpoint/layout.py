@@ -6,7 +6,8 @@ from pathlib import Path
 __all__ = [
     "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "STATE", "TENSORS", "TEXT",
     "deciding_files", "folder_name", "has_checkpoints", "has_saved", "is_checkpoint",
-    "is_folder_name", "module_file", "step_of", "tensor_file", "text_folder",
+    "is_folder_name", "module_file", "shard_file", "sharded_part", "step_of",
+    "tensor_file", "text_folder",
 ]  # fmt: skip
 
 CHECKPOINTS = "checkpoints"
@@ -25,6 +26,7 @@ TEXT = "text"
 """The folder of a checkpoint with its text processor."""
 _STEP = "step-"
 _FOLDER = re.compile(_STEP + r"(\d{8,18})")
+_SHARD = re.compile(r"(?P<part>[^/]+)\.shard-\d{5}-of-(?P<count>\d{5})" + re.escape(TENSORS))
 
 
 def folder_name(step: int) -> str:
@@ -63,6 +65,30 @@ def tensor_file(part: str) -> str:
         'model.safetensors'
     """
     return f"{part}{TENSORS}"
+
+
+def shard_file(part: str, number: int, count: int) -> str:
+    """The file with the rows of a part that one of several ranks holds; numbers are from 1.
+
+    Example:
+        >>> shard_file("model", 1, 2)
+        'model.shard-00001-of-00002.safetensors'
+    """
+    return f"{part}.shard-{number:05d}-of-{count:05d}{TENSORS}"
+
+
+def sharded_part(name: str) -> str | None:
+    """The part that a file is a shard of; None of other files.
+
+    Example:
+        >>> (
+        ...     sharded_part("model.shard-00001-of-00002.safetensors"),
+        ...     sharded_part("model.safetensors"),
+        ... )
+        ('model', None)
+    """
+    match = _SHARD.fullmatch(name)
+    return match["part"] if match else None
 
 
 def text_folder(checkpoint: Path) -> Path:

@@ -15,6 +15,7 @@ from weft.checkpoint.layout import (
     TEXT,
     folder_name,
     is_folder_name,
+    sharded_part,
     tensor_file,
 )
 from weft.errors import CheckpointError
@@ -55,6 +56,15 @@ class Manifest(SealedFiles):
     """Of the packages that wrote it."""
     run: str | None = None
     """The name of the run it is of; None of one that has none."""
+    made_of: str | None = None
+    """The sha256 of the list of the same checkpoint in shards, where it was."""
+
+    @override
+    def to_bytes(self) -> bytes:
+        content = {"format": self.FORMAT, **asdict(self)}
+        if self.made_of is None:
+            del content["made_of"]
+        return seal(content)
 
     @override
     @classmethod
@@ -81,11 +91,21 @@ class Manifest(SealedFiles):
             yield "versions are not text by package"
         if run is not None and not (isinstance(run, str) and RUN_NAME.fullmatch(run)):
             yield "run is not the name of one"
+        if not isinstance(content.get("made_of", ""), str):
+            yield "made_of is not a sha256"
 
     @property
     def text(self) -> dict[str, FileEntry]:
         """The files of the text processor, by their names in the checkpoint."""
         return {n: entry for n, entry in self.files.items() if n.startswith(f"{TEXT}/")}
+
+    def size_of(self, part: str) -> int:
+        """Bytes of the tensors of a part, in one file or in shards; 0 of one without any."""
+        return sum(
+            entry.size
+            for name, entry in self.files.items()
+            if name == tensor_file(part) or sharded_part(name) == part
+        )
 
     def unusable(
         self,
@@ -134,13 +154,13 @@ class Manifest(SealedFiles):
             raise CheckpointError(
                 f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed"
             )
-        weights = self.files.get(tensor_file("model"))
-        most = LARGEST_TEXT if weights is None else TEXT_OF_WEIGHTS * weights.size + SHORT_TEXT
+        weights = self.size_of("model")
+        most = TEXT_OF_WEIGHTS * weights + SHORT_TEXT if weights else LARGEST_TEXT
         for name, entry in text.items():
             if not name.endswith(f"/{PHRASES}") and entry.size > most:  # phrases have no vectors
                 raise CheckpointError(
                     f"{name}: {entry.size:,} bytes are more than the {most:,} that weights of "
-                    f"{0 if weights is None else weights.size:,} bytes can need"
+                    f"{weights:,} bytes can need"
                 )
         if problems := self.unusable(folder, text):
             raise CheckpointError("; ".join(problems[:3]))
@@ -230,12 +250,16 @@ class Pointer:
     def fits(self, path: Path) -> bool:
         """Whether a folder is the checkpoint that is meant, or one saved since under its name.
 
+        One that was in shards when it was pointed to is the same where it is plain.
+
         Raises:
             CheckpointError: its manifest cannot be read.
         """
         data = read_small(path / MANIFEST)
-        since = Manifest.from_bytes(data).serial > self.serial  # and not yet pointed to
-        return since or hashlib.sha256(data).hexdigest() == self.manifest_sha256
+        manifest = Manifest.from_bytes(data)
+        since = manifest.serial > self.serial  # and not yet pointed to
+        hashes = hashlib.sha256(data).hexdigest(), manifest.made_of
+        return since or self.manifest_sha256 in hashes
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from weft.checkpoint.layout import STATE, tensor_file
 from weft.checkpoint.manifest import FORMAT, Manifest
+from weft.checkpoint.shards import RowsOf, read_shards, shards_of
 from weft.checkpoint.state import join_state
 from weft.checkpoint.tensors import read_tensors
 from weft.errors import CheckpointError
@@ -95,21 +97,40 @@ def plain_parts(path: Path, manifest: Manifest) -> dict[str, Any]:
     return parts
 
 
-def read_part(path: Path, manifest: Manifest, plain: Mapping[str, Any], name: str) -> Any:
-    """Joins the plain half of a part with its tensors, read from verified bytes."""
+def read_part(
+    path: Path,
+    manifest: Manifest,
+    plain: Mapping[str, Any],
+    name: str,
+    *,
+    rows: RowsOf | None = None,
+) -> Any:
+    """Joins the plain half of a part with its tensors, or some rows, read from verified bytes."""
     if name not in plain:
         raise CheckpointError(f"part {name!r} is not in the checkpoint, which has {_names(plain)}")
     file, tensors = tensor_file(name), {}
     try:
-        if file in manifest.files:
+        if shards := shards_of(name, manifest.files):
+            tensors = read_shards(path, manifest, shards, rows)
+        elif file in manifest.files and rows is not None:
+            tensors = read_shards(path, manifest, [file], rows)
+        elif file in manifest.files:
             tensors = read_tensors(manifest.read_file(path, file))
         return join_state(tensors, plain[name])
     except RecursionError:
         raise CheckpointError(f"part {name!r}: nested too deeply") from None
 
 
-def load_parts(path: Path, manifest: Manifest, parts: Mapping[str, Stateful]) -> None:
+def load_parts(
+    path: Path,
+    manifest: Manifest,
+    parts: Mapping[str, Stateful],
+    *,
+    rows: Mapping[str, RowsOf] = MappingProxyType({}),
+) -> None:
     """Loads every part from a checkpoint, after all of them have been found to fit.
+
+    Of the tensors of a part only the ``rows`` that this process holds are read.
 
     Raises:
         CheckpointError: some part is missing, unexpected or does not fit; all problems are listed.
@@ -123,7 +144,7 @@ def load_parts(path: Path, manifest: Manifest, parts: Mapping[str, Stateful]) ->
     ]
     for name, part in parts.items():
         try:
-            states[name] = read_part(path, manifest, plain, name)
+            states[name] = read_part(path, manifest, plain, name, rows=rows.get(name))
             problems += [f"part {name!r}: {line}" for line in check_fit(part, states[name])]
         except CheckpointError as error:
             problems.append(str(error))

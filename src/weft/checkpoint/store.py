@@ -7,18 +7,25 @@ leaves the checkpoint before it, or the new one, never neither.
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor, nn
 
+from weft.checkpoint.consolidation import consolidate
 from weft.checkpoint.layout import BEST, LAST, folder_name
 from weft.checkpoint.manifest import Pointer
 from weft.checkpoint.parts import Stateful, load_part, load_parts
 from weft.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
+from weft.checkpoint.shards import RowsOf, write_shards
 from weft.checkpoint.tensors import tensors_size
 from weft.checkpoint.writing import check_room, split_parts, write_checkpoint
 from weft.errors import CheckpointError, StorageError, UserError
+from weft.runtime.devices import Env
 from weft.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
+from weft.runtime.ranks import Ranks
+from weft.runtime.sealed import FileEntry
 
 __all__ = ["Checkpoints", "FoundCheckpoint", "Stateful"]
 
@@ -36,6 +43,7 @@ class Checkpoints(SavedCheckpoints):
         folder: As for `SavedCheckpoints`; made by the first save.
         keep: How many of the newest stay besides the best. At least 1.
         writes: Whether this process writes there; of many ranks one does.
+        ranks: All that take part in a save where ``rows`` are set.
 
     Example:
         >>> import tempfile
@@ -49,11 +57,15 @@ class Checkpoints(SavedCheckpoints):
 
     load_part = staticmethod(load_part)
 
-    def __init__(self, folder: Path, *, keep: int = 3, writes: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, keep: int = 3, writes: bool = True, ranks: Ranks | None = None
+    ) -> None:
         if keep < 1:
             raise UserError(f"The number of checkpoints to keep must be at least 1, but is {keep}.")
         super().__init__(folder)
-        self.keep, self.writes = keep, writes
+        self.keep, self.writes, self.ranks = keep, writes, ranks or Ranks(Env())
+        self.rows: Mapping[str, RowsOf] = {}
+        """Of the parts that each rank has a share of, the rows that are this one's."""
         self.kept_step: int | None = None
         """The step of one more checkpoint that is not deleted; none at first."""
         self._new = not folder.parent.is_dir()  # else it is not made again: it was renamed
@@ -66,6 +78,8 @@ class Checkpoints(SavedCheckpoints):
         write_text: Callable[[Path], None] | None = None,
     ) -> Path:
         """Saves all parts under a step; a checkpoint of the same step is replaced.
+
+        Where ranks have ``rows`` of parts, all of them call this, and each writes its own.
 
         Args:
             step: Optimizer steps taken; names the folder.
@@ -82,11 +96,17 @@ class Checkpoints(SavedCheckpoints):
         """
         if step < 0:
             raise CheckpointError(f"The step must not be negative, but is {step}.")
+        final = self.folder / folder_name(step)
+        if not self.writes:
+            self._write_share({name: parts[name] for name in self.rows if name in parts})
+            return final
         tensors, document = split_parts(step, parts)
+        shared = {name: tensors.pop(name) for name in self.rows if name in tensors}
         make_folder(self.folder, parents=self._new)
         clean_leftovers(self.folder)
         sizes = {name: tensors_size(values) for name, values in tensors.items()}
-        most = _largest(parts)
+        sizes |= self._sizes_of(shared)
+        most = _largest(parts, self.rows)
         if most is not None and (name := max(sizes, key=sizes.__getitem__)) and sizes[name] > most:
             raise CheckpointError(
                 f"Part {name!r} has {sizes[name]:,} bytes of tensors, but at most {most:,} are "
@@ -94,7 +114,6 @@ class Checkpoints(SavedCheckpoints):
             )
         size = sum(sizes.values()) + len(document)
         check_room(self.folder, size, before=self.newest())
-        final = self.folder / folder_name(step)
         self._good.discard(final.name)
         serials = [manifest.serial for _, manifest in self._candidates()[0]]
         last = self._last_or_note([])
@@ -106,12 +125,44 @@ class Checkpoints(SavedCheckpoints):
             document=document,
             write_text=write_text,
             run=None if self.seal is None else self.seal.run,
+            write_beside=partial(self._write_shares, shared) if self.rows else None,
         )
         self._point(LAST, final)
         self._bad.discard(final.name)
         self._good.add(final.name)
         self._rotate()
         return final
+
+    def _write_share(self, parts: Mapping[str, Stateful]) -> None:
+        """Writes a rank's rows into the folder that rank 0 makes."""
+        tensors, _ = split_parts(0, parts)
+        self._sizes_of(tensors)
+        self._write_shares(tensors, None)
+
+    def _sizes_of(self, shared: Mapping[str, Mapping[str, Tensor]]) -> dict[str, int]:
+        """Bytes of all ranks' shares of each part."""
+        if not self.rows:
+            return {}
+        every = self.ranks.gather({name: tensors_size(of) for name, of in shared.items()})
+        return {name: sum(sizes[name] for sizes in every) for name in shared}
+
+    def _write_shares(
+        self, shared: Mapping[str, Mapping[str, Tensor]], folder: Path | None
+    ) -> dict[str, FileEntry]:
+        """Writes this rank's rows where rank 0 says; returns the files of all ranks."""
+        place = Path(str(self.ranks.gather(None if folder is None else str(folder))[0]))
+        env = self.ranks.env
+        share = {"rank": env.rank, "world_size": env.world_size}
+        written = self.ranks.gather(write_shards(place, shared, self.rows, **share))
+        return {name: entry for files in written for name, entry in files.items()}
+
+    def consolidate(self) -> None:
+        """Makes plain each checkpoint that is in shards; says why where one cannot be."""
+        for path in self.paths() if self.writes else ():
+            try:
+                consolidate(path)
+            except (CheckpointError, StorageError) as error:
+                _logger.warning("checkpoint %s stays as it is: %s", path.name, error)
 
     def restore(self, parts: Mapping[str, Stateful], *, step: int | None = None) -> int | None:
         """Loads all parts from the newest good checkpoint.
@@ -133,13 +184,13 @@ class Checkpoints(SavedCheckpoints):
         """
         if self.writes and self.folder.is_dir():
             clean_leftovers(self.folder)
-        self.largest = _largest(parts)
+        self.largest = _largest(parts, self.rows)
         found = (None if step is None else self._good_of(step)) or self.newest_good()
         if found is None:
             return None
         if found.reason:
             _logger.warning("%s", found.reason)
-        load_parts(found.path, found.manifest, parts)
+        load_parts(found.path, found.manifest, parts, rows=self.rows)
         pointer = self._last_or_note([])
         if pointer is None or pointer.serial < found.manifest.serial:
             self._point(LAST, found.path)
@@ -227,8 +278,13 @@ class Checkpoints(SavedCheckpoints):
                 _logger.warning("The old %s is not deleted: %s", path.name, error)
 
 
-def _largest(parts: Mapping[str, Stateful]) -> int | None:
+def _largest(parts: Mapping[str, Stateful], rows: Mapping[str, RowsOf]) -> int | None:
     """Bytes of tensors that a part may have, saved or read; None where there is no module."""
-    modules = [part for part in parts.values() if isinstance(part, nn.Module)]
-    held = sum(v.nbytes for m in modules for v in m.state_dict().values())
+    modules = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
+    held = 0
+    for part, module in modules.items():
+        for name, tensor in module.state_dict().items():
+            share = rows[part](name) if part in rows else None
+            count = tensor.numel() if share is None else prod(share.shape)
+            held += tensor.element_size() * count
     return STATES * held + OTHER_STATES if modules else None

@@ -15,9 +15,21 @@ from torch import Tensor
 from weft.errors import CheckpointError
 from weft.runtime.disk import HashingFile
 
-__all__ = ["read_tensors", "tensors_size", "write_tensors"]
+__all__ = [
+    "DTYPES",
+    "OFFSETS",
+    "SHARDING",
+    "header",
+    "order",
+    "read_tensors",
+    "tensors_size",
+    "write_tensors",
+]
 
-_DTYPES = {
+SHARDING, OFFSETS = "DCP_SHARDING_INFO", "saved_offsets"
+"""Names in the header of a file of shards, as torch writes them."""
+
+DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
     "F16": torch.float16,
@@ -35,21 +47,26 @@ _DTYPES = {
     "F8_E4M3": torch.float8_e4m3fn,
     "F8_E5M2": torch.float8_e5m2,
 }
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+"""Types by their names in a file."""
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def tensors_size(tensors: Mapping[str, Tensor]) -> int:
     """Bytes of the file that :func:`write_tensors` would write."""
-    return len(_header(tensors)) + sum(tensor.nbytes for tensor in tensors.values())
+    return len(header(tensors)) + sum(tensor.nbytes for tensor in tensors.values())
 
 
-def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(
+    file: HashingFile, tensors: Mapping[str, Tensor], *, first: Mapping[str, int] | None = None
+) -> None:
     """Writes tensors of any device, strides and shape, one at a time.
 
     Args:
         file: An empty file.
         tensors: Dense tensors by name; those of the widest types come first in the file, so that
             each is aligned for readers that map it into memory.
+        first: Of each tensor that is rows of another, the first of them, as torch's sharded
+            checkpoints have it; None where all are whole.
 
     Raises:
         CheckpointError: a tensor has a type that safetensors does not know.
@@ -65,8 +82,8 @@ def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
         ...     read_tensors(path.read_bytes())
         {'w': tensor([0, 1, 2])}
     """
-    file.write(_header(tensors))
-    for name in _order(tensors):
+    file.write(header(tensors, first))
+    for name in order(tensors):
         tensor = tensors[name]
         if tensor.numel():
             flat = tensor.detach().to("cpu").contiguous().reshape(-1)
@@ -86,7 +103,7 @@ def read_tensors(data: bytes) -> dict[str, Tensor]:
     tensors = {}
     while stored:  # each buffer is freed as soon as it is copied: at most two copies of the whole
         name, info = stored.pop()
-        dtype = _DTYPES.get(info["dtype"])
+        dtype = DTYPES.get(info["dtype"])
         if dtype is None:
             raise CheckpointError(f"tensor {name!r} has the unknown type {info['dtype']}")
         if info["data"]:
@@ -97,14 +114,21 @@ def read_tensors(data: bytes) -> dict[str, Tensor]:
     return tensors
 
 
-def _order(tensors: Mapping[str, Tensor]) -> list[str]:
+def order(tensors: Mapping[str, Tensor]) -> list[str]:
+    """The names in the order of the file."""
     return sorted(tensors, key=lambda name: -tensors[name].element_size())  # stable within a width
 
 
-def _header(tensors: Mapping[str, Tensor]) -> bytes:
-    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
+def header(tensors: Mapping[str, Tensor], first: Mapping[str, int] | None = None) -> bytes:
+    """What stands before the numbers; of tensors without any (``meta``), too."""
+    metadata = {"format": "pt"}
+    if first is not None:
+        offsets = {name: [first[name], *[0] * t.ndim][: t.ndim] for name, t in tensors.items()}
+        sharding = {name: {OFFSETS: of} for name, of in offsets.items()}
+        metadata[SHARDING] = json.dumps(sharding, separators=(",", ":"))
+    entries: dict[str, object] = {"__metadata__": metadata}
     offset = 0
-    for name in _order(tensors):
+    for name in order(tensors):
         tensor = tensors[name]
         if tensor.dtype not in _NAMES:
             raise CheckpointError(f"The tensor {name!r} is {tensor.dtype}, which is not saved.")

@@ -77,6 +77,7 @@ def write_checkpoint(  # what stands in a checkpoint
     document: bytes,
     write_text: Callable[[Path], None] | None = None,
     run: str | None = None,
+    write_beside: Callable[[Path], Mapping[str, FileEntry]] | None = None,
 ) -> None:
     """Writes a whole checkpoint folder, which appears under its name when it is on the disk.
 
@@ -88,9 +89,12 @@ def write_checkpoint(  # what stands in a checkpoint
         document: The content of ``state.json``, from there too.
         write_text: Writes the text processor into the empty folder it is given.
         run: The name of the run, if it has one.
+        write_beside: Has other ranks write their files into the folder, too; says which.
     """
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
+        if write_beside is not None:
+            files |= write_beside(folder)
         if write_text is not None:
             files |= write_text_processor(text_folder(folder), write_text)
         versions = {"python": platform.python_version(), "torch": torch.__version__}

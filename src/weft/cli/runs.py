@@ -1,4 +1,4 @@
-"""``weft runs``: list, verify, compare, report on and prune run folders."""
+"""``weft runs``: list, verify, make plain, compare, report on and prune run folders."""
 
 import argparse
 import sys
@@ -48,11 +48,8 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
 def _verify(args: argparse.Namespace) -> int:
     """Prints a line for each checkpoint, and for each other thing that is wrong."""
     from weft.checkpoint.saved import SavedCheckpoints
-    from weft.run_folder.folder import is_run_folder
 
-    folder = Path(args.run)
-    if not is_run_folder(folder):
-        raise UserError(f"{folder} is not a run folder (no run.json and config.yaml in it).")
+    folder = _run_folder(args.run)
     saved = SavedCheckpoints.of(folder)
     wrong = _seal_problems(saved)
     paths = saved.paths()
@@ -115,6 +112,43 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
         except (WeftError, OSError) as error:
             found.append(str(error) if name in str(error) else f"{name}: {error}")
     return found
+
+
+def _add_consolidate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Makes the checkpoints of a run plain that ranks with trainer.data_parallelism=fsdp have "
+        "saved in shards: one file for the model, one for the optimizer. Every byte is verified "
+        "before. A run that ends does so itself; loading does not need it."
+    )
+    parser.add_argument("run", help="the folder of a run")
+
+
+def _consolidate(args: argparse.Namespace) -> int:
+    from weft.checkpoint.consolidation import consolidate
+    from weft.checkpoint.saved import SavedCheckpoints
+    from weft.run_folder.folder import WRITTEN_FOLDERS
+    from weft.runtime.lock import Lock
+
+    folder, bad = _run_folder(args.run), 0
+    with Lock(folder, WRITTEN_FOLDERS):
+        saved = SavedCheckpoints.of(folder)
+        for path in saved.paths():
+            try:
+                saved.manifest(path)
+                done = "made plain" if consolidate(path) else "plain already"
+            except CheckpointError as error:
+                bad, done = bad + 1, f"stays as it is: {error}"
+            print(printable(f"{path.name}: {done}"))
+    return 1 if bad else 0
+
+
+def _run_folder(name: str) -> Path:
+    from weft.run_folder.folder import is_run_folder
+
+    folder = Path(name)
+    if not is_run_folder(folder):
+        raise UserError(f"{folder} is not a run folder (no run.json and config.yaml in it).")
+    return folder
 
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
@@ -241,6 +275,11 @@ ACTIONS = {
         "verify every byte of a run's checkpoints, and what says what they mean",
         _add_verify,
         _verify,
+    ),
+    "consolidate": (
+        "make checkpoints plain that several ranks have saved in shards",
+        _add_consolidate,
+        _consolidate,
     ),
     "diff": ("show what tells one run from another", _add_diff, _diff),
     "report": ("write report.html: one file that shows a run in a browser", _add_report, _report),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from weft.data.batching import (
     Batching,
+    Filler,
     PlanStatistics,
     over_budget,
     plan_epoch,
@@ -79,7 +80,7 @@ class EpochBatches(Generic[B]):
         self.batching, self.epoch, self.position = batching, 0, 0
         self._columns, self._rows = dict(columns), rows
         self._collate, self._seed = collate, seed
-        self._rank, self._world_size = rank, world_size
+        self._rank, self._world_size, self._fill = rank, world_size, False
         size = window_of(self.num_rows, batching.batch_size) if batching.shuffle else self.num_rows
         self._window_rows, self.num_windows = size, -(-self.num_rows // size)
         self._window, self._at = 0, 0  # the one under way, and batches of it given out
@@ -159,7 +160,9 @@ class EpochBatches(Generic[B]):
             plan = self.plan
             if self._at < len(plan):
                 chosen = split(plan[self._at], self._rank, self._world_size)
-                batch = self.gathered(chosen) if len(chosen) else None
+                batch: Any = self.gathered(chosen) if len(chosen) else None
+                if batch is None and self._fill:
+                    batch = Filler(self.gathered(plan[self._at][:1]))
                 self.position, self._at = self.position + 1, self._at + 1
                 yield batch
             elif self._window + 1 < self.num_windows:
@@ -175,10 +178,13 @@ class EpochBatches(Generic[B]):
         other._planned = other._estimate = None
         return other
 
-    def share(self, rank: int, world_size: int) -> "EpochBatches[B]":
-        """The same batches, of which one rank has its share."""
+    def share(self, rank: int, world_size: int, *, fill: bool = False) -> "EpochBatches[B]":
+        """The same batches, of which one rank has its share.
+
+        A batch that it has no row of is None, or with ``fill`` a :class:`Filler`.
+        """
         other = copy.copy(self)
-        other._rank, other._world_size = rank, world_size
+        other._rank, other._world_size, other._fill = rank, world_size, fill
         return other
 
     def gathered(self, chosen: NDArray[np.int64]) -> B:

@@ -7,7 +7,7 @@ costs nothing and why every rank can make the whole plan for itself and take its
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ __all__ = [
     "Batched",
     "BatchedRows",
     "Batching",
+    "Filler",
     "MaxTokens",
     "PlanStatistics",
     "TakesMaxTokens",
@@ -39,6 +40,16 @@ OF_WINDOWS = 2
 """Tells what a window decides from what a seed and an epoch do."""
 WINDOW = 100
 """Batches of ``batch_size`` rows whose rows are sorted by length together."""
+
+
+class Filler(NamedTuple):
+    """A part of a batch of which this rank has no row: its loss and its rows do not count.
+
+    Where all ranks compute a step together, one without a row computes with it.
+    """
+
+    batch: Any
+    """As other batches are."""
 
 
 @typed_construction

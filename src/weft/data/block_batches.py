@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from weft.data.batching import Filler
 from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged
 
@@ -132,7 +133,7 @@ class TextBlocks:
         self.ids, self.rows, self.details = ids, rows, dict(details or {})
         self.blocking, self.epoch, self.position = blocking, 0, 0
         self._before = before
-        self._rank, self._world_size = 0, 1
+        self._rank, self._world_size, self._fill = 0, 1, False
         size = len(ids.values)
         self._width, self._length = min(blocking.batch_size, size), min(blocking.length, size)
         stride = min(blocking.stride or self._length, self._length)
@@ -159,10 +160,13 @@ class TextBlocks:
         """Batches of an epoch."""
         return -(-len(self._begin) // self._width)
 
-    def share(self, rank: int, world_size: int) -> "TextBlocks":
-        """The same batches, of which one rank has every ``world_size``-th block or stream."""
+    def share(self, rank: int, world_size: int, *, fill: bool = False) -> "TextBlocks":
+        """The same batches, of which one rank has every ``world_size``-th block or stream.
+
+        Where nothing of it counts, a batch is None, or with ``fill`` a :class:`Filler`.
+        """
         other = copy.copy(self)
-        other._rank, other._world_size = rank, world_size
+        other._rank, other._world_size, other._fill = rank, world_size, fill
         return other
 
     def __iter__(self) -> Iterator[Any]:
@@ -185,18 +189,24 @@ class TextBlocks:
         turn = int(random.integers(len(self.ids.values)))
         return (order if self.blocking.streams else random.permutation(order)), turn
 
-    def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch | None:
+    def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch | Filler | None:
         begin, first, end = self._begin[chosen], self._first[chosen], self._end[chosen]
         width = int((end - begin).max())
         places = begin[:, None] + np.arange(width)
         counted = (places >= first[:, None]) & (places < end[:, None])
-        values = self.ids.values
-        places = (places + turn) % len(values)
+        places = (places + turn) % len(self.ids.values)
         counted = self._counted(places, counted)
         share = slice(self._rank, None, self._world_size)
-        places, counted = places[share], counted[share]
-        if self._world_size > 1 and not counted.any():
-            return None
+        if self._world_size > 1 and not counted[share].any():
+            if not self._fill:
+                return None
+            number = int(counted.any(axis=1).argmax())
+            one = slice(number, number + 1)  # it begins, so that no state of other streams goes in
+            return Filler(self._batch(places[one], counted[one], begins=True))
+        return self._batch(places[share], counted[share], begins=begins)
+
+    def _batch(self, places: Places, counted: NDArray[np.bool_], *, begins: bool) -> BlockBatch:
+        values = self.ids.values
         places_counted = places[counted]
         found = np.searchsorted(self.ids.offsets, places_counted, side="right") - 1
         rows, row_of = np.unique(found, return_inverse=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weft.checkpoint.layout import has_checkpoints, is_folder_name, tensor_file, text_folder
+from weft.checkpoint.layout import has_checkpoints, is_folder_name, text_folder
 from weft.checkpoint.manifest import Manifest
 from weft.checkpoint.parts import check_fit, plain_parts, read_part
 from weft.checkpoint.run_seal import RunSeal
@@ -36,10 +36,9 @@ class Opened:
     @property
     def budget(self) -> Budget:
         """What its weights can fill."""
-        entry = self.manifest.files.get(tensor_file(MODEL))
         keys = self.plain.get(MODEL)
         return Budget(
-            size=0 if entry is None else entry.size,
+            size=self.manifest.size_of(MODEL),
             keys=len(keys) if isinstance(keys, Mapping) else 0,
         )
 

@@ -163,6 +163,7 @@ def estimate_resources(trainer: Trainer) -> ResourceEstimate:
     """Measures what a run will need without a step of it, by ``weft.preflight.step_memory``."""
     task, device = trainer.task, str(trainer.task.device)
     state = optimizer_bytes(trainer.optimizer)
+    shares = trainer.updates.ranks.size if trainer.config.data_parallelism == "fsdp" else 1
     learning = weight_bytes(task.module, trained=True)
     held, step, code = _held(device), _step(trainer), 0
     if step is not None and task.device.type == "cpu":
@@ -171,7 +172,10 @@ def estimate_resources(trainer: Trainer) -> ResourceEstimate:
     average = learning if trainer.config.ema is not None else 0
     return ResourceEstimate(
         checkpoint=_checkpoint_bytes(trainer) + state,
-        memory=held + code + state + average + (learning if step is None else step.whole),
+        memory=held
+        + code
+        + (state + average) // shares
+        + (learning if step is None else step.whole),
         batches=step is not None,
         device=task.device.type,
     )

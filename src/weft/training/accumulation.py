@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sized
 from sys import maxsize
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from weft.data.batching import Filler
 from weft.errors import DataError
 from weft.tasks.task import Batches
 from weft.training.progress import Progress
@@ -21,8 +22,13 @@ class Group(NamedTuple):
     """The batches of one optimizer step, and the epochs completed once it is done."""
 
     batches: list[Any]
-    """Those that this rank has rows of."""
+    """Those that this rank has rows of, and fillers."""
     epochs: int
+
+    @property
+    def own(self) -> list[Any]:
+        """The batches that this rank has rows of."""
+        return [batch for batch in self.batches if not isinstance(batch, Filler)]
 
 
 class Groups:

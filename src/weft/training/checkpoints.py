@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from torch import nn
+from typing_extensions import override
 
 from weft.checkpoint.layout import CHECKPOINTS, MODULES, folder_name, step_of
 from weft.checkpoint.parts import Stateful, load_into
@@ -46,8 +47,7 @@ class RunCheckpoints(Checkpoints):
         nonfinite: NonFinite,
         ranks: Ranks,
     ) -> None:
-        super().__init__(run / CHECKPOINTS, keep=keep, writes=ranks.env.is_main)
-        self.ranks = ranks
+        super().__init__(run / CHECKPOINTS, keep=keep, writes=ranks.env.is_main, ranks=ranks)
         self.task, self.clock = task, clock
         self.selection, self.nonfinite = selection, nonfinite
         self._recorded: tuple[Progress, Progress] | None = None
@@ -71,9 +71,12 @@ class RunCheckpoints(Checkpoints):
     def record(self, parts: Mapping[str, Stateful], *, best: bool) -> Path:
         """Saves where the run is; a best one is pointed to only when it is safe."""
         step, parts = self.clock.now.steps, joined(self.ranks, parts)
+        save = partial(self.save, step, parts, write_text=self.task.text.save)
+        if self.rows:
+            save()  # each rank writes its share
         with self.ranks.main_first():
-            if self.writes:
-                self.save(step, parts, write_text=self.task.text.save)
+            if self.writes and not self.rows:
+                save()
             if best:
                 self.mark_best(step)
         self._recorded = (self.clock.now, self.clock.seen)
@@ -95,6 +98,11 @@ class RunCheckpoints(Checkpoints):
         self.set_rollback_target()  # another step than before where that checkpoint was damaged
         LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
         return self._is_best(step)
+
+    @override
+    def consolidate(self) -> None:
+        with self.ranks.main_first():
+            super().consolidate()
 
     def use_best(self) -> int:
         """Loads the best weights, or the newest good ones; returns the step they are of."""

@@ -1,8 +1,8 @@
 """Evaluations in the middle of a run: they leave no trace in what the training goes on with."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from weft.runtime.seeds import HostRandom, fold, seed_all
 from weft.tasks.evaluation import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
 from weft.training.compiled import eager
-from weft.training.ema import Weights
 from weft.training.stopping import Stops
 from weft.training.trainer_config import TrainerConfig
 
@@ -18,15 +17,20 @@ __all__ = ["Evaluator", "isolated_rng"]
 
 
 class Evaluator:
-    """Evaluates a run's module, with the average of its weights where there is one.
+    """Evaluates a run's module, which has the weights that are ``served`` meanwhile.
 
     Signals are looked for before each batch: one that comes leads out of the evaluation.
     """
 
     def __init__(
-        self, config: TrainerConfig, *, task: Task, weights: Weights, stops: Stops
+        self,
+        config: TrainerConfig,
+        *,
+        task: Task,
+        served: Callable[[], AbstractContextManager[None]],
+        stops: Stops,
     ) -> None:
-        self.config, self.task, self.weights, self.stops = config, task, weights, stops
+        self.config, self.task, self.served, self.stops = config, task, served, stops
 
     def evaluate(self, batches: Batches, *, step: int) -> Evaluation:
         """Evaluates after a number of steps; everything is as it was when this ends.
@@ -35,7 +39,7 @@ class Evaluator:
             StopAsked: A signal asked the run to stop.
         """
         place = isolated_rng(batches, seed=self.config.seed, step=step)
-        with place, self.weights.averaged(), eager(use=self.config.compile):
+        with place, self.served(), eager(use=self.config.compile):
             return evaluate(self.task, batches, poll=self.stops.poll, ranks=self.stops.ranks)
 
 

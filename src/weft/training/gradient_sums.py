@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from weft.errors import UserError
 from weft.runtime.ranks import Ranks
+from weft.tasks.task import Loss
 
 __all__ = ["GradientSums"]
 
@@ -53,6 +54,23 @@ class GradientSums:
         }
         self._used: set[Tensor] = set()
         self._next = 0
+
+    def called(self, compute: Callable[[], Loss]) -> Loss:
+        """The loss that ``compute`` gives."""
+        return compute()
+
+    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
+        """The norm of all gradients together, of the shape ``[]``."""
+        return nn.utils.get_total_norm(gradients)
+
+    @contextmanager
+    def whole(self, *, write: bool = False) -> Iterator[None]:
+        """Does nothing: each rank has the whole module."""
+        del write
+        yield
+
+    def finish(self) -> None:
+        """Does nothing: each rank has the whole module."""
 
     @contextmanager
     def last_backward(self) -> Iterator[None]:

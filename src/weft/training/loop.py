@@ -11,7 +11,7 @@ from weft.config.component import Component
 from weft.metrics.reporters import Reporter
 from weft.runtime.devices import Env
 from weft.runtime.run_context import Experiment
-from weft.tasks.task import Task, loss_of
+from weft.tasks.task import Task
 from weft.training.checkpoints import RunCheckpoints
 from weft.training.evaluator import Evaluator
 from weft.training.observers import Callback, Observers
@@ -83,9 +83,7 @@ class Trainer(Component):
             ranks=ranks,
         )
         self.stops = Stops(ranks)
-        self.evaluator = Evaluator(
-            config, task=task, weights=self.updates.weights, stops=self.stops
-        )
+        self.evaluator = Evaluator(config, task=task, served=self.updates.served, stops=self.stops)
         self.summary: dict[str, Any] = {}
 
     def fit(self) -> Progress:
@@ -117,16 +115,16 @@ class Trainer(Component):
         self.updates.begin(before.steps, batches=len(group.batches))
         for batch in group.batches:
             with self.updates.autocast:
-                loss = loss_of(self.task, batch)
+                loss = self.updates.loss(batch)
             self.updates.backward(loss)  # gradients of a sum ...
-        own = sum(self.task.batch_size(batch) for batch in group.batches)
+        own = sum(self.task.batch_size(batch) for batch in group.own)
         # ... of a mean over all ranks and batches
         gradient = self.updates.gradient(own, self.clock.seconds)
         if gradient.finite:
             history = self.selection.losses if self.selection else ()
             self.updates.apply(gradient, step=number, total=self.total, history=history)
         else:
-            rows = (row for batch in group.batches for row in self.data.data.examples(batch))
+            rows = (row for batch in group.own for row in self.data.data.examples(batch))
             if self.updates.handle_nonfinite(gradient, step=number, examples=rows):
                 return self.roll_back()
         self.updates.running_loss.took(own, seconds=self.clock.seconds - began)
@@ -174,10 +172,11 @@ class Trainer(Component):
     def start(self) -> None:
         """Goes to the newest good checkpoint, or initializes a fresh run."""
         self.updates.clear()  # what a step that failed in this process left
+        self.checkpoints.rows = self.updates.divide()
         step = self.checkpoints.resume(self.parts)
-        resumed = [f"Resumed at step {step:,}."] if step is not None else []
-        for line in resumed or self.initial.begin():
-            LOG.info(line)
+        with self.updates.whole(write=step is None):
+            for line in self.initial.begin() if step is None else [f"Resumed at step {step:,}."]:
+                LOG.info(line)
         self.task.module.train()  # all of it, however initialize left the submodules
         self.updates.weights.begin()
         if self.selection is not None and self.selection.stalled():
@@ -210,7 +209,8 @@ class Trainer(Component):
     def finish(self) -> None:
         """Restores the best weights, tests them on ``test_data``, and closes the books."""
         now = self.clock.now
-        self.updates.weights.finish()
+        self.updates.finish()
+        self.checkpoints.consolidate()
         summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
         used, remarks = now.steps, self.selection.remarks if self.selection else ()
         if self.selection is not None and self.selection.best is not None:

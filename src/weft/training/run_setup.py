@@ -17,6 +17,7 @@ from weft.training.accumulation import Groups
 from weft.training.activation_checkpointing import check_blocks, checkpointed
 from weft.training.checkpoints import check_modules
 from weft.training.compiled import check_compiler, compiled
+from weft.training.fsdp import is_sharded
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
 from weft.training.sharing import shared_batches, tell_idle
@@ -39,9 +40,12 @@ class RunData:
         test_data: Any | None,
         ranks: Ranks,
     ) -> None:
+        computes_together = config.data_parallelism == "fsdp" or is_sharded(task.module)
+
         def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
             batches = task.batches_of(name, data, train=train, seed=config.seed)
-            return shared_batches(batches, ranks)
+            # A rank that takes no part in a step would let those wait that do.
+            return shared_batches(batches, ranks, fill=train and computes_together)
 
         train = made("train_data", train_data, train=True)
         tell_idle(train, config.accumulate, ranks)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any, Protocol, runtime_checkable
 
 from weft.checkpoint.parts import Stateful
+from weft.data.batching import Filler
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Batches
 
@@ -34,11 +35,12 @@ class Shared(Stateful, Protocol):
 class SharedBatches:
     """Whole batches, of which a rank has every ``size``-th; of the others it gets None.
 
-    So are batches shared that a recipe makes itself: what a row is in them is not known.
+    So are batches shared that a recipe makes itself: what a row is in them is not known. With
+    ``fill`` it gets the others, too, as a :class:`~weft.data.batching.Filler`.
     """
 
-    def __init__(self, batches: Batches, rank: int, world_size: int) -> None:
-        self.batches, self.rank, self.world_size = batches, rank, world_size
+    def __init__(self, batches: Batches, rank: int, world_size: int, *, fill: bool = False) -> None:
+        self.batches, self.rank, self.world_size, self.fill = batches, rank, world_size, fill
         self._number = 0
 
     @property
@@ -50,7 +52,7 @@ class SharedBatches:
         for batch in self.batches:
             mine = self._number % self.world_size == self.rank
             self._number += 1
-            yield batch if mine else None
+            yield batch if mine else Filler(batch) if self.fill else None
         self._number = 0
 
     def examples(self, batch: Any) -> Sequence[Mapping[str, Any]]:
@@ -76,21 +78,31 @@ class SizedSharedBatches(SharedBatches):
         return len(self.batches)
 
 
-def shared_batches(batches: Batches, ranks: Ranks) -> Batches:
-    """The share of this rank, in the order that one rank alone would have: by rows where known."""
+def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
+    """The share of this rank, in the order that one rank alone would have: by rows where known.
+
+    A batch of which the rank has no row is None; with ``fill`` a part of it that does not count.
+    """
     if ranks.size == 1:
         return batches
     place = ranks.env.rank, ranks.size
     share = getattr(batches, "share", None)
     if share is not None:
-        made: Batches = share(*place)
+        made: Batches = share(*place, fill=True) if fill else share(*place)
         return made
     kind = SizedSharedBatches if isinstance(batches, Sized) else SharedBatches
-    return kind(batches, *place)
+    return kind(batches, *place, fill=fill)
 
 
 def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:
     """Warns where whole batches are shared and a step has fewer than there are ranks."""
+    if isinstance(train, SharedBatches) and train.fill:
+        LOG.warning(
+            "train_data gives ready batches, which ranks share whole: with "
+            "trainer.data_parallelism=fsdp each rank computes with all of them, and only memory "
+            "is saved. Give rows."
+        )
+        return
     if isinstance(train, SharedBatches) and isinstance(accumulate, int) and accumulate < ranks.size:
         LOG.warning(
             "train_data gives ready batches, which ranks share whole: with "

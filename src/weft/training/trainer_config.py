@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import Literal
 
 from weft.config.component import Config, setting
 from weft.errors import UserError, refuse_all
@@ -60,6 +61,10 @@ class TrainerConfig(Config):
     activation_checkpointing: bool = setting(False, in_key=False)
     """Whether a training step keeps only the input of each block of the module and computes the
     rest again in the backward pass: less memory for more time, the same gradients (Chen 2016)."""
+    data_parallelism: Literal["ddp", "fsdp"] = setting("ddp", in_key=False)
+    """How many ranks share a run: with ``ddp`` each has all weights, with ``fsdp`` a share of each
+    weight, of its gradient and of the optimizer's state, as torch's ``fully_shard`` divides them.
+    One rank has all in any case."""
     ema: float | None = None
     """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
     in place of the last step's; null for none."""
@@ -85,16 +90,9 @@ class TrainerConfig(Config):
         refuse_all([UserError(text) for text in self._refused()])
 
     def _refused(self) -> Iterator[str]:
-        for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
-            value = getattr(self, name)
-            if isinstance(value, int) and value < 1:
-                yield f"trainer.{name} must be at least 1, but is {value}."
-        if self.max_time is not None and not self.max_time > timedelta(0):
-            yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
-        for name in ("clip_norm", "loss_upper_bound"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                yield f"trainer.{name} must be positive or null, but is {value}."
+        yield from self._refused_numbers()
+        if self.compile and self.data_parallelism == "fsdp":
+            yield "trainer.compile is not for trainer.data_parallelism=fsdp. Leave one of them out."
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
             yield (
                 f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "
@@ -106,13 +104,25 @@ class TrainerConfig(Config):
                 f"trainer.on_nonfinite={self.on_nonfinite} goes on with other rows, but with "
                 "trainer.accumulate=epoch each step is of the same. Leave it out."
             )
-        if self.ema is not None and not 0 < self.ema < 1:
-            yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
         if self.initialize_from and self.initialize is None:
             yield (
                 f"trainer.initialize_from names {', '.join(self.initialize_from)}, but "
                 "trainer.initialize no run to take it from. Name a run folder or a checkpoint."
             )
+
+    def _refused_numbers(self) -> Iterator[str]:
+        for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                yield f"trainer.{name} must be at least 1, but is {value}."
+        if self.max_time is not None and not self.max_time > timedelta(0):
+            yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
+        for name in ("clip_norm", "loss_upper_bound"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                yield f"trainer.{name} must be positive or null, but is {value}."
+        if self.ema is not None and not 0 < self.ema < 1:
+            yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
 
     @property
     def until(self) -> Until:

@@ -2,22 +2,26 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from weft.checkpoint.parts import Stateful
+from weft.checkpoint.shards import Rows
+from weft.data.batching import Filler
 from weft.errors import UserError
 from weft.metrics.streaming import ExactSum
 from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import HostRandom, fold, seed_all
-from weft.tasks.task import Loss, Task
+from weft.tasks.task import Loss, Task, loss_of
 from weft.training.ema import Weights
+from weft.training.fsdp import FullySharded, check_elementwise, is_sharded
 from weft.training.gradient_sums import GradientSums
 from weft.training.layer_rates import present_rate
 from weft.training.nonfinite import NonFinite
@@ -188,14 +192,47 @@ class Updates:
         self.running_loss = RunningLoss()
         self.random = HostRandom()
         _check_gradients(optimizer, config)
+        if config.data_parallelism == "fsdp":
+            check_elementwise(optimizer)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         order = {p: place for place, p in enumerate(task.module.parameters())}
         by_layer = sorted(self.parameters, key=lambda p: order.get(p, len(order)))
-        self.gradient_sums = GradientSums(self.ranks, by_layer)
+        self.parallel: GradientSums | FullySharded = GradientSums(self.ranks, by_layer)
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
         self._zero = torch.zeros((), device=task.device)
         self._losses: list[Loss] = []
-        self._batches = 0
+        self._left = 0
+
+    def divide(self) -> Mapping[str, Callable[[str], Rows | None]]:
+        """Gives each rank its share of the weights where ``trainer.data_parallelism`` is ``fsdp``.
+
+        Returns what says where a tensor of a part stands in the whole; nothing where each rank has
+        all of them.
+        """
+        module, ranks = self.task.module, self.ranks
+        if isinstance(self.parallel, FullySharded):
+            return self.parallel.rows
+        if ranks.size == 1 or not (self.config.data_parallelism == "fsdp" or is_sharded(module)):
+            return {}
+        self.parallel = FullySharded(module, ranks, self.optimizer)
+        self.parameters, self.weights.module = self.parallel.parameters, self.parallel.shards
+        return self.parallel.rows
+
+    def whole(self, *, write: bool = False) -> AbstractContextManager[None]:
+        """Has the whole module on each rank; with ``write`` what changes in the block remains."""
+        return self.parallel.whole(write=write)
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Has in the module what is served, all of it on each rank, while the block runs."""
+        with self.weights.averaged(), self.whole():
+            yield
+
+    def finish(self) -> None:
+        """Leaves in the module what is served, all of it on each rank, for good."""
+        self.weights.finish()
+        self.parallel.finish()
+        self.weights.module = self.task.module
 
     @property
     def parts(self) -> dict[str, Stateful]:
@@ -211,15 +248,25 @@ class Updates:
     def begin(self, taken: int, *, batches: int) -> None:
         """Begins a step of so many batches: dropout is a function of the steps taken before."""
         seed_all(self.seed, taken)
-        self._losses, self._batches = [], batches
+        self._losses, self._left = [], batches
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
+
+    def loss(self, batch: Any) -> Loss:
+        """The loss of a batch; of a filler it is 0, and leaves the task as it was."""
+        if not isinstance(batch, Filler):
+            return self.parallel.called(partial(loss_of, self.task, batch))
+        before = [(part, part.state_dict()) for part in self.task.parts.values()]
+        loss = self.parallel.called(partial(loss_of, self.task, batch.batch))
+        for part, state in before:
+            part.load_state_dict(state)
+        return Loss(loss.total * 0, loss.count * 0)
 
     def backward(self, loss: Loss) -> None:
         """Adds the gradient of a batch: of its sum, for what divides it is known in the end."""
         self._losses.append(loss.detach())
-        is_last = len(self._losses) == self._batches
-        with self.gradient_sums.last_backward() if is_last else nullcontext():
+        self._left -= 1
+        with nullcontext() if self._left else self.parallel.last_backward():
             self.loss_scale.of(loss.total).backward()
 
     def gradient(self, examples: int, seconds: float) -> Gradient:
@@ -236,7 +283,7 @@ class Updates:
             count, total, examples, seconds = self._summed(count, total, examples, seconds)
         factor = 1 / self.loss_scale.now / count
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = nn.utils.get_total_norm(gradients) * factor
+        norm = self.parallel.norm(gradients) * factor
         # The one wait for the device in a step; a random field's loss has another.
         finite = math.isfinite((norm + self.nonfinite.bounded(total, count)).item())
         return Gradient(gradients, factor, norm, total, count, finite, examples, seconds)
@@ -245,12 +292,12 @@ class Updates:
         self, count: Tensor, total: Tensor, examples: int, seconds: float
     ) -> tuple[Tensor, Tensor, int, float]:
         """Adds up a step over all ranks: its gradients, and its numbers at once."""
-        used = self.gradient_sums.send()
+        used = self.parallel.send()
         own = [float(examples), seconds if self.ranks.env.is_main else 0.0, *map(float, used)]
         sums = torch.tensor([0.0, 0.0, *own], dtype=torch.float64, device=self._zero.device)
         sums[0], sums[1] = count, total
         _, _, rows, clock, *users = self.ranks.sum_(sums).tolist()
-        self.gradient_sums.receive([number > 0 for number in users])
+        self.parallel.receive([number > 0 for number in users])
         return sums[0].to(self._zero.dtype), sums[1].to(self._zero.dtype), int(rows), clock
 
     def apply(

@@ -73,10 +73,10 @@ class RowBatches:
         """The epoch that the next iteration is part of, from 0."""
         return self.batches.epoch
 
-    def share(self, rank: int, world_size: int) -> "RowBatches":
-        """The same batches, of which one rank has its share of rows, or None."""
+    def share(self, rank: int, world_size: int, *, fill: bool = False) -> "RowBatches":
+        """The same batches, of which one rank has its share of rows; of others None or a filler."""
         other = copy.copy(self)
-        other.batches = self.batches.share(rank, world_size)
+        other.batches = self.batches.share(rank, world_size, fill=fill)
         return other
 
     def __iter__(self) -> Iterator[Any]:

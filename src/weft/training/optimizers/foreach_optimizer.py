@@ -24,6 +24,10 @@ class ForeachOptimizer(torch.optim.Optimizer):
         defaults: Settings of the groups that do not say their own.
     """
 
+    elementwise: ClassVar[bool] = False
+    """Whether each number of a parameter is moved by its own gradient alone, so that a rank can
+    move a share of it."""
+
     def __init__(self, groups: list[dict[str, Any]], **defaults: Any) -> None:
         super().__init__(groups, defaults)
 
@@ -84,6 +88,8 @@ class ForeachOptimizer(torch.optim.Optimizer):
 
 class LionSteps(ForeachOptimizer):
     """The algorithm, over all parameters of a group at once."""
+
+    elementwise = True
 
     @override
     def move(

@@ -227,13 +227,13 @@ def _tensors(path: Path, most: int) -> dict[str, Tensor]:
         names = plain_parts(path, manifest)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    read = [tensor_file(name) for name in ([WHOLE] if WHOLE in names else names)]
-    size = sum(manifest.files[file].size for file in read if file in manifest.files)
+    read = [WHOLE] if WHOLE in names else list(names)
+    size = sum(map(manifest.size_of, read))
     if size > most:
         raise CheckpointError(
-            f"{path}: {_few(read)}: {size:,} bytes are more than the {most:,} that are read to "
-            "fill a module of this size. Save the part that is wanted alone, in its own run: "
-            "trainer.save_modules"
+            f"{path}: {_few(map(tensor_file, read))}: {size:,} bytes are more than the {most:,} "
+            "that are read to fill a module of this size. Save the part that is wanted alone, in "
+            "its own run: trainer.save_modules"
         )
     if WHOLE in names:
         state = load_part(path, WHOLE)

@@ -1,0 +1,262 @@
+"""Ranks that each hold a share of the weights: what is saved, gone on with, loaded and refused."""
+
+import json
+
+import pytest
+import torch
+
+import weft
+from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of
+from tests.runs.tiny import write_recipe
+from weft.checkpoint.parts import load_part
+
+SLOW = pytest.mark.slow
+WORDS = [
+    "tiny.py",
+    "model.dropout=0",
+    "trainer.report_every=6",
+    "trainer.accumulate=1",
+    "trainer.save_every=3",
+]
+FSDP = "trainer.data_parallelism=fsdp"
+STOPPING = """
+import os, signal
+from weft.training import Callback
+
+
+class Stopping(Callback):
+    def step(self, progress):
+        if progress.steps == int(os.environ.get("STOP", 0)):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def callbacks(env):
+    return [Stopping()]
+"""
+
+
+@pytest.fixture(scope="module")
+def runs():
+    with RankedRuns() as server:
+        yield server
+
+
+def recipe_in(folder, more=STOPPING):
+    write_recipe(folder)
+    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + more)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(runs, tmp_path_factory):
+    """What one process measures."""
+    folder = recipe_in(tmp_path_factory.mktemp("whole"))
+    codes, said = runs.run(folder, "train", *WORDS, size=1)
+    assert codes == [0], said
+    return folder
+
+
+@pytest.fixture
+def stopped(runs, tmp_path):
+    """A run of two ranks that a signal ended at step 11."""
+    folder = recipe_in(tmp_path / "stopped")
+    codes, said = runs.run(folder, "train", *WORDS, FSDP, size=2, env={"STOP": "11"})
+    assert 143 in codes, said
+    (run,) = folder.glob("runs/tiny/*")
+    return run
+
+
+def files_of(run):
+    found = (path for path in run.glob("checkpoints/step-*/*.safetensors"))
+    return sorted({path.name for path in found})
+
+
+PLAIN = ["model.safetensors", "optimizer.safetensors"]
+SHARDS = [
+    f"{part}.shard-0000{number}-of-00002.safetensors"
+    for part in ("model", "optimizer")
+    for number in (1, 2)
+]
+
+
+def whole_valid(folder):
+    return [line for line in lines_of(folder) if line["split"] == "valid"]
+
+
+@pytest.mark.parametrize(
+    ("then", "shares"),
+    [(1, "ddp"), *(pytest.param(*p, marks=SLOW) for p in [(3, "fsdp"), (2, "ddp"), (1, "fsdp")])],
+)
+def test_a_run_in_shards_goes_on_with_any_number_of_ranks(runs, stopped, undisturbed, then, shares):
+    assert files_of(stopped) == SHARDS
+    folder = stopped.parents[2]
+    words = [*WORDS, f"trainer.data_parallelism={shares}"]
+    codes, said = runs.run(folder, "train", *words, size=then)
+    assert codes == [0] * then, said
+    assert "Resumed at step 11." in said[0]
+    assert largest_difference(whole_valid(undisturbed), whole_valid(folder)) < 1e-6
+    assert files_of(stopped) == PLAIN  # what is kept of a run that has ended
+    ours, theirs = (load_part(newest(run), "optimizer") for run in (stopped, run_of(undisturbed)))
+    for number, state in theirs["state"].items():
+        for name, value in state.items():
+            assert torch.allclose(ours["state"][number][name], value, rtol=1e-3, atol=1e-6)
+
+
+def run_of(folder):
+    (run,) = folder.glob("runs/tiny/*")
+    return run
+
+
+def newest(run):
+    return max(run.glob("checkpoints/step-*"))
+
+
+def test_a_run_in_shards_is_loaded_verified_and_made_plain(stopped, capsys):
+    before = weft.load(stopped, allow_code=True)("the cat sees tea")
+    command("runs", "verify", str(stopped))
+    assert "0 damaged" in capsys.readouterr().out
+    command("runs", "consolidate", str(stopped))
+    assert "step-00000011: made plain" in capsys.readouterr().out
+    assert files_of(stopped) == PLAIN
+    assert weft.load(stopped, allow_code=True)("the cat sees tea") == before
+    command("runs", "verify", str(stopped))
+    assert "0 damaged" in capsys.readouterr().out
+    command("runs", "consolidate", str(stopped))
+    assert "step-00000011: plain already" in capsys.readouterr().out
+
+
+def command(*words):
+    from weft.cli.main import main
+
+    assert main(list(words)) == 0
+
+
+@SLOW
+def test_weights_of_shards_begin_another_run(runs, stopped, tmp_path):
+    folder = recipe_in(tmp_path / "other")
+    words = [*WORDS, FSDP, f"trainer.initialize={stopped}", "optimizer.lr=1e-9"]
+    codes, said = runs.run(folder, "train", *words, "trainer.max_steps=1", size=2)
+    assert codes == [0, 0], said
+    (run,) = folder.glob("runs/tiny/*")
+    best = json.loads((stopped / "checkpoints/best.json").read_text())["folder"]
+    ours, theirs = (
+        load_part(path, "model") for path in (newest(run), stopped / "checkpoints" / best)
+    )
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in theirs)
+
+
+@SLOW
+def test_averages_frozen_layers_and_several_batches_a_step(runs, tmp_path):
+    more = ["trainer.accumulate=3", "trainer.ema=0.9", 'optimizer.freeze=["*norm*"]']
+    more += ["optimizer.layer_decay=0.5", "trainer.save_modules=[encoder]"]
+    words = ["tiny.py", "model.dropout=0", *more]
+    found = {}
+    for size in (1, 2, 3):
+        folder = recipe_in(tmp_path / str(size))
+        codes, said = runs.run(folder, "train", *words, FSDP, size=size)
+        assert codes == [0] * size, said
+        found[size] = folder
+    for size in (2, 3):
+        assert largest_difference(lines_of(found[1]), lines_of(found[size])) < 1e-6
+    assert (run_of(found[3]) / "modules/encoder.safetensors").is_file()
+
+
+BROKEN_STEP = """
+import os
+from weft.tasks import Translation as Whole
+
+
+class Breaking(Whole):
+    class Config(Whole.Config):
+        pass
+
+    taken = 0
+
+    def training_step(self, batch):
+        loss = super().training_step(batch)
+        Breaking.taken += os.environ.get("RANK", "0") == "0"
+        if Breaking.taken == 10:
+            loss.total.data.fill_(float("nan"))
+            return type(loss)(loss.total * float("nan"), loss.count)
+        return loss
+
+
+task = Breaking.Config(decoding=Decoding(max_length_a=0.5, max_length_b=4))
+"""
+
+
+@SLOW
+@pytest.mark.parametrize("policy", ["skip", "rollback"])
+def test_a_step_that_is_not_finite_is_left_out_by_all(runs, tmp_path, policy):
+    words = [*WORDS, f"trainer.on_nonfinite={policy}"]
+    found = {}
+    for size in (1, 2):
+        folder = recipe_in(tmp_path / str(size), BROKEN_STEP)
+        codes, said = runs.run(folder, "train", *words, FSDP, size=size)
+        assert codes == [0] * size, said
+        found[size] = folder
+    assert largest_difference(lines_of(found[1]), lines_of(found[2])) < 1e-6
+
+
+def test_an_optimizer_that_looks_at_whole_parameters_is_refused(runs, tmp_path):
+    folder = recipe_in(tmp_path)
+    codes, said = runs.run(folder, "train", *WORDS, FSDP, "optimizer.type=muon", size=1)
+    assert codes == [2], said
+    assert "With trainer.data_parallelism=fsdp a rank has a share of each parameter, and" in said[0]
+    assert not list(folder.glob("runs/tiny/*/checkpoints"))
+
+
+FULL = """
+
+def module(model, tokenizer, env):
+    if env.rank == 1:
+        import errno
+        from weft.runtime.disk import operations
+        plain = operations.open
+
+        def full(path, flags):
+            if "step-00000006" in str(path):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return plain(path, flags)
+
+        operations.open = full
+    return model.build(tokenizer=tokenizer)
+"""
+
+
+def test_a_disk_that_is_full_for_one_rank_leaves_the_checkpoint_before(runs, tmp_path):
+    folder = recipe_in(tmp_path, FULL)
+    codes, said = runs.run(folder, "train", *WORDS, FSDP, size=2)
+    assert codes == [1, 1], said
+    assert "cannot be written" in said[1]
+    run = run_of(folder)
+    assert [path.name for path in run.glob("checkpoints/step-*")] == ["step-00000003"]
+    assert not list(run.glob("checkpoints/.*"))
+    command("runs", "verify", str(run))
+
+
+OUTSIDE = """
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(16, 16)
+
+
+def module(model, tokenizer):
+    module = model.build(tokenizer=tokenizer)
+    module.more = nn.ModuleList([Block()])
+    norm = next(part for part in module.modules() if isinstance(part, nn.LayerNorm))
+    norm.register_forward_hook(lambda *given: given[-1] + module.more[0].inner.weight.sum())
+    return module
+"""
+
+
+@SLOW
+def test_a_block_that_is_used_without_a_call_is_refused(runs, tmp_path):
+    codes, said = runs.run(recipe_in(tmp_path, OUTSIDE), "train", *WORDS, FSDP, size=2)
+    assert sorted(codes) == [1, 2], said
+    assert "something uses them outside of a call" in "".join(said)
+    assert "Call the block, or use ddp." in "".join(said)

@@ -7,7 +7,7 @@ from tests.training.bench import KillAt, Killed, differences, metrics_of, outcom
 from weft.errors import UserError
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks import Translation
-from weft.training.precision import TYPES, autocast
+from weft.training.precision import TYPES, autocast, settled
 
 
 class Sees(Translation):
@@ -94,3 +94,24 @@ def test_the_loss_is_summed_in_float32(projected):
     for one, other in zip(narrow, gradients, strict=True):
         assert one.dtype == torch.float32
         assert (one - other).norm() < 0.02 * other.norm()
+
+
+@pytest.mark.parametrize(
+    ("capability", "found"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")]
+)
+def test_auto_is_what_the_device_has(monkeypatch, capability, found):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert settled("auto", "cuda:1") == found
+    assert settled("auto", "cpu") == settled("auto", "mps") == "fp32"
+    assert settled("fp32", "cuda:1") == "fp32"
+    assert settled("auto", "cuda:1", recorded="fp32") == "fp32"
+
+
+def test_auto_on_a_cpu_is_the_float32_run(bench):
+    found = []
+    for precision in ("fp32", "auto"):
+        trainer = bench.but(folder=bench.folder / precision).make(precision=precision)
+        trainer.fit()
+        assert trainer.updates.precision == "fp32"
+        found.append(outcome(trainer))
+    assert differences(*found) == []

@@ -169,14 +169,15 @@ def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any]
 def setting(
     default: Any = dataclasses.MISSING,
     *,
-    in_key: bool | Literal["set"] = True,
+    in_key: bool | Literal["set"] | Mapping[str, Any] = True,
     factory: Any = None,
 ) -> Any:
     """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
 
     Such settings (device, workers, reporting, saving, run length) are left out of the run's key.
     ``in_key="set"``: left out where it is None, false, 0 or empty, so that runs from before the
-    field keep their keys.
+    field keep their keys. A mapping: what stands there for a word, where the field has had another
+    default since runs were made.
 
     >>> class Saver(Component):
     ...     class Config(Config):

@@ -46,8 +46,7 @@ SETTINGS = _inverted({
     "trainer.clip_norm": "gradient_clip_val gradient_clip_norm max_clip_norm max_grad_norm",
     "trainer.precision": "mixed_precision_dtype fp16 bf16 mixed_precision",
     "trainer.compile": "torch_compile",
-    "trainer.activation_checkpointing": "activation_checkpointing gradient_checkpointing "
-    "checkpoint_activations",
+    "trainer.activation_checkpointing": "gradient_checkpointing checkpoint_activations",
     "trainer.seed": "random_seed seed_everything",
     "optimizer.lr": "learning_rate initial_learning_rate",
     "optimizer.eps": "adam_epsilon adam_eps",
@@ -165,7 +164,7 @@ def setting_here(name: str) -> str:
         >>> setting_here("learning_rate"), setting_here("lr")
         ('In weft it is optimizer.lr. ', '')
     """
-    here = SETTINGS.get(name, "")
+    here = MOVED.get(name) or SETTINGS.get(name, "")
     if here.startswith("the option --"):
         here = worded(here, here.replace("option --", "argument ").replace("-", "_"))
     return here and f"In weft it is {here}. "

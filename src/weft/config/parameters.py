@@ -25,7 +25,13 @@ class Parameter:
     annotation: Any = inspect.Parameter.empty
     default: Any = MISSING
     doc: str = ""
-    in_key: bool | Literal["set"] = True
+    in_key: bool | Literal["set"] | Mapping[str, Any] = True
+
+    def keyed(self, value: Any) -> Any:
+        """What stands in the key for a value of it."""
+        if isinstance(self.in_key, Mapping) and isinstance(value, str):
+            return self.in_key.get(value, value)
+        return value
 
     def decides(self, value: object) -> bool:
         """Whether that value of it is in the key."""

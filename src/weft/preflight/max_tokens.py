@@ -27,7 +27,7 @@ from weft.runtime.memory import keep_memory
 from weft.tasks.batches.row_batches import RowBatches, RowSource
 from weft.tasks.task import Task
 from weft.training.accumulation import Accumulate
-from weft.training.precision import autocast
+from weft.training.precision import autocast, settled
 
 __all__ = ["Trials", "auto_data", "largest_that_pays", "settle_max_tokens", "take_max_tokens"]
 
@@ -120,7 +120,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     trials = Trials(
         task,
         epoch,
-        numbers=lambda: autocast(settings.get("precision", "fp32"), device),
+        numbers=lambda: autocast(settled(settings.get("precision", "auto"), device), device),
         accumulate=settings.get("accumulate", 1),
         checkpointing=settings.get("activation_checkpointing", False),
         besides=optimizer_bytes(session.get("optimizer")) + average,

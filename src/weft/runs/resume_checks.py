@@ -21,6 +21,8 @@ from weft.run_folder.folder import RunFolder, command_line, versions
 from weft.run_folder.record import flat
 from weft.runtime.files import sha256
 from weft.text.processors.text_processor import TextProcessor
+from weft.training.loop import Trainer
+from weft.training.precision import settled
 
 __all__ = [
     "LENGTH",
@@ -32,6 +34,7 @@ __all__ = [
     "length_of",
     "record_changes",
     "same_again",
+    "settle_precision",
     "warn_of_versions",
 ]
 
@@ -202,6 +205,23 @@ def compare_built(
     ]
     if changed:
         raise UserError(f"{folder.path} was built otherwise: {'; '.join(changed)}. {_anew()}")
+
+
+def settle_precision(trainer: Any, folder: RunFolder) -> dict[str, str]:
+    """Goes on with what trainer.precision=auto was at the run's first start; says what it is."""
+    if not isinstance(trainer, Trainer):
+        return {}
+    asked, device = trainer.config.precision, str(trainer.task.device)
+    before = folder.info.get("precision")
+    if before is None and asked == "auto" and folder.info.get("starts"):
+        before = "fp32"  # what it was before there was auto
+    precision = settled(asked, device, recorded=before)
+    if precision != trainer.updates.precision:
+        trainer.updates.compute_in(precision)
+    if asked == "auto" and (precision, device) != ("fp32", "cpu"):
+        since = "" if before is None else ", as when this run began"
+        LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)
+    return {"precision": precision}
 
 
 def compare_text(folder: RunFolder, text: TextProcessor) -> None:

@@ -55,6 +55,7 @@ from weft.runs.resume_checks import (
     length_changes,
     length_of,
     record_changes,
+    settle_precision,
     warn_of_versions,
 )
 from weft.runs.run_lock import choose_folder, clean, entered, recorded, refuse_other
@@ -309,13 +310,14 @@ def _made(
         finally:
             _tell_first_look(session, plan, folder)
     check_trainer(trainer)
+    found = {"max_tokens": cells, **settle_precision(trainer, folder)}
     built = _sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
     if session.has("task"):
         compare_text(folder, session.get("task").text)
     if folder.newest is not None:
         data |= folder.info.get("data", {})  # what its weights began with, though it is gone since
-    return trainer, built, {"data": data, "max_tokens": cells}
+    return trainer, built, {"data": data, **found}
 
 
 def _sizes(session: Session, plan: Plan) -> dict[str, Any]:

@@ -9,16 +9,46 @@ import torch
 from torch import Tensor
 
 from weft.checkpoint.parts import Stateful
-from weft.errors import UserError
+from weft.errors import UserError, worded
 
-__all__ = ["LossScale", "Precision", "autocast"]
+__all__ = ["LossScale", "Numbers", "Precision", "autocast", "settled"]
 
-Precision = Literal["fp32", "bf16", "fp16"]
+Numbers = Literal["fp32", "bf16", "fp16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def autocast(precision: Precision, device: str | torch.device) -> AbstractContextManager[None]:
+AMPERE = (8, 0)
+"""Capability from which CUDA devices multiply in bfloat16; on older ones torch emulates it."""
+
+
+def settled(
+    precision: Precision, device: str | torch.device, *, recorded: Numbers | None = None
+) -> Numbers:
+    """What a run computes with: what it began with, else what is set, else what its device has.
+
+    Raises:
+        UserError: It began with something else than what is set.
+
+    Example:
+        >>> settled("auto", "cpu"), settled("auto", "cpu", recorded="bf16"), settled("fp16", "cpu")
+        ('fp32', 'bf16', 'fp16')
+    """
+    if precision == "auto":
+        place = torch.device(device)
+        has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
+        return recorded or ("bf16" if has_it else "fp32")
+    if recorded not in (None, precision):
+        raise UserError(
+            f"trainer.precision is {precision}, but this run began with {recorded}, which auto was "
+            f"on its device: {precision} would be another run. Leave it at auto to go on; to train "
+            f"anew: {worded('the same command with --again', 'the same call with again=True')}."
+        )
+    return precision
+
+
+def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextManager[None]:
     """Surrounds the forward pass of a training step; weights, gradients and state stay float32.
 
     With ``bf16`` torch's autocast computes matrix products in bfloat16, which has float32's range,
@@ -73,7 +103,7 @@ class LossScale:
         False
     """
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, precision: Numbers) -> None:
         self.used = precision == "fp16"
         self.now = START if self.used else 1.0
         self.good, self.unreported = 0, 0

@@ -51,10 +51,10 @@ class TrainerConfig(Config):
     steps to become infinite; null for none."""
     max_nonfinite: int = MAX_NONFINITE
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
-    precision: Precision = "fp32"
-    """Type of the matrix products in training steps: ``bf16``, and ``fp16`` with a scaled loss, are
-    faster where the hardware has them; weights, gradients and the optimizer are float32 in any
-    case."""
+    precision: Precision = setting("auto", in_key={"auto": "fp32"})
+    """Type of the matrix products in training steps: ``auto`` is ``bf16`` on CUDA devices that have
+    such products (capability 8), else ``fp32``; ``fp16`` has a scaled loss. A run keeps what it
+    began with; weights, gradients and the optimizer are float32 in any case."""
     compile: bool = False
     """Whether torch compiles the blocks of the module for training steps: the first steps take
     minutes, and a resumed run is the undisturbed one to the rounding only."""

@@ -26,7 +26,7 @@ from weft.training.gradient_sums import GradientSums
 from weft.training.layer_rates import present_rate
 from weft.training.nonfinite import NonFinite
 from weft.training.optimizers.lbfgs import LBFGSSteps
-from weft.training.precision import LossScale, autocast
+from weft.training.precision import LossScale, Numbers, autocast, settled
 from weft.training.progress import Progress
 from weft.training.schedules.schedule import Schedule
 from weft.training.trainer_config import TrainerConfig
@@ -184,8 +184,8 @@ class Updates:
         self.seed = config.seed if env.is_main else fold(config.seed, "rank", env.rank)
         self.optimizer, self.schedule = optimizer, schedule
         self.weights = Weights(task.module, ema=config.ema)
-        self.autocast = autocast(config.precision, env.device)
-        self.loss_scale = LossScale(config.precision)
+        self.device = env.device
+        self.compute_in(settled(config.precision, env.device))
         self.nonfinite = NonFinite(
             config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
         )
@@ -244,6 +244,12 @@ class Updates:
             "optimizer": self.optimizer,
             "sums": self.running_loss,
         }
+
+    def compute_in(self, precision: Numbers) -> None:
+        """Sets the type of the matrix products, before the first step."""
+        self.precision = precision
+        self.autocast = autocast(precision, self.device)
+        self.loss_scale = LossScale(precision)
 
     def begin(self, taken: int, *, batches: int) -> None:
         """Begins a step of so many batches: dropout is a function of the steps taken before."""

@@ -91,7 +91,7 @@ def key_settings(plan: Plan) -> dict[str, Any]:
             value = node.settings.get(parameter.name, MISSING)
             value = None if value is MISSING or value is INVALID else deciding(value)
             if parameter.decides(value):
-                values[parameter.name] = value
+                values[parameter.name] = parameter.keyed(value)
         head = {"type": node.type_name} if node.type_name else {}
         if head or values:
             found[name] = {**head, **values}

@@ -1,0 +1,94 @@
+"""What trainer.precision=auto was when a run began, on whatever device it goes on."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from tests.runs.tiny import write_recipe
+from weft.config.planning.key import run_key
+from weft.errors import UserError
+from weft.recipes.planning import plan_recipe
+from weft.run_folder.folder import RunFolder
+from weft.training.precision import TYPES
+
+SHORT = ["trainer.max_steps=2"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    write_recipe(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    """The types that training steps compute in."""
+    found = set()
+    cast = torch.autocast
+
+    def noted(device, dtype):
+        found.add(dtype)
+        return cast(device, dtype=dtype)
+
+    monkeypatch.setattr(torch, "autocast", noted)
+    return found
+
+
+def info(run) -> dict:
+    return json.loads((run.folder / "run.json").read_text())
+
+
+def test_the_key_of_a_recipe_is_that_of_before_there_was_auto():
+    keys = {
+        precision: run_key(plan_recipe("tiny.py", words, targets=["trainer"]).plan)
+        for precision, words in {
+            None: [], "auto": ["trainer.precision=auto"], "fp32": ["trainer.precision=fp32"],
+            "bf16": ["trainer.precision=bf16"],
+        }.items()
+    }  # fmt: skip
+    assert keys[None] == keys["auto"] == keys["fp32"] != keys["bf16"]
+
+
+def test_it_is_in_the_record_of_the_run():
+    assert info(weft.train("tiny.py", SHORT))["precision"] == "fp32"
+    assert info(weft.train("tiny.py", [*SHORT, "trainer.precision=bf16"]))["precision"] == "bf16"
+
+
+def test_a_run_that_began_in_bf16_goes_on_in_it_on_a_cpu(kinds, caplog):
+    run = weft.train("tiny.py", SHORT)
+    assert not kinds
+    RunFolder(run.folder).write_info(finished=False, precision="bf16")  # as if begun on a GPU
+    with caplog.at_level(logging.INFO, "weft"):
+        weft.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
+    assert kinds == {TYPES["bf16"]}
+    assert "trainer.precision=auto: bf16 on cpu, as when this run began." in caplog.messages
+    assert info(run)["precision"] == "bf16"
+
+
+def test_a_run_of_before_there_was_auto_stays_in_float32(kinds, monkeypatch):
+    run = weft.train("tiny.py", SHORT)
+    path = Path(run.folder, "run.json")
+    record = json.loads(path.read_text())
+    del record["precision"]
+    path.write_text(json.dumps({**record, "finished": False}))
+    monkeypatch.setattr("weft.training.precision.settled", lambda *_, **__: "bf16")
+    monkeypatch.setattr("weft.training.updates.settled", lambda *_, **__: "bf16")  # a GPU has it
+    weft.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
+    assert info(run)["precision"] == "fp32"
+
+
+def test_another_precision_than_a_run_began_with_is_refused():
+    run = weft.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False, precision="bf16")
+    with pytest.raises(UserError) as caught:
+        weft.train("tiny.py", [*SHORT, "trainer.precision=fp32"])
+    assert str(caught.value) == (
+        "trainer.precision is fp32, but this run began with bf16, which auto was on its device: "
+        "fp32 would be another run. Leave it at auto to go on; to train anew: the same call with "
+        "again=True."
+    )

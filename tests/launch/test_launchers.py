@@ -202,6 +202,33 @@ def test_a_command_on_ray_is_stopped_and_saves(tmp_path, monkeypatch, ray_is_the
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_ray_ends_the_cells_of_a_driver_that_is_killed_and_they_go_on(tmp_path, monkeypatch):
+    """At once by the same command: none is lost, none is trained twice at a time or from anew."""
+    pytest.importorskip("ray")
+    monkeypatch.chdir(write_recipe(tmp_path / "here"))
+    words = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2,3e-2", "trainer.max_steps=2000"]
+    words += ["trainer.save_every=100", "trainer.evaluate_every=1000", "reporters.html=false"]
+    words = [sys.executable, "-m", "weft", *words, "--launcher", "ray", "--jobs", "2"]
+    with Path("first.txt").open("wb") as log:
+        first = subprocess.Popen(words, stdout=log, stderr=log)
+    until = time.monotonic() + 90
+    while len([*Path().glob("runs/tiny/*/checkpoints/step-00000100")]) < 2:
+        assert time.monotonic() < until, Path("first.txt").read_text()
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    again = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    runs = runs_of(Path())
+    assert [RunFolder(run).result["steps"] for run in runs] == [2000] * 3
+    starts = [len(RunFolder(run).info["starts"]) for run in runs]
+    assert sorted(starts) == [1, 2, 2]
+    told = [(run / "log.txt").read_text().count("Resumed at step") for run in runs]
+    assert told == [count - 1 for count in starts]
+
+
+@pytest.mark.slow
 def test_a_recipe_is_trained_alike_by_each_launcher(tmp_path, monkeypatch, capsys, ray_is_there):
     monkeypatch.chdir(write_recipe(tmp_path / "here"))
     words = ["train", "tiny.py", *SHORT]

@@ -13,10 +13,11 @@ import weft
 from weft.data import text_pairs, windows
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
+from weft.data.block_batches import Blocking, TextBlocks
 from weft.data.mixture import Mixture
 from weft.data.text_rows import TextRows
 from weft.data.windows import permuted
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged
 
 SIZES = (7, 30, 4)
@@ -27,12 +28,15 @@ def mixture(sizes=SIZES, weights=(5, 1, 2)):
     return Mixture.of(names, sizes, weights=weights, temperature=None)
 
 
-def brute_force(mixed, seed, epochs):
+def brute_force(mixed, seed, epochs, *, in_order=False):
     """The rows of each epoch: every source's orders are written out, one epoch after the other."""
     starts = np.cumsum([0, *mixed.sizes]).tolist()
 
     def stream(source, size):
         for own in itertools.count():
+            if in_order:
+                yield from range(starts[source], starts[source + 1])
+                continue
             yield from permuted(np.arange(size), size, [seed, own, 3, source + 1]) + starts[source]
 
     streams = [stream(source, size) for source, size in enumerate(mixed.sizes)]
@@ -190,11 +194,118 @@ def test_weights_without_sources_or_an_order_are_refused(folder, settings, found
     )
 
 
-def test_a_language_model_refuses_a_mixture(folder):
-    words = ["train_data.type=text_rows", "train_data.path=[many,few.tsv]"]
-    words += ["train_data.temperature=2", "train_data.holdout=0.4", "trainer.max_steps=1"]
-    with pytest.raises(UserError, match=r"^Blocks are cut out of the text of all rows one after"):
+END = 1
+
+
+def blocks(**settings):
+    """Blocks of 41 rows of one to six tokens, all of them others, each ended by ``END``."""
+    ids = iter(range(2, 1000))
+    rows = [[*(next(ids) for _ in range(n % 6)), END] for n in range(41)]
+    blocking = Blocking(length=5, batch_size=3, shuffle=True, seed=9, **settings)
+    text = Ragged.from_lists(rows)
+    return rows, TextBlocks(text, [{}] * 41, blocking, before=END, mixture=mixture())
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_blocks_are_cut_out_of_the_rows_of_the_mixture_and_go_on_from_every_place(streams):
+    rows, straight = blocks(streams=streams)
+    pairs = [[*zip([END, *row[:-1]], row, strict=True)] for row in rows]
+    undisturbed, places = [], [(0, straight.state_dict())]
+    orders = set()
+    for epoch, wanted in enumerate(brute_force(mixture(), 9, 3, in_order=True)):
+        found, size = [], len(straight)
+        for batch in straight:
+            assert batch.begins == (not found)
+            found.append(batch)
+            places.append((len(undisturbed) + len(found), straight.state_dict()))
+        assert (straight.epoch, len(found)) == (epoch + 1, size)
+        undisturbed += found
+        read = [pair for batch in found for pair in _pairs(batch)]
+        assert Counter(read) == Counter(pair for row in wanted for pair in pairs[row])
+        orders.add(tuple(read))
+        seen = sorted({row for batch in found for row in batch.rows.tolist()})
+        assert seen == sorted(set(wanted))
+    assert len(orders) == 3
+    for given, state in places:
+        _, resumed = blocks(streams=streams)
+        resumed.load_state_dict(state)
+        rest = []
+        while resumed.epoch < 3:
+            rest += [_pairs(batch) for batch in resumed]
+        assert rest == [_pairs(batch) for batch in undisturbed[given:]]
+
+
+def _pairs(batch):
+    """What is read and what is to be found, of the targets that count."""
+    counted = np.ones(batch.inputs.shape, bool) if batch.counted is None else batch.counted.numpy()
+    both = (batch.inputs.numpy()[counted], batch.targets.numpy()[counted])
+    return [*zip(*(each.tolist() for each in both), strict=True)]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_share_the_blocks_of_a_mixture(streams, ranks):
+    _, whole = blocks(streams=streams)
+    shares = [blocks(streams=streams)[1].share(rank, ranks) for rank in range(ranks)]
+    for _ in range(2):
+        for batch, *parts in zip(whole, *shares, strict=True):
+            found = Counter(pair for part in parts if part is not None for pair in _pairs(part))
+            assert found == Counter(_pairs(batch))
+
+
+def test_a_place_that_a_mixture_of_blocks_has_not_is_refused():
+    _, made = blocks()
+    made.load_state_dict({"epoch": 2, "position": 1})
+    with pytest.raises(DataError, match="does not exist"):
+        made.load_state_dict({"epoch": 1, "position": 999})
+    assert made.state_dict() == {"epoch": 2, "position": 1}
+
+
+BLOCKS = ["train_data.type=text_rows", "train_data.columns=[label,text]", "valid_data=null"]
+BLOCKS += ["train_data.path=[many,few.tsv]", "train_data.temperature=2", "train_data.batch_size=2"]
+
+
+@pytest.mark.parametrize("recipe", ["language/lstm/local", "bert/pretraining/local"])
+def test_a_language_model_of_a_mixture_goes_on_as_the_undisturbed_one(folder, recipe):
+    """An epoch of the LSTM's streams is ten steps or so: three are begun here."""
+    words = [*BLOCKS, "task.block=4", "reporters.console=false", "lr_scheduler.type=constant"]
+    straight = weft.train(recipe, [*words, "trainer.max_steps=60"], run_dir="straight")
+    weft.train(recipe, [*words, "trainer.max_steps=23"], run_dir="parts")
+    run = weft.train("parts", ["trainer.max_steps=60"])
+    weights = [
+        (Path(name) / "checkpoints" / "step-00000060" / "model.safetensors").read_bytes()
+        for name in ("straight", "parts")
+    ]
+    assert weights[0] == weights[1]
+    assert run.result["sources"] == straight.result["sources"]
+    assert set(run.result["sources"]) == {"many", "few.tsv"}
+
+
+def test_an_evaluation_of_a_language_model_refuses_a_mixture(folder):
+    valid = ["valid_data.path=[many,few.tsv]", "valid_data.shuffle=true", "trainer.max_steps=1"]
+    words = [*(word for word in BLOCKS if "null" not in word), *valid]
+    with pytest.raises(UserError, match=r"^An evaluation of a language model measures each row "):
         weft.train("language/lstm/local", words)
+
+
+def test_what_is_counted_are_the_rows_that_are_trained_on(folder, caplog):
+    """A source of which half is too long for the model is begun again twice as often."""
+    long = " ".join(f"w{n}" for n in range(80))
+    lines = [f"ham\t{long if n % 2 else 'few'} {n}\n" for n in range(10)]
+    Path("few.tsv").write_text("".join(lines))
+    words = [word for word in WORDS if not word.startswith("valid")]
+    words += [
+        "valid_data=null",
+        "task.max_length=20",
+        "task.over_length=skip",
+        "trainer.max_steps=6",
+    ]
+    run = weft.train("classification/averaging/local", words)
+    assert run.result["sources"] == {"many": 23 / 40, "few.tsv": 22 / 5}  # 45 rows, 8 a step
+    assert (
+        "train_data: rows in an epoch: 23 of many (0.575 of its own), 22 of few.tsv (4.4 of its "
+        "own)"
+    ) in caplog.messages
 
 
 WORDS = [

@@ -85,9 +85,10 @@ class EpochBatches(Generic[B]):
         self._window_rows, self.num_windows = size, -(-self.num_rows // size)
         self._window, self._at = 0, 0  # the one under way, and batches of it given out
         mixture = batching.mixture
-        self._mixture = mixture if mixture is None or rows is None else mixture.of_rows(rows)
-        if self._mixture is not None:
-            self._mixture.refuse_empty()
+        self.mixture = mixture if mixture is None or rows is None else mixture.of_rows(rows)
+        """Which rows an epoch has, of those that take part; None: each once."""
+        if self.mixture is not None:
+            self.mixture.refuse_empty()
         self._planned: tuple[tuple[int, int], list[NDArray[np.int64]]] | None = None
         self._estimate: int | None = None
         self._lengths: dict[str, NDArray[np.int64]] | None = None
@@ -113,15 +114,15 @@ class EpochBatches(Generic[B]):
 
     def _plan(self, epoch: int, window: int) -> list[NDArray[np.int64]]:
         batching, in_windows = self.batching, self.num_windows > 1
-        if not in_windows and self._mixture is None:
+        if not in_windows and self.mixture is None:
             lengths = [*self.lengths.values()]
             return plan_epoch(lengths, batching, seed=self._seed, epoch=epoch)
         first, seed = window * self._window_rows, (self._seed + batching.seed_offset) % 2**64
         chosen = np.arange(first, min(first + self._window_rows, self.num_rows))
         if in_windows:
             chosen = permuted(chosen, self.num_rows, [seed, epoch, OF_ROWS])
-        if self._mixture is not None:
-            chosen = self._mixture.rows(chosen, seed=seed, epoch=epoch)
+        if self.mixture is not None:
+            chosen = self.mixture.rows(chosen, seed=seed, epoch=epoch)
         numbers = chosen if self._rows is None else self._rows[chosen]
         columns = self._columns.values()
         lengths = [column.offsets[numbers + 1] - column.offsets[numbers] for column in columns]

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from weft.data.batching import Filler
+from weft.data.mixture import Mixture
 from weft.errors import DataError, UserError
-from weft.text.ragged import Ragged
+from weft.text.ragged import Ragged, offsets_of
 
 __all__ = ["BlockBatch", "Blocking", "TextBlocks"]
 
@@ -96,6 +97,39 @@ class Blocking:
             )
 
 
+@dataclass(frozen=True)
+class EpochText:
+    """The text that an epoch reads: parts of the ids of all rows, one behind the other.
+
+    Example:
+        >>> text = EpochText.of(Ragged.from_lists([[5, 6], [7]]), [(1, 2), (0, 2)])
+        >>> text.size, text.places(np.arange(4)).tolist()
+        (4, [2, 0, 1, 2])
+    """
+
+    begins: Places
+    """Where each part begins in the ids."""
+    starts: Places
+    """Where it begins in the epoch, and where the last one ends."""
+
+    @classmethod
+    def of(cls, ids: Ragged, rows: Sequence[tuple[int, int]]) -> "EpochText":
+        """That of some rows: of each part the first, and the one after the last."""
+        bounds = ids.offsets[np.array(rows, dtype=np.int64)]
+        return cls(bounds[:, 0], offsets_of(bounds[:, 1] - bounds[:, 0]))
+
+    @property
+    def size(self) -> int:
+        """Its tokens."""
+        return int(self.starts[-1])
+
+    def places(self, at: Places) -> Places:
+        """Where in the ids tokens of the epoch are, by their places in it."""
+        part: Places = np.searchsorted(self.starts, at, side="right") - 1
+        found: Places = self.begins[part] + at - self.starts[part]
+        return found
+
+
 class TextBlocks:
     """Batches of a text; one iteration gives what is left of one epoch.
 
@@ -104,6 +138,7 @@ class TextBlocks:
         rows: The rows, for people.
         blocking: How it is cut.
         before: Id that the first token follows: the end of a row before it.
+        mixture: Which rows an epoch has, of several sources, each read in its order; None: all.
         details: What an evaluation says of its values.
 
     Raises:
@@ -126,15 +161,23 @@ class TextBlocks:
         blocking: Blocking,
         *,
         before: int,
+        mixture: Mixture | None = None,
         details: Mapping[str, str] | None = None,
     ) -> None:
-        if not len(ids.values):
-            raise DataError("There is no text to make blocks of.")
         self.ids, self.rows, self.details = ids, rows, dict(details or {})
         self.blocking, self.epoch, self.position = blocking, 0, 0
-        self._before = before
+        self.mixture, self._before = mixture, before
         self._rank, self._world_size, self._fill = 0, 1, False
-        size = len(ids.values)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Cuts the text of the present epoch; of all rows it is one for all epochs."""
+        blocking, mixture, self._cut_epoch = self.blocking, self.mixture, self.epoch
+        parts = [(0, len(self.ids))] if mixture is None else mixture.parts(self.epoch)
+        self._text = EpochText.of(self.ids, parts)
+        if not self._text.size:
+            raise DataError("There is no text to make blocks of.")
+        size = self._text.size
         self._width, self._length = min(blocking.batch_size, size), min(blocking.length, size)
         stride = min(blocking.stride or self._length, self._length)
         cuts = self._stream_cuts(size) if blocking.streams else self._block_cuts(size, stride)
@@ -157,7 +200,9 @@ class TextBlocks:
         return begin, np.concatenate([[0], end[:-1]]), end
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Batches of the present epoch."""
+        if self.mixture is not None and self._cut_epoch != self.epoch:
+            self._cut()
         return -(-len(self._begin) // self._width)
 
     def share(self, rank: int, world_size: int, *, fill: bool = False) -> "TextBlocks":
@@ -170,8 +215,8 @@ class TextBlocks:
         return other
 
     def __iter__(self) -> Iterator[Any]:
-        epoch, (order, turn) = self.epoch, self._drawn()
-        while self.epoch == epoch and self.position < len(self):
+        epoch, count, (order, turn) = self.epoch, len(self), self._drawn()
+        while self.epoch == epoch and self.position < count:
             chosen = order[self.position * self._width : (self.position + 1) * self._width]
             batch = self._gathered(chosen, turn, begins=self.position == 0)
             self.position += 1
@@ -186,32 +231,33 @@ class TextBlocks:
             return order, 0
         entropy = [self.blocking.seed % 2**64, self.epoch]
         random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
-        turn = int(random.integers(len(self.ids.values)))
+        turn = int(random.integers(self._text.size))
         return (order if self.blocking.streams else random.permutation(order)), turn
 
     def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch | Filler | None:
         begin, first, end = self._begin[chosen], self._first[chosen], self._end[chosen]
         width = int((end - begin).max())
-        places = begin[:, None] + np.arange(width)
-        counted = (places >= first[:, None]) & (places < end[:, None])
-        places = (places + turn) % len(self.ids.values)
-        counted = self._counted(places, counted)
+        at = begin[:, None] + np.arange(width)
+        counted = (at >= first[:, None]) & (at < end[:, None])
+        at = (at + turn) % self._text.size
+        counted = self._counted(self._text.places(at), counted)
         share = slice(self._rank, None, self._world_size)
         if self._world_size > 1 and not counted[share].any():
             if not self._fill:
                 return None
             number = int(counted.any(axis=1).argmax())
             one = slice(number, number + 1)  # it begins, so that no state of other streams goes in
-            return Filler(self._batch(places[one], counted[one], begins=True))
-        return self._batch(places[share], counted[share], begins=begins)
+            return Filler(self._batch(at[one], counted[one], begins=True))
+        return self._batch(at[share], counted[share], begins=begins)
 
-    def _batch(self, places: Places, counted: NDArray[np.bool_], *, begins: bool) -> BlockBatch:
-        values = self.ids.values
+    def _batch(self, at: Places, counted: NDArray[np.bool_], *, begins: bool) -> BlockBatch:
+        """The batch of some places of the epoch, of which some count."""
+        values, places = self.ids.values, self._text.places(at)
         places_counted = places[counted]
         found = np.searchsorted(self.ids.offsets, places_counted, side="right") - 1
         rows, row_of = np.unique(found, return_inverse=True)
         return BlockBatch(
-            inputs=torch.from_numpy(self._read(places).astype(np.int64)),
+            inputs=torch.from_numpy(self._read(at, places).astype(np.int64)),
             targets=torch.from_numpy(values[places].astype(np.int64)),
             counted=None if counted.all() else torch.from_numpy(counted),
             begins=begins,
@@ -220,9 +266,10 @@ class TextBlocks:
             row_of=row_of,
         )
 
-    def _read(self, places: Places) -> Places:
-        """The ids that are read where those at ``places`` are to be found."""
-        return np.where(places, self.ids.values[places - 1], self._before)
+    def _read(self, at: Places, places: Places) -> Places:
+        """The ids that are read where those at ``places`` are to be found, ``at`` in the epoch."""
+        before = self._text.places(np.maximum(at - 1, 0))
+        return np.where(at, self.ids.values[before], self._before)
 
     def _counted(self, places: Places, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which of ``places`` count, of those that are the block's own."""
@@ -247,10 +294,12 @@ class TextBlocks:
         Raises:
             DataError: It does not exist: the text or its blocks are others.
         """
-        epoch, position = int(state["epoch"]), int(state["position"])
+        before, (epoch, position) = self.epoch, (int(state["epoch"]), int(state["position"]))
+        self.epoch = max(epoch, 0)
         if epoch < 0 or not 0 <= position <= len(self):
+            count, self.epoch = len(self), before
             raise DataError(
-                f"The saved place {dict(state)} does not exist: an epoch has {len(self)} batches. "
+                f"The saved place {dict(state)} does not exist: an epoch has {count} batches. "
                 "The text or its blocks have changed since it was saved."
             )
-        self.epoch, self.position = epoch, position
+        self.position = position

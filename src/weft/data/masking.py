@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from weft.config.component import typed_construction
 from weft.data.block_batches import Blocking, Places, TextBlocks
+from weft.data.mixture import Mixture
 from weft.errors import DataError, UserError
 from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import PieceKinds
@@ -144,7 +145,7 @@ class MaskedBlocks(TextBlocks):
     that are to be found are ``counted``.
 
     Args:
-        ids, rows, blocking: As of `TextBlocks`; blocks stand alone.
+        ids, rows, blocking, mixture: As of `TextBlocks`; blocks stand alone.
         masking: How many tokens are to be found, and what stands in their place.
         pieces: What the ids are.
         train: Whether masks are new in each epoch; else they are always the same.
@@ -173,8 +174,9 @@ class MaskedBlocks(TextBlocks):
         masking: Masking,
         pieces: PieceKinds,
         train: bool,
+        mixture: Mixture | None = None,
     ) -> None:
-        super().__init__(ids, rows, blocking, before=len(pieces))
+        super().__init__(ids, rows, blocking, before=len(pieces), mixture=mixture)
         self.masking, self.pieces, self.train = masking, pieces, train
         each = np.arange(len(ids.values))
         self._words = words_of(ids, pieces) if masking.whole_words else each
@@ -211,7 +213,8 @@ class MaskedBlocks(TextBlocks):
         return super()._drawn()
 
     @override
-    def _read(self, places: Places) -> Places:
+    def _read(self, at: Places, places: Places) -> Places:
+        del at
         read = self._masks.read[places].astype(np.int64)
         if self._forced is not None and self.pieces.plain[self.ids.values[self._forced]]:
             read[places == self._forced] = len(self.pieces)

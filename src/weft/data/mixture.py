@@ -1,8 +1,8 @@
 """Rows of several sources mixed by weight: how many of each an epoch has, and which.
 
-A source is read in an order of its own, epoch after epoch of its own, and each epoch of the mixture
-takes up its next rows. How many is the same in every epoch, so which rows they are is a pure
-function of (seed, epoch), and a run that goes on needs no more than these.
+A source is read in an order of its own (a text in that of its rows), epoch after epoch of its own,
+and each epoch of the mixture takes up its next rows. How many is the same in every epoch, so which
+rows they are is a pure function of (seed, epoch), and a run that goes on needs no more than these.
 """
 
 import itertools
@@ -115,6 +115,25 @@ class Mixture:
         cuts = np.searchsorted(numbers, np.cumsum([0, *self.sizes])).tolist()
         sizes = tuple(b - a for a, b in itertools.pairwise(cuts))
         return Mixture(self.names, sizes, self.shares)
+
+    def parts(self, epoch: int) -> list[tuple[int, int]]:
+        """The rows of an epoch where each source is read in its order: of each part two numbers.
+
+        They are those of its first row, and of the one after its last.
+
+        Example:
+            >>> Mixture(("news", "talks"), (6, 2), (0.5, 0.5)).parts(1)
+            [(4, 6), (0, 2), (6, 8), (6, 8)]
+        """
+        found, start = [], 0
+        for size, quota in zip(self.sizes, self.quotas, strict=True):
+            first, left = epoch * quota % size, quota
+            while left:
+                count = min(left, size - first)
+                found.append((start + first, start + first + count))
+                first, left = 0, left - count
+            start += size
+        return found
 
     def rows(self, places: Numbers, *, seed: int, epoch: int) -> Numbers:
         """The numbers of the rows at some places of an epoch, source after source."""

@@ -20,6 +20,7 @@ from weft.data.rows import Rows
 from weft.data.text_pairs import TextPairs
 from weft.preflight.load_data import DATA
 from weft.tasks.batches.row_batches import RowBatches, RowSource, is_row
+from weft.tasks.task import MixedBatches
 from weft.text.features.labels import Labels, split_labels
 from weft.text.processors.text_processor import TextProcessor
 from weft.training.loop import Trainer
@@ -60,9 +61,9 @@ def first_row(text: TextProcessor, data: object) -> str:
     return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
 
 
-def mixed_sources(data: object) -> str:
+def mixed_sources(batches: object) -> str:
     """How many rows of each source of ``train_data`` an epoch has; empty where none are mixed."""
-    mixture = data.batching.mixture if isinstance(data, RowSource) else None
+    mixture = batches.mixture if isinstance(batches, MixedBatches) else None
     if mixture is None:
         return ""
     epochs = mixture.epochs(1)

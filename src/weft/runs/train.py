@@ -62,7 +62,7 @@ from weft.runs.run_lock import choose_folder, clean, entered, recorded, refuse_o
 from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import fold, seed_everything
-from weft.tasks.batches.row_batches import RowSource
+from weft.tasks.task import MixedBatches
 from weft.training.loop import Trainer
 from weft.training.own_trainer import check_takes_task, check_trainer, fit
 
@@ -227,7 +227,7 @@ def _fit(
         result = fit(trainer, session.get("task"), folder.path, ranks)
         if not ranks.env.is_main:
             return Run(folder.path, result)
-        if isinstance(trainer, Trainer) and (sources := source_epochs(session, trainer)):
+        if isinstance(trainer, Trainer) and (sources := source_epochs(trainer)):
             result["sources"] = sources
         if exports := exports_of(planned.plan):
             from weft.runs.export import export_trained
@@ -276,10 +276,13 @@ def _begin(
         tell_older_exports(folder.path, but=[form.folder for form in exports_of(planned.plan)])
 
 
-def source_epochs(session: Session, trainer: Trainer) -> dict[str, float]:
-    """How many epochs each source of a mixture has had, which is said; nothing of other data."""
-    data = session.get("train_data")
-    mixture = data.batching.mixture if isinstance(data, RowSource) else None
+def source_epochs(trainer: Trainer) -> dict[str, float]:
+    """How many epochs each source of a mixture has had, which is said; nothing of other data.
+
+    Of the rows that are trained on: those that are too long are in no epoch.
+    """
+    batches = trainer.data.data
+    mixture = batches.mixture if isinstance(batches, MixedBatches) else None
     if mixture is None:
         return {}
     epochs = mixture.epochs(trainer.data.position)
@@ -311,6 +314,8 @@ def _made(
             _tell_first_look(session, plan, folder)
     check_trainer(trainer)
     found = {"max_tokens": cells, **settle_precision(trainer, folder)}
+    if isinstance(trainer, Trainer) and (said := mixed_sources(trainer.data.data)):
+        LOG.info(said)
     built = _sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
     if session.has("task"):
@@ -344,7 +349,7 @@ def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
     if "task" not in session.built:  # it could not be, or is none of a component's
         return
     text, data = session.get("task").text, session.get("train_data")
-    for line in filter(None, (first_row(text, data), mixed_sources(data), nothing_selected(plan))):
+    for line in filter(None, (first_row(text, data), nothing_selected(plan))):
         LOG.info(line)
     if has_checkpoints(folder.path):
         return

@@ -169,7 +169,8 @@ class LanguageModeling(Task):
             seed=seed,
         )
         details = {} if train else self._said_of_bits(rows, ids)
-        return TextBlocks(ids, rows, blocking, before=self.text.eos_idx, details=details)
+        before, mixture = self.text.eos_idx, batching.mixture
+        return TextBlocks(ids, rows, blocking, before=before, mixture=mixture, details=details)
 
     def _said_of_bits(self, rows: Sequence[Row], ids: Ragged) -> dict[str, str]:
         """What to know of the bits a byte where the tokens do not hold all of the text."""

@@ -107,6 +107,7 @@ class MaskedLanguageModeling(Task):
             masking=self.config.masking,
             pieces=self.text.pieces,
             train=train,
+            mixture=batching.mixture,
         )
 
     # -- loss and evaluation

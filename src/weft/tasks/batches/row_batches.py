@@ -18,6 +18,7 @@ from torch import Tensor
 from weft.config.validators import refuse_read_once
 from weft.data.batches import EpochBatches
 from weft.data.batching import Batching
+from weft.data.mixture import Mixture
 from weft.errors import DataError
 from weft.tasks.batches.user_batches import Resumable
 from weft.tasks.task import Row, Task
@@ -72,6 +73,11 @@ class RowBatches:
     def epoch(self) -> int:
         """The epoch that the next iteration is part of, from 0."""
         return self.batches.epoch
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """Which rows an epoch has, of several sources; None: each once."""
+        return self.batches.mixture
 
     def share(self, rank: int, world_size: int, *, fill: bool = False) -> "RowBatches":
         """The same batches, of which one rank has its share of rows; of others None or a filler."""

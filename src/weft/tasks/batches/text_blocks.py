@@ -35,10 +35,10 @@ def rows_with_text(
             f"{type(first).__name__}. Give rows: weft makes the blocks."
         )
     rows, batching = rows_of(data, train=train)
-    if batching.mixture is not None:
+    if batching.mixture is not None and not train:
         raise UserError(
-            "Blocks are cut out of the text of all rows one after the other, so its sources cannot "
-            "be mixed: leave weights and temperature out."
+            "An evaluation of a language model measures each row once, so its sources cannot be "
+            "mixed: leave weights and temperature out of valid_data and test_data."
         )
     return rows, batching
 

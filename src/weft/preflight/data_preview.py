@@ -19,8 +19,7 @@ from weft.data.huggingface import HuggingFacePairs
 from weft.data.rows import Rows
 from weft.data.text_pairs import TextPairs
 from weft.preflight.load_data import DATA
-from weft.tasks.batches.row_batches import RowBatches, RowSource, is_row
-from weft.tasks.task import MixedBatches
+from weft.tasks.batches.row_batches import MixedBatches, RowBatches, RowSource, is_row
 from weft.text.features.labels import Labels, split_labels
 from weft.text.processors.text_processor import TextProcessor
 from weft.training.loop import Trainer

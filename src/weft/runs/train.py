@@ -62,7 +62,7 @@ from weft.runs.run_lock import choose_folder, clean, entered, recorded, refuse_o
 from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import fold, seed_everything
-from weft.tasks.task import MixedBatches
+from weft.tasks.batches.row_batches import MixedBatches
 from weft.training.loop import Trainer
 from weft.training.own_trainer import check_takes_task, check_trainer, fit
 

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
-from weft.data.mixture import Mixture
 from weft.errors import CheckpointError, UserError, WeftError
 from weft.metrics.metric import Direction, Metric, RowMetric
 from weft.metrics.streaming import Mean
@@ -113,15 +112,6 @@ class DetailedBatches(Batches, Protocol):
     @property
     def details(self) -> Mapping[str, str]:
         """What is to know of a value, by its name: rows that do not count in it, as an example."""
-
-
-@runtime_checkable
-class MixedBatches(Batches, Protocol):
-    """Batches that may be of several sources."""
-
-    @property
-    def mixture(self) -> Mixture | None:
-        """Which rows an epoch has of each, of those that are trained on; None: each once."""
 
 
 @runtime_checkable

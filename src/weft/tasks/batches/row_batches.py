@@ -21,9 +21,10 @@ from weft.data.batching import Batching
 from weft.data.mixture import Mixture
 from weft.errors import DataError
 from weft.tasks.batches.user_batches import Resumable
-from weft.tasks.task import Row, Task
+from weft.tasks.task import Batches, Row, Task
 
 __all__ = [
+    "MixedBatches",
     "RowBatches",
     "RowSource",
     "check_batch",
@@ -48,6 +49,15 @@ class RowSource(Protocol):
 
     def rows(self) -> Sequence[Row]:
         """All rows."""
+
+
+@runtime_checkable
+class MixedBatches(Batches, Protocol):
+    """Batches that may be of several sources."""
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """Which rows an epoch has of each, of those that are trained on; None: each once."""
 
 
 class RowBatches:

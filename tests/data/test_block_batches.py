@@ -1,5 +1,7 @@
 """Blocks of a text: every token once, after the one before it, in any batching."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -151,3 +153,19 @@ def test_what_is_no_size_and_no_text_is_refused():
         Blocking(length=2, batch_size=1, streams=False, stride=3)
     with pytest.raises(DataError, match="no text"):
         blocks_of([], length=2, batch_size=1, streams=True)
+
+
+@given(lengths.filter(any), sizes, sizes, st.booleans())
+def test_a_batch_says_which_tokens_are_of_one_row(rows, length, batch_size, shuffle):
+    ids = iter(range(10_000))
+    text = Ragged.from_lists([[next(ids) for _ in range(n)] for n in rows])
+    settings = {"length": length, "batch_size": batch_size, "shuffle": shuffle, "seed": 3}
+    blocking = Blocking(**settings, says_parts=True)
+    for batch in TextBlocks(text, [{}] * len(rows), blocking, before=0):
+        for targets, parts in zip(batch.targets.tolist(), batch.parts.tolist(), strict=True):
+            wanted = [0]
+            for before, token in itertools.pairwise(targets):
+                is_next = token == before + 1 and token not in text.offsets
+                wanted.append(wanted[-1] + (not is_next))
+            assert parts == wanted
+    assert next(iter(TextBlocks(text, [{}], Blocking(**settings), before=0))).parts is None

@@ -1,10 +1,12 @@
 """The masked language model: what it reads of a mask, what it scores, and its weights."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from weft.errors import UserError
 from weft.models.classifier import Classifier
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
@@ -83,3 +85,29 @@ def test_what_it_shares_with_other_models_has_the_same_shapes():
     classifier = Classifier.Config(**parts).build(tokenizer=TOKENIZER, labels=range(2))
     state = classifier.text.state_dict()
     assert all(state[name].shape == names[name] for name in shared)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("order", ["pre", "post"])
+def test_rows_that_are_kept_apart_are_each_as_if_alone(positions, order):
+    settings = {"num_layers": 2, "positions": positions, "norm_order": order}
+    model = make(encoder=dataclasses.replace(ATTENTION, **settings), rows_apart=True).double()
+    ids = torch.tensor([[5, 6, 7, MASK, 9, 3, 4, 4], [MASK, 8, 3, 2, 6, 7, 8, 9]])
+    parts = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 2], [0, 1, 1, 1, 1, 1, 1, 1]])
+    packed = model(ids, parts=parts)
+    for row, begin, end in ((0, 0, 3), (0, 3, 7), (0, 7, 8), (1, 0, 1), (1, 1, 8)):
+        alone = model(ids[row : row + 1, begin:end])[0]
+        assert torch.allclose(packed[row, begin:end], alone, atol=1e-6)
+    assert not torch.allclose(packed, model(ids), atol=1e-3)
+    # Padding at the end of a block, as of texts of different lengths.
+    lengths = torch.tensor([7, 8])
+    assert torch.allclose(model(ids, lengths, parts)[0, :7], packed[0, :7], atol=1e-6)
+
+
+def test_rows_are_kept_apart_by_self_attention_alone():
+    with pytest.raises(UserError) as caught:
+        make(encoder=LstmEncoder.Config(hidden_dim=3), rows_apart=True)
+    assert str(caught.value) == (
+        "model.rows_apart keeps tokens from attending to other rows, but the encoder is a "
+        "LstmEncoder. Set model.encoder.type=self_attention, or leave model.rows_apart out."
+    )

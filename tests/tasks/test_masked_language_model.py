@@ -1,5 +1,6 @@
 """Masked language modeling: only masked tokens are scored, answers fill masks in."""
 
+import dataclasses
 import json
 import math
 
@@ -83,6 +84,28 @@ def test_an_evaluation_is_of_the_masked_tokens_alone(batch_size):
     assert "always the same" in found.details["masked_accuracy"]
 
 
+def test_rows_that_are_kept_apart_are_trained_on_and_measured_as_if_alone():
+    """What is found of a row that a block holds whole depends on that row alone."""
+    long = dataclasses.replace(MODEL, encoder=dataclasses.replace(MODEL.encoder, max_length=64))
+    task = make(dataclasses.replace(long, rows_apart=True), block=64)
+    task.module.eval()
+    (batch,) = task.batches(Data(batch_size=9), train=False, seed=1)
+    states, targets = task._states(batch)
+    assert len(batch) == 1
+    parts, inputs, counted = batch.parts[0], batch.inputs[0], batch.counted[0]
+    found = []
+    for number in range(int(parts[-1]) + 1):
+        mine = parts == number
+        found.append(task.module.hidden(inputs[mine][None])[0][counted[mine]])
+    assert len(found) == len(ROWS)
+    assert torch.allclose(torch.cat(found), states, atol=1e-6)
+    assert len(targets) == batch.count
+    together = make(long, block=64)
+    together.module.eval()
+    (batch,) = together.batches(Data(batch_size=9), train=False, seed=1)
+    assert not torch.allclose(together._states(batch)[0], states, atol=1e-3)
+
+
 def test_two_halves_are_the_whole_and_only_masked_states_have_a_gradient():
     task = make()
     whole = list(task.batches(Data(batch_size=99), train=True, seed=1))
@@ -93,7 +116,7 @@ def test_two_halves_are_the_whole_and_only_masked_states_have_a_gradient():
     if sum(part.count for part in parts) == loss.count:
         assert torch.allclose(sum(part.total for part in parts), loss.total, rtol=1e-5)
     states = task.module.hidden(whole[0].inputs).detach().requires_grad_()
-    task.module.hidden = lambda ids: states
+    task.module.hidden = lambda ids, parts: states
     task.training_step(whole[0]).total.backward()
     assert torch.equal(states.grad.abs().sum(-1) > 0, whole[0].counted)
 

@@ -41,6 +41,9 @@ class BlockBatch:
     """Numbers of the rows of text that the counted targets are in, rising; on the host."""
     row_lengths: NDArray[np.int64]
     """Targets of each of ``rows``, those in other batches too."""
+    parts: Tensor | None = None
+    """Which tokens of a block are of one row, and stand beside each other in it: they have one
+    number, from 0. None: nobody asks for it. *Shape:* :math:`(B,T)`."""
     row_of: NDArray[np.int64]
     """Index into ``rows`` of each counted target, in the order of reading the batch."""
 
@@ -54,12 +57,13 @@ class BlockBatch:
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "BlockBatch":
         """The batch with its tensors on ``device``."""
-        counted = self.counted
+        counted, parts = self.counted, self.parts
         return replace(
             self,
             inputs=self.inputs.to(device, non_blocking=non_blocking),
             targets=self.targets.to(device, non_blocking=non_blocking),
             counted=None if counted is None else counted.to(device, non_blocking=non_blocking),
+            parts=None if parts is None else parts.to(device, non_blocking=non_blocking),
         )
 
 
@@ -86,6 +90,8 @@ class Blocking:
     beginning, and blocks that stand alone come in random order."""
     seed: int = 0
     """The run's seed."""
+    says_parts: bool = False
+    """Whether batches say which tokens are of one row."""
 
     def __post_init__(self) -> None:
         for name in ("length", "batch_size", "stride"):
@@ -261,10 +267,17 @@ class TextBlocks:
             targets=torch.from_numpy(values[places].astype(np.int64)),
             counted=None if counted.all() else torch.from_numpy(counted),
             begins=begins,
+            parts=self._parts(places) if self.blocking.says_parts else None,
             rows=rows,
             row_lengths=self._row_lengths()[rows],
             row_of=row_of,
         )
+
+    def _parts(self, places: Places) -> Tensor:
+        """The number of the part of a row that each token is in, from 0 in each block."""
+        row = np.searchsorted(self.ids.offsets, places, side="right")
+        other = (np.diff(row) != 0) | (np.diff(places) != 1)
+        return torch.from_numpy(np.pad(np.cumsum(other, axis=1), ((0, 0), (1, 0))))
 
     def _read(self, at: Places, places: Places) -> Places:
         """The ids that are read where those at ``places`` are to be found, ``at`` in the epoch."""

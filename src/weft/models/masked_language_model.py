@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import SequenceEncoder
@@ -53,6 +54,9 @@ class MaskedLanguageModel(Component, nn.Module):
         """What makes each token's vector know its text, after it as well as before."""
         tie: bool = True
         """Whether a token is scored by its own vector; else by another one."""
+        rows_apart: bool = setting(False, in_key="set")
+        """Whether the rows that training packs into a block know nothing of each other, as if each
+        was read alone; else a token knows all of its block. For encoders of self-attention."""
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
@@ -61,6 +65,13 @@ class MaskedLanguageModel(Component, nn.Module):
             vocabulary_size=vocab.size, pad_idx=vocab.pad_idx
         )
         self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
+        self.rows_apart = config.rows_apart
+        if self.rows_apart and not isinstance(self.encoder, SelfAttentionEncoder):
+            raise UserError(
+                f"model.rows_apart keeps tokens from attending to other rows, but the encoder is a "
+                f"{type(self.encoder).__name__}. Set model.encoder.type=self_attention, or leave "
+                "model.rows_apart out."
+            )
         self.mask = nn.Parameter(nn.init.normal_(torch.empty(dim), std=dim**-0.5))
         self.transform = LinearLayer(self.encoder.out_dim, dim)
         self.norm = nn.LayerNorm(dim)
@@ -70,18 +81,24 @@ class MaskedLanguageModel(Component, nn.Module):
             self.output_weight = nn.Parameter(nn.init.normal_(weight, std=dim**-0.5))
         self.output_bias = nn.Parameter(torch.zeros(vocab.size))
 
-    def hidden(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def hidden(
+        self, ids: Tensor, lengths: Tensor | None = None, parts: Tensor | None = None
+    ) -> Tensor:
         """What tokens are scored from: states of the encoder, :math:`(B,T,H)`.
 
         Args:
             ids: Token ids; the mask's is one beyond the vocabulary. *Shape:* :math:`(B,T)`.
             lengths: Real tokens of each row, 1 or more; None: all are. *Shape:* :math:`(B)`.
+            parts: The number of the text that each token is of, where several stand in a row and
+                are kept apart. *Shape:* :math:`(B,T)`.
         """
         if lengths is None:
             lengths = torch.full(ids.shape[:1], ids.shape[1], device=ids.device)
         is_mask = ids == len(self.output_bias)
         vectors = self.embedding(ids.masked_fill(is_mask, 0))
-        states: Tensor = self.encoder(torch.where(is_mask[..., None], self.mask, vectors), lengths)
+        apart = () if parts is None else (parts,)
+        vectors = torch.where(is_mask[..., None], self.mask, vectors)
+        states: Tensor = self.encoder(vectors, lengths, *apart)
         return states
 
     def head(self, states: Tensor) -> Tensor:
@@ -94,6 +111,8 @@ class MaskedLanguageModel(Component, nn.Module):
         return linear(self.head(states), self.output_weight, self.output_bias)
 
     @override
-    def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, lengths: Tensor | None = None, parts: Tensor | None = None
+    ) -> Tensor:
         """Scores the tokens everywhere. *Shape:* :math:`(B,T)` to :math:`(B,T,V)`."""
-        return self.project(self.hidden(ids, lengths))
+        return self.project(self.hidden(ids, lengths, parts))

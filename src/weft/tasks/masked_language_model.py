@@ -98,6 +98,7 @@ class MaskedLanguageModeling(Task):
             batch_size=blocks_of(batching, self.config.block),
             shuffle=train and batching.shuffle,
             seed=seed,
+            says_parts=self.module.rows_apart,
         )
         ids = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))["text"]
         return MaskedBlocks(
@@ -126,7 +127,7 @@ class MaskedLanguageModeling(Task):
     def _states(self, batch: BlockBatch) -> tuple[Tensor, Tensor]:
         """The states of the tokens to be found, :math:`(N,H)`, and these, :math:`(N)`."""
         batch = batch.to(self.device)
-        states = self.module.hidden(batch.inputs)
+        states = self.module.hidden(batch.inputs, parts=batch.parts)
         if batch.counted is None:
             return states.flatten(0, 1), batch.targets.flatten()
         return states[batch.counted], batch.targets[batch.counted]

@@ -103,13 +103,27 @@ class SelfAttentionEncoder(SequenceEncoder):
         )
 
     @override
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, x: Tensor, lengths: Tensor, parts: Tensor | None = None) -> Tensor:
+        """As of an encoder; several texts may stand in a row, and know nothing of each other.
+
+        Args:
+            x: Vectors of tokens. *Shape:* :math:`(B,T,D)`.
+            lengths: Real tokens of each row. *Shape:* :math:`(B)`.
+            parts: The number, from 0 and rising, of the text that each token is of; positions begin
+                anew in each. None: a row is one. *Shape:* :math:`(B,T)`.
+        """
         # Vectors of a table have length 1 (Vaswani et al. 2017, 3.4).
         x = self.widen(x * x.shape[-1] ** 0.5)
         rows = self.positions.rows(0, x.shape[1])
+        if rows is not None and parts is not None:
+            first = torch.searchsorted(parts, parts)  # of each token's part
+            rows = rows[torch.arange(x.shape[1], device=x.device) - first]
         x = self.dropout(x if rows is None else x + rows)
         real = real_tokens(x, lengths)
         all_real = not torch.compiler.is_exporting() and bool(real.all())
         mask = None if all_real else real[:, None, None]
+        if parts is not None:
+            same = (parts[:, :, None] == parts[:, None])[:, None]
+            mask = same if mask is None else same & mask
         out: Tensor = self.layers(x, mask)
         return out

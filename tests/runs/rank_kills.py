@@ -227,7 +227,7 @@ def main(words: list[str] | None = None) -> int:
     """Prints a line for each kill; 1 where one is not as described."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=20261123)
+    parser.add_argument("--seed", type=int, default=20261124)
     asked = parser.parse_args(words)
     print(f"{'killed':<22}  {'when':<17}  {'ended':>7}  {'named in':<8}  then, against no kill")
     with tempfile.TemporaryDirectory(prefix="weft-kills-") as root, RankedRuns() as runs:

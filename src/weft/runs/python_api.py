@@ -149,8 +149,16 @@ def train_model(  # noqa: PLR0913  # PyText's four, beside those of train
     else:
         env = Env.of(device, device_id=device_id, rank=rank, world_size=world_size)
         with Ranks(env, url=dist_init_url) as ranks:
-            words: dict[str, Any] = {"run_dir": run_dir, "again": False}
-            run = train_ranks(recipe, overrides, ranks=ranks, **words, **asked)
+            run = train_ranks(  # word by word, so that its types are checked
+                recipe,
+                overrides,
+                configs=configs,
+                run_dir=run_dir,
+                again=False,
+                extend=False,
+                allow_code=allow_code,
+                ranks=ranks,
+            )
     planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
     return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
 

@@ -115,8 +115,13 @@ def compared(wanted: dict[str, Any], found: dict[str, Any]) -> str:
     one, two = wanted["values"], found["values"]
     if one.keys() != two.keys():
         return "OTHER VALUES"
-    worst = max(abs(one[key] - two[key]) / max(abs(one[key]), 1e-9) for key in one)
-    return f"values within {worst:.1e}; other {', '.join(n for n in other if n != 'values')}"
+    apart = {key: abs(one[key] - two[key]) / max(abs(one[key]), 1e-9) for key in one}
+    loss = max(apart[key] for key in apart if key[-1] == "loss")
+    worst = max(apart, key=apart.__getitem__)
+    return (
+        f"losses within {loss:.1e}, all values within {apart[worst]:.1e} ({worst[-1]}); "
+        f"other {', '.join(name for name in other if name != 'values')}"
+    )
 
 
 def main() -> None:

@@ -27,5 +27,5 @@ def test_it_prints_a_table_and_a_line_of_json(tmp_path, shared_data):
     assert lines[2].startswith("| `weft train examples/tatoeba.py --nproc 2` | two processes | - |")
     agree = json.loads(lines[-1])["agree"]
     assert agree["nodes"] == "the same bytes"
-    found = re.match(r"values within (\S+); other weights, optimizer", agree["alone"])
+    found = re.match(r"losses within (\S+), all .*; other weights, optimizer", agree["alone"])
     assert 0 < float(found[1]) < 1e-5  # sums of other order: so two that agree are compared

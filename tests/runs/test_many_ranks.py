@@ -255,10 +255,20 @@ def test_a_callback_of_rank_0_stops_all(runs, tmp_path):
     assert "steps: 5" in said[0]
 
 
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=SLOW), 1])
-def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim):
+@pytest.mark.parametrize(
+    ("victim", "shared"),
+    [
+        pytest.param(0, "ddp", marks=SLOW),
+        (1, "ddp"),
+        # torch itself exchanges in the model's calls: its own errors are no rank's own.
+        pytest.param(0, "fsdp", marks=SLOW),
+        pytest.param(1, "fsdp", marks=SLOW),
+    ],
+)
+def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim, shared):
     folder = write_recipe(tmp_path)
     often = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
+    often.append(f"trainer.data_parallelism={shared}")
     processes = runs.start(folder, "train", "tiny.py", *often, size=2)
     while not list(folder.glob("runs/tiny/*/metrics.jsonl")):
         time.sleep(0.01)

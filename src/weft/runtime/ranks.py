@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 GROUP_TIMEOUT = 1800.0
 """Seconds for one exchange: one rank may save or compute a metric while the others wait."""
-
+NOTICE = 1.0
+"""Seconds within which all know that a process has ended, which is mostly at once."""
 
 _JOINED: "list[Ranks]" = []
 
@@ -235,6 +236,8 @@ class Ranks:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is not None and self._liveness and not isinstance(error, OtherRankError):
+                if isinstance(error, RuntimeError):  # it may be torch's, of one that has just died
+                    self._liveness.wait(NOTICE)
                 who = "" if isinstance(error, RankLostError) else f"Rank {self.env.rank} failed: "
                 self._liveness.tell(f"{who}{error}")
         except OtherRankError as other:

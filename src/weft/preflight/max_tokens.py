@@ -27,7 +27,9 @@ from weft.runtime.memory import keep_memory
 from weft.tasks.batches.row_batches import RowBatches, RowSource
 from weft.tasks.task import Task
 from weft.training.accumulation import Accumulate
+from weft.training.fsdp import is_sharded
 from weft.training.precision import autocast, settled
+from weft.training.wrapped import is_wrapped
 
 __all__ = ["Trials", "auto_data", "largest_that_pays", "settle_max_tokens", "take_max_tokens"]
 
@@ -105,6 +107,11 @@ def settle_max_tokens(
 
 def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     task: Task = session.get("task")
+    if is_sharded(task.module) or is_wrapped(task.module):
+        raise UserError(
+            "train_data.max_tokens=auto is found by one rank, which cannot compute alone with a "
+            "module that the recipe has wrapped for many. Give a number."
+        )
     device = session.get("env").device
     task.module.to(device)
     batches = task.batches_of("train_data", session.get("train_data"), train=True, seed=seed)

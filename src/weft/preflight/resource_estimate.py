@@ -26,6 +26,7 @@ from weft.runtime.disk import operations
 from weft.runtime.files import size_of
 from weft.runtime.memory import host_room, keep_memory
 from weft.tasks.batches.row_batches import RowBatches
+from weft.training.fsdp import is_sharded
 from weft.training.loop import Trainer
 
 __all__ = [
@@ -185,6 +186,8 @@ def _step(trainer: Trainer) -> StepBytes | None:
     """What a step holds; None where it is not known: of ready batches, or with too little room."""
     task, data = trainer.task, trainer.data.data
     if not (isinstance(data, RowBatches) and isinstance(data.batches, EpochBatches)):
+        return None
+    if is_sharded(task.module):  # by the recipe: one rank alone cannot compute with it
         return None
     room = memory.room(str(task.device))
     if room is not None and room < 3 * weight_bytes(task.module):  # the trial has a copy

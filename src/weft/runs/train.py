@@ -215,6 +215,7 @@ def _fit(
     ranks: Ranks,
 ) -> Run:
     with recorded(folder, writes=ranks.env.is_main):
+        _make_wrapped(session, planned.plan, folder, ranks)
         with ranks.main_first():  # others find what it has fitted and encoded, and in run.json all
             trainer, built, found = _made(session, planned.plan, folder, changes)
             if ranks.env.is_main:
@@ -288,6 +289,22 @@ def source_epochs(trainer: Trainer) -> dict[str, float]:
     epochs = mixture.epochs(trainer.data.position)
     LOG.info("Epochs of each source: %s", ", ".join(f"{n} {e:g}" for n, e in epochs.items()))
     return epochs
+
+
+def _make_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks) -> None:
+    """Makes a module on all ranks at once where a function of the recipe's own does, of ``env``.
+
+    It may wrap it for many ranks, as in torch's DistributedDataParallel, and that talks to them.
+    """
+    node = session.nodes.get("module")
+    if ranks.size == 1 or node is None or "env" not in node.needs:
+        return
+    with ranks.main_first():
+        _read(session, plan, folder.path)
+        for name in node.needs:
+            session.get(name)
+    seed_everything(fold(seed_of(plan), "weights"))
+    session.get("module")
 
 
 def _made(

@@ -189,8 +189,9 @@ class FullySharded:
         known = what == "state" and number.isdecimal() and int(number) < len(self._numbered)
         return self.shards.rows[self._numbered[int(number)]] if known else None
 
-    def called(self, compute: Callable[[], Loss]) -> Loss:
+    def called(self, compute: Callable[[], Loss], *, is_last: bool) -> Loss:
         """The loss that ``compute`` gives, whatever parts of the module it calls."""
+        del is_last
         made: list[Loss] = []
 
         def total() -> Tensor:

@@ -63,7 +63,7 @@ class Trainer(Component):
             config, task=task, optimizer=optimizer, schedule=lr_scheduler, env=env
         )
         given = {"train_data": train_data, "valid_data": valid_data, "test_data": test_data}
-        data = RunData(config, task=task, ranks=self.updates.ranks, **given)
+        data = RunData(config, task=task, shared_by=self.updates, **given)
         self.data, self.valid, self.test = data.train, data.valid, data.test
         self.total = data.total
         seen: dict[str, Any] = {"clock": self.clock, "data": self.data, "total": self.total}

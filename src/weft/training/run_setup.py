@@ -11,24 +11,27 @@ from weft.errors import UserError, WeftError, try_all
 from weft.metrics.metric import Direction
 from weft.models import fast
 from weft.runtime.memory import keep_memory
-from weft.runtime.ranks import Ranks
 from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
 from weft.training.activation_checkpointing import check_blocks, checkpointed
 from weft.training.checkpoints import check_modules
 from weft.training.compiled import check_compiler, compiled
-from weft.training.fsdp import is_sharded
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
 from weft.training.sharing import shared_batches, tell_idle
 from weft.training.trainer_config import TrainerConfig
+from weft.training.updates import Updates
 from weft.training.warm_start.initial_weights import Initial
 
 __all__ = ["RunData", "checked_start", "kernels", "selection_for", "total_steps"]
 
 
 class RunData:
-    """The batches of a run, which the task makes of what the ingredients give."""
+    """The batches of a run, which the task makes of what the ingredients give.
+
+    Each rank has its share of them. Where ranks compute together, by how they are ``shared_by``,
+    it has a part of each batch that is trained on.
+    """
 
     def __init__(
         self,
@@ -38,14 +41,14 @@ class RunData:
         train_data: Any,
         valid_data: Any | None,
         test_data: Any | None,
-        ranks: Ranks,
+        shared_by: Updates,
     ) -> None:
-        computes_together = config.data_parallelism == "fsdp" or is_sharded(task.module)
+        ranks, together = shared_by.ranks, shared_by.together
 
         def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
             batches = task.batches_of(name, data, train=train, seed=config.seed)
             # A rank that takes no part in a step would let those wait that do.
-            return shared_batches(batches, ranks, fill=train and computes_together)
+            return shared_batches(batches, ranks, fill=train and together)
 
         train = made("train_data", train_data, train=True)
         tell_idle(train, config.accumulate, ranks)

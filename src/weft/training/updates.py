@@ -30,6 +30,7 @@ from weft.training.precision import LossScale, Numbers, autocast, settled
 from weft.training.progress import Progress
 from weft.training.schedules.schedule import Schedule
 from weft.training.trainer_config import TrainerConfig
+from weft.training.wrapped import WrappedModule, is_wrapped
 
 __all__ = ["Gradient", "RunningLoss", "Updates"]
 
@@ -197,11 +198,24 @@ class Updates:
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         order = {p: place for place, p in enumerate(task.module.parameters())}
         by_layer = sorted(self.parameters, key=lambda p: order.get(p, len(order)))
-        self.parallel: GradientSums | FullySharded = GradientSums(self.ranks, by_layer)
+        self.parallel: GradientSums | FullySharded | WrappedModule = GradientSums(
+            self.ranks, by_layer
+        )
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
         self._zero = torch.zeros((), device=task.device)
         self._losses: list[Loss] = []
         self._left = 0
+        if self.ranks.size > 1 and is_wrapped(task.module):
+            self.parallel = WrappedModule(task, self.ranks, optimizer)
+            self.weights.module = task.module
+        elif is_sharded(task.module):
+            self.divide()
+
+    @property
+    def together(self) -> bool:
+        """Whether no rank can compute a batch, or a part of one, without the others."""
+        own = isinstance(self.parallel, GradientSums) and self.config.data_parallelism == "ddp"
+        return self.ranks.size > 1 and not own
 
     def divide(self) -> Mapping[str, Callable[[str], Rows | None]]:
         """Gives each rank its share of the weights where ``trainer.data_parallelism`` is ``fsdp``.
@@ -209,14 +223,12 @@ class Updates:
         Returns what says where a tensor of a part stands in the whole; nothing where each rank has
         all of them.
         """
-        module, ranks = self.task.module, self.ranks
-        if isinstance(self.parallel, FullySharded):
-            return self.parallel.rows
-        if ranks.size == 1 or not (self.config.data_parallelism == "fsdp" or is_sharded(module)):
-            return {}
-        self.parallel = FullySharded(module, ranks, self.optimizer)
-        self.parameters, self.weights.module = self.parallel.parameters, self.parallel.shards
-        return self.parallel.rows
+        shares = self.config.data_parallelism == "fsdp" or is_sharded(self.task.module)
+        if shares and self.ranks.size > 1 and isinstance(self.parallel, GradientSums):
+            self.parallel = FullySharded(self.task.module, self.ranks, self.optimizer)
+            self.parameters = self.parallel.parameters
+            self.weights.module = self.parallel.shards
+        return self.parallel.rows if isinstance(self.parallel, FullySharded) else {}
 
     def whole(self, *, write: bool = False) -> AbstractContextManager[None]:
         """Has the whole module on each rank; with ``write`` what changes in the block remains."""
@@ -260,10 +272,11 @@ class Updates:
 
     def loss(self, batch: Any) -> Loss:
         """The loss of a batch; of a filler it is 0, and leaves the task as it was."""
+        called = partial(self.parallel.called, is_last=self._left == 1)
         if not isinstance(batch, Filler):
-            return self.parallel.called(partial(loss_of, self.task, batch))
+            return called(partial(loss_of, self.task, batch))
         before = [(part, part.state_dict()) for part in self.task.parts.values()]
-        loss = self.parallel.called(partial(loss_of, self.task, batch.batch))
+        loss = called(partial(loss_of, self.task, batch.batch))
         for part, state in before:
             part.load_state_dict(state)
         return Loss(loss.total * 0, loss.count * 0)

@@ -1,0 +1,107 @@
+"""Modules that a recipe has wrapped for many ranks itself: left as they are, and the same run."""
+
+import pytest
+import torch
+
+import weft
+from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, write_data
+from weft.checkpoint.parts import load_part
+
+RECIPE = """
+from pathlib import Path
+
+import torch
+from torch.distributed.fsdp import fully_shard
+
+from weft import like
+from weft.data.text_rows import TextRows
+from weft.models.classifier import Classifier
+from weft.models.encoders.self_attention import SelfAttentionEncoder
+from weft.models.layers.word_embeddings import WordEmbedding
+from weft.tasks.classification import DocumentClassification
+from weft.text.features.labels import FittedLabels
+from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import Adam, Selection, Trainer
+
+train_data = TextRows.Config(path=Path("data/train.tsv"), batch_size=4, max_tokens=None)
+valid_data = like("train_data", path=Path("data/dev.tsv"), shuffle=False)
+tokenizer = FittedWords.Config()
+labels = FittedLabels.Config()
+model = Classifier.Config(
+    dropout=0.0,
+    embedding=WordEmbedding.Config(dim=8, dropout=0.0),
+    encoder=SelfAttentionEncoder.Config(num_layers=2, num_heads=2, dropout=0.0),
+)
+
+
+def module(model, tokenizer, labels, env, wrap: str = "nothing"):
+    module = model.build(tokenizer=tokenizer, labels=labels)
+    if env.world_size > 1 and wrap == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(module)
+    if env.world_size > 1 and wrap == "fully_shard":
+        return fully_shard(module)
+    if env.world_size > 1 and wrap == "a part":
+        module.text = torch.nn.parallel.DistributedDataParallel(module.text)
+    return module
+
+
+task = DocumentClassification.Config()
+optimizer = Adam.Config(lr=2e-3)
+trainer = Trainer.Config(
+    max_steps=17, accumulate=2, report_every="1 steps", selection=Selection.Config(metric="loss")
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def runs():
+    with RankedRuns() as server:
+        yield server
+
+
+def trained(runs, folder, *words, size):
+    write_data(folder)
+    (folder / "own.py").write_text(RECIPE)
+    codes, said = runs.run(folder, "train", "own.py", *words, size=size)
+    return codes, said
+
+
+@pytest.fixture(scope="module")
+def alone(runs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("alone")
+    codes, said = trained(runs, folder, size=1)
+    assert codes == [0], said
+    return folder
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("wrap", "size"),
+    [
+        ("ddp", 2),
+        ("fully_shard", 2),
+        pytest.param("ddp", 3, marks=SLOW),
+        pytest.param("fully_shard", 3, marks=SLOW),
+        pytest.param("nothing", 2, marks=SLOW),
+    ],
+)
+def test_a_wrapped_module_is_trained_as_by_one_process(runs, alone, tmp_path, wrap, size):
+    """Steps of 8 rows in two batches; the last of an epoch has 1 row, which one rank alone has."""
+    codes, said = trained(runs, tmp_path, f"module.wrap={wrap}", size=size)
+    assert codes == [0] * size, said
+    assert largest_difference(lines_of(alone), lines_of(tmp_path)) < 1e-6
+    (run,) = tmp_path.glob("runs/own/*")
+    (other,) = alone.glob("runs/own/*")
+    ours, theirs = (load_part(max(r.glob("checkpoints/step-*")), "model") for r in (run, other))
+    assert ours.keys() == theirs.keys()  # those of the module inside
+    weights = [name for name in theirs if name.endswith("weight")]
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-5) for name in weights)
+    assert weft.load(run, allow_code=True)("the cat sees a bird").label in ("ham", "spam")
+
+
+def test_a_part_that_is_wrapped_alone_is_refused(runs, tmp_path):
+    codes, said = trained(runs, tmp_path, "module.wrap=a part", size=2)
+    assert sorted(codes) == [1, 2], said
+    assert "The module's part 'text' is a DistributedDataParallel" in "".join(said)

@@ -24,10 +24,9 @@ from weft.launch.launcher import option_words
 from weft.preflight.check import check
 from weft.preflight.load_data import DATA
 from weft.recipes.planning import Planned, plan_recipe, run_named
-from weft.runs.data_checks import compare_data, named_paths, run_of_data
+from weft.runs.data_checks import compare_data, data_fingerprints, named_paths, run_of_data
 from weft.runs.resume_checks import is_finished, length_of
 from weft.runs.run_lock import choose_folder
-from weft.runs.train import data_fingerprints
 from weft.runtime.lock import owner_of
 
 __all__ = ["Cell", "Named", "check_cells", "place_cell", "plan_cells"]

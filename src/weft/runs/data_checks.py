@@ -19,18 +19,21 @@ from weft.config.planning.session import Session
 from weft.data.data_files import first_file
 from weft.data.text_pairs import TextPairs
 from weft.errors import UserError, worded
-from weft.preflight.load_data import DATA, fingerprint_of
-from weft.recipes.planning import Planned
+from weft.preflight.load_data import DATA, fingerprint_of, read_all
+from weft.recipes.planning import Planned, seed_of
 from weft.run_folder.folder import RunFolder
 from weft.runs.resume_checks import is_finished, same_again
 from weft.runtime.files import sha256
+from weft.runtime.seeds import fold, seed_everything
 
 __all__ = [
     "changed_data",
     "compare_data",
+    "data_fingerprints",
     "fingerprints",
     "moved_settings",
     "named_paths",
+    "read_data",
     "run_of_data",
 ]
 
@@ -232,3 +235,15 @@ def _of_list(data: object) -> str | None:
     except (TypeError, ValueError):  # tensors, or values of a type of the recipe's own
         return None
     return digest.hexdigest()
+
+
+def data_fingerprints(planned: Planned, device: str = "auto") -> dict[str, str]:
+    """What tells the data of a recipe from other data, read as a run reads it; writes nothing."""
+    return read_data(planned.start(Path(), "train", device), planned.plan, None)
+
+
+def read_data(session: Session, plan: Plan, folder: Path | None) -> dict[str, str]:
+    """Reads the data; gives its fingerprints. Without a folder nothing is written."""
+    seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
+    read_all(session, plan.order, folder)
+    return fingerprints(session, plan)

@@ -25,7 +25,6 @@ from weft.preflight.data_preview import (
     odd_labels,
     shared_rows,
 )
-from weft.preflight.load_data import read_all
 from weft.preflight.max_tokens import settle_max_tokens
 from weft.preflight.resource_estimate import (
     ResourceEstimate,
@@ -44,7 +43,7 @@ from weft.run_folder.folder import (
     remember_place,
     versions,
 )
-from weft.runs.data_checks import compare_data, fingerprints, moved_settings, run_of_data
+from weft.runs.data_checks import compare_data, moved_settings, read_data, run_of_data
 from weft.runs.finished_run import Run as Run
 from weft.runs.finished_run import ended_run
 from weft.runs.resume_checks import (
@@ -66,7 +65,7 @@ from weft.tasks.batches.row_batches import MixedBatches
 from weft.training.loop import Trainer
 from weft.training.own_trainer import check_takes_task, check_trainer, fit
 
-__all__ = ["Run", "data_fingerprints", "train"]
+__all__ = ["Run", "train"]
 
 LOG = logging.getLogger("weft")
 
@@ -149,7 +148,7 @@ def train_ranks(
 
     def found() -> RunFolder:
         folder = choose_folder(planned, run_dir=run_dir, again=again)
-        read = partial(_read, start(folder), planned.plan, None)
+        read = partial(read_data, start(folder), planned.plan, None)
         options: dict[str, Any] = {"changes": changes(folder), "read": read, "extend": extend}
         return run_of_data(folder, planned, named=named, **options)
 
@@ -192,18 +191,6 @@ def _started(
     key = run_key(planned.plan)
     given = {"env": env}
     return planned.start(folder.path, "train", env.device, given, key=key, overrides=overrides)
-
-
-def data_fingerprints(planned: Planned, device: str = "auto") -> dict[str, str]:
-    """What tells the data of a recipe from other data, read as a run reads it; writes nothing."""
-    return _read(planned.start(Path(), "train", device), planned.plan, None)
-
-
-def _read(session: Session, plan: Plan, folder: Path | None) -> dict[str, str]:
-    """Reads the data; gives its fingerprints. Without a folder nothing is written."""
-    seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
-    read_all(session, plan.order, folder)
-    return fingerprints(session, plan)
 
 
 def _fit(
@@ -300,7 +287,7 @@ def _make_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks)
     if ranks.size == 1 or node is None or "env" not in node.needs:
         return
     with ranks.main_first():
-        _read(session, plan, folder.path)
+        read_data(session, plan, folder.path)
         for name in node.needs:
             session.get(name)
     seed_everything(fold(seed_of(plan), "weights"))
@@ -315,7 +302,7 @@ def _made(
     Returns:
         The trainer; what was built otherwise than it was set; what the data were found to be.
     """
-    data = _read(session, plan, folder.path)
+    data = read_data(session, plan, folder.path)
     compare_data(folder, data)
     seed_everything(fold(seed_of(plan), "weights"))
     with within_memory():

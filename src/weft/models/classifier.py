@@ -1,8 +1,10 @@
 """Classifier and regressor of texts: vectors of tokens, an encoder, a pooling, layers behind."""
 
+import dataclasses
 import itertools
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,8 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.cnn import CnnEncoder
-from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.encoders.sequence import SequenceEncoder, real_tokens, refuse_vectors
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.word_embeddings import DictionaryEmbedding, WordEmbedding
 from weft.models.poolings import Pooling
@@ -32,36 +35,59 @@ __all__ = [
 ]
 
 
+C = TypeVar("C", bound="TextConfig")
+
+
 class TextVector(nn.Module):
     """From token ids to one vector of a text."""
 
     def __init__(
         self,
-        embedding: WordEmbedding.Config,
-        encoder: SequenceEncoder.Config,
-        pooling: Pooling.Config | None,
+        config: "TextConfig",
         *,
         vocab_info: ModelVocabInfo,
         dictionary: DictionaryEmbedding | None = None,
+        of_pairs: bool = False,
     ) -> None:
         super().__init__()
-        self.embedding: WordEmbedding = embedding.build(
-            vocabulary_size=vocab_info.size, pad_idx=vocab_info.pad_idx
-        )
+        embedding, encoder = config.embedding, config.encoder
+        self.embedding: WordEmbedding | None = None
+        self.encoder: SequenceEncoder
         self.dictionary = dictionary
-        dim = embedding.dim + (0 if dictionary is None else dictionary.out_dim)
-        self.encoder: SequenceEncoder = encoder.build(dim=dim)
-        chosen = pooling or encoder.default_pooling()
+        if encoder.reads_ids:
+            refuse_vectors(embedding, beside=(dictionary,))
+            reads = "pairs" if of_pairs else "texts"
+            self.encoder = encoder.build(vocab_info=vocab_info, reads=reads)
+        else:
+            self.embedding = embedding.build(
+                vocabulary_size=vocab_info.size, pad_idx=vocab_info.pad_idx
+            )
+            dim = embedding.dim + (0 if dictionary is None else dictionary.out_dim)
+            self.encoder = encoder.build(dim=dim)
+        chosen = config.pooling or encoder.default_pooling()
         self.pooling: Pooling = chosen.build(dim=self.encoder.out_dim)
         self.out_dim = self.pooling.out_dim
 
     @override
     def forward(self, text: Tensor, lengths: Tensor, dictionary: Tensor | None = None) -> Tensor:
         """*Shape:* ids :math:`(B,T)`, lengths :math:`(B)`, found :math:`(B,N,3)`: :math:`(B,H)`."""
-        x = self.embedding(text)
+        x = text if self.embedding is None else self.embedding(text)
         if self.dictionary is not None and dictionary is not None:
             x = torch.cat([x, self.dictionary(dictionary, text.shape[1])], dim=-1)
-        states = self.encoder(x, lengths)
+        return self._pooled(self.encoder(x, lengths), lengths)
+
+    def read_pairs(
+        self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor
+    ) -> Tensor:
+        """One vector of two texts that a pretrained encoder reads as one; shapes as there."""
+        assert isinstance(self.encoder, PretrainedEncoder)
+        return self._pooled(*self.encoder.pairs(text1, lengths1, text2, lengths2))
+
+    def recorded(self, config: C) -> C:
+        """A model's settings with those of the encoder as it was built."""
+        return dataclasses.replace(config, encoder=self.encoder.config)
+
+    def _pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
         out: Tensor = self.pooling(states, real_tokens(states, lengths))
         return out
 
@@ -130,12 +156,11 @@ class TextScores(Component, nn.Module):
         nn.Module.__init__(self)
         self.config, known, kinds = config, beside.dictionary, config.dictionary_embedding
         self.text = TextVector(
-            config.embedding,
-            config.encoder,
-            config.pooling,
+            config,
             vocab_info=tokenizer.vocab_info,
             dictionary=None if known is None else kinds.build(size=known.size),
         )
+        self.config = self.text.recorded(config)
         size = self.text.out_dim + (0 if beside.dense is None else beside.dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
         self.wide = None if beside.ngrams is None else WideScores(beside.ngrams, out)

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from weft.config.component import Component
 from weft.config.validators import require
+from weft.errors import UserError
 from weft.models import registries
 from weft.models.classifier import TextConfig, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
@@ -35,14 +36,20 @@ class PairScores(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each token's vector know its text; one for both texts."""
+        together: bool = False
+        """Whether a pretrained encoder reads both texts as one, so that each token knows the other
+        text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1)."""
 
     def __init__(self, config: Config, *, vocab_info: ModelVocabInfo, out: int) -> None:
         nn.Module.__init__(self)
-        self.config = config
-        self.text = TextVector(
-            config.embedding, config.encoder, config.pooling, vocab_info=vocab_info
-        )
-        size = 4 * self.text.out_dim
+        if config.together and not config.encoder.reads_ids:
+            raise UserError(
+                "model.together is for encoders that were trained on pairs: set "
+                "model.encoder.type=pretrained, or leave it at false."
+            )
+        self.text: TextVector = TextVector(config, vocab_info=vocab_info, of_pairs=config.together)
+        self.config = self.text.recorded(config)
+        size = self.text.out_dim if config.together else 4 * self.text.out_dim
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
 
     @override
@@ -58,6 +65,9 @@ class PairScores(Component, nn.Module):
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
+        if self.config.together:
+            one: Tensor = self.scores(self.text.read_pairs(text1, lengths1, text2, lengths2))
+            return one
         a, b = self.text(text1, lengths1), self.text(text2, lengths2)
         out: Tensor = self.scores(torch.cat([a, b, (a - b).abs(), a * b], dim=1))
         return out
@@ -134,10 +144,8 @@ class Ranker(Component, nn.Module):
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
-        self.config = config
-        self.text = TextVector(
-            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
-        )
+        self.text = TextVector(config, vocab_info=tokenizer.vocab_info)
+        self.config = self.text.recorded(config)
         size = self.text.out_dim
         self.query, self.document = (
             score_layers(size, config.hidden, config.dim, dropout=config.dropout) for _ in range(2)

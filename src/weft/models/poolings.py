@@ -39,7 +39,7 @@ class VectorModule(Component, nn.Module):
     """Dimensions of what comes out: 2 of a vector for each text, 3 of one for each token."""
 
     @override
-    def __new__(cls, config: BaseConfig | None = None, *, dim: int = 0) -> Self:
+    def __new__(cls, config: BaseConfig | None = None, *, dim: int = 0, **given: Any) -> Self:
         """What every one has is there before its constructor, however that calls this one."""
         made = super().__new__(cls)
         made.config, made.out_dim = config, dim

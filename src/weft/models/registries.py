@@ -29,6 +29,7 @@ encoders = Registry(
         "weft.models.encoders.averaging": ["averaging"],
         "weft.models.encoders.cnn": ["cnn"],
         "weft.models.encoders.lstm": ["lstm"],
+        "weft.models.encoders.pretrained": ["pretrained"],
         "weft.models.encoders.self_attention": ["self_attention"],
     },
     plural="encoders",

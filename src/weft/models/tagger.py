@@ -1,7 +1,7 @@
 """Models that say something of each word: a tagger, and one of intents and slots."""
 
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,11 @@ from typing_extensions import override
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
+from weft.errors import UserError
 from weft.models import registries
 from weft.models.crf import LinearChainCrf
 from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.encoders.sequence import SequenceEncoder, real_tokens, refuse_vectors
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.word_embeddings import (
     AffixEmbedding,
@@ -25,7 +26,12 @@ from weft.models.layers.word_embeddings import (
     hide_words,
 )
 from weft.models.poolings import MaxPooling, Pooling
-from weft.models.vocabulary import HasSize, HasWordVocabInfo, ModelVocabInfo
+from weft.models.vocabulary import (
+    HasFramedVocabInfo,
+    HasSize,
+    HasWordVocabInfo,
+    ModelVocabInfo,
+)
 from weft.models.wide import HasCountedNgrams, WideScores
 
 __all__ = ["IntentSlotModel", "Tagger", "WordEncoder", "WordInfo"]
@@ -37,6 +43,7 @@ class WordInfo:
 
     characters: ModelVocabInfo | None = None
     affixes: AffixInfo | None = None
+    pieces: HasFramedVocabInfo | None = None
     dictionary: HasSize | None = None
 
 
@@ -82,10 +89,14 @@ class WordEncoder(Component, nn.Module):
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
         self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
-        self.embedding: WordEmbedding = config.embedding.build(
-            vocabulary_size=info.size, pad_idx=self.pad_idx
-        )
+        self.dropout = Dropout(config.dropout)
+        self.encoder: SequenceEncoder
+        self.embedding: WordEmbedding | None = None
         beside = beside or WordInfo()
+        if config.encoder.reads_ids:
+            self._read_pieces(config, beside)
+            return
+        self.embedding = config.embedding.build(vocabulary_size=info.size, pad_idx=self.pad_idx)
         letters, parts, known = beside.characters, beside.affixes, beside.dictionary
         self.characters: CharacterCnn | None = None
         if letters is not None:
@@ -100,8 +111,20 @@ class WordEncoder(Component, nn.Module):
             self.dictionary = config.dictionary_embedding.build(size=known.size)
         layers = (self.characters, self.affixes, self.dictionary)
         dim = config.embedding.dim + sum(0 if layer is None else layer.out_dim for layer in layers)
-        self.encoder: SequenceEncoder = config.encoder.build(dim=dim)
-        self.dropout = Dropout(config.dropout)
+        self.encoder = config.encoder.build(dim=dim)
+
+    def _read_pieces(self, config: Config, beside: WordInfo) -> None:
+        """Makes an encoder that reads the ids of words' pieces, and has vectors of its own."""
+        if beside.pieces is None:
+            raise UserError(
+                "model.encoder reads the pieces of words, but the recipe has no ingredient pieces. "
+                "Add pieces = PretrainedPieces.Config(), or start from tagging/pretrained."
+            )
+        refuse_vectors(
+            config.embedding, beside=(beside.characters, beside.affixes, beside.dictionary)
+        )
+        self.encoder = config.encoder.build(vocab_info=beside.pieces.vocab_info, reads="words")
+        self.config = replace(config, encoder=self.encoder.config)
 
     def states(
         self,
@@ -110,6 +133,7 @@ class WordEncoder(Component, nn.Module):
         *,
         characters: Tensor | None = None,
         affixes: Tensor | None = None,
+        pieces: Tensor | None = None,
         dictionary: Tensor | None = None,
     ) -> Tensor:
         """A vector of each word that knows its text; the others where the model was made for them.
@@ -119,6 +143,7 @@ class WordEncoder(Component, nn.Module):
             lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
             characters: Ids. *Shape:* :math:`(B,T,C)`.
             affixes: Ids. *Shape:* :math:`(B,T,A)`.
+            pieces: Ids. *Shape:* :math:`(B,T,P)`.
             dictionary: What is known of words, as
                 :class:`~weft.models.layers.word_embeddings.DictionaryEmbedding` takes it. *Shape:*
                 :math:`(B,N,3)`.
@@ -128,6 +153,11 @@ class WordEncoder(Component, nn.Module):
             *Shape:* :math:`(B,T,H)`, :math:`(B,1,H)` of such texts.
         """
         empty = not words.shape[1]
+        if self.embedding is None:
+            assert pieces is not None
+            pieces = F.pad(pieces, (0, 0, 0, 1), value=self.pad_idx) if empty else pieces
+            read: Tensor = self.encoder(pieces, lengths)
+            return read
         words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
         if self.training and (share := self.config.word_dropout):
             words = hide_words(words, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
@@ -175,9 +205,12 @@ class Tagger(WordEncoder):
         labels: Sequence[str],
         characters: ModelVocabInfo | None = None,
         affixes: AffixInfo | None = None,
+        pieces: HasFramedVocabInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
-        beside = WordInfo(characters=characters, affixes=affixes, dictionary=dictionary)
+        beside = WordInfo(
+            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        )
         super().__init__(config, tokenizer=tokenizer, beside=beside)
         self.scores = nn.Linear(self.encoder.out_dim, len(labels))
         self.crf = LinearChainCrf(labels, constrained=config.constrained) if config.crf else None
@@ -232,7 +265,7 @@ class IntentSlotModel(WordEncoder):
 
     crf: LinearChainCrf | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one argument per ingredient
         self,
         config: Config,
         *,
@@ -241,10 +274,13 @@ class IntentSlotModel(WordEncoder):
         slots: Sequence[str],
         characters: ModelVocabInfo | None = None,
         affixes: AffixInfo | None = None,
+        pieces: HasFramedVocabInfo | None = None,
         dictionary: HasSize | None = None,
         ngrams: HasCountedNgrams | None = None,
     ) -> None:
-        beside = WordInfo(characters=characters, affixes=affixes, dictionary=dictionary)
+        beside = WordInfo(
+            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        )
         super().__init__(config, tokenizer=tokenizer, beside=beside)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))

@@ -3,7 +3,9 @@
 from typing import Protocol
 
 __all__ = [
+    "FramedVocabInfo",
     "HasDim",
+    "HasFramedVocabInfo",
     "HasSize",
     "HasVocabInfo",
     "HasWordVocabInfo",
@@ -43,6 +45,24 @@ class ModelVocabInfo(Protocol):
     @property
     def eos_idx(self) -> int:
         """Id that ends every text."""
+
+
+class FramedVocabInfo(ModelVocabInfo, Protocol):
+    """The same of a vocabulary whose texts have a beginning, too."""
+
+    @property
+    def bos_idx(self) -> int:
+        """Id that begins a text."""
+        ...
+
+
+class HasFramedVocabInfo(Protocol):
+    """Anything with a ``vocab_info`` that has a beginning: the pieces of words."""
+
+    @property
+    def vocab_info(self) -> FramedVocabInfo:
+        """Facts about its vocabulary."""
+        ...
 
 
 class HasVocabInfo(Protocol):

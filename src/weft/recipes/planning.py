@@ -37,7 +37,7 @@ __all__ = [
     "seed_of",
 ]
 
-BESIDE = ("characters", "affixes", "dictionary", "dense", "ngrams")
+BESIDE = ("characters", "affixes", "pieces", "dictionary", "dense", "ngrams")
 """What can stand beside words, and by default does not."""
 
 

@@ -20,6 +20,7 @@ from weft.text.registries import characters as characters
 from weft.text.registries import dense as dense
 from weft.text.registries import dictionaries as dictionaries
 from weft.text.registries import labels as labels
+from weft.text.registries import pieces as pieces
 from weft.text.registries import slots as slots
 from weft.training.registries import optimizers as optimizers
 from weft.training.registries import schedules as schedules
@@ -46,5 +47,11 @@ experiments.add(
         ]
         for family, names in _FAMILIES.items()
     }
+)
+_PRETRAINED = ("classification", "joint", "ner", "pairs", "ranking", "regression", "tagging")
+"""What a pretrained encoder is fine-tuned for; there is none so small that it is ``/local``."""
+
+experiments.add(
+    {"weft.recipes.experiments.pretrained": [f"{family}/pretrained" for family in _PRETRAINED]}
 )
 datasets.add({"weft.recipes.corpus.data": ["corpus_pairs"]})

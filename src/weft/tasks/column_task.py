@@ -85,12 +85,13 @@ class ColumnsTask(Task):
         """
         encoders = [m for m in self.module.modules() if isinstance(m, SequenceEncoder)]
         most = min((m.max_length for m in encoders if m.max_length is not None), default=None)
+        raised = any(hasattr(m.config, "max_length") for m in encoders)
+        rather = ", or raise model.encoder.max_length" if raised else ""
         for role, limit in self.text.limits.items():
             if most is not None and limit > most:
                 raise UserError(
                     f"A text in '{self.text.all[role].name}' may have {limit} tokens, but the "
-                    f"module's encoder takes at most {most}. Set task.max_length={most}, or raise "
-                    "model.encoder.max_length."
+                    f"module's encoder takes at most {most}. Set task.max_length={most}{rather}."
                 )
 
     # -- from a batch to scores, a loss and answers

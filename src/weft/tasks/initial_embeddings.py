@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from weft.errors import UserError
+from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.text.features.word_vectors import read_word_vectors
 from weft.text.processors.text_processor import TextProcessor
@@ -23,6 +24,8 @@ def begin_with_vectors(module: nn.Module, text: TextProcessor) -> list[str]:
     """
     lines, tokenizer = [], text.ingredients.get("tokenizer")
     for layer in module.modules():
+        if isinstance(layer, PretrainedEncoder):
+            lines.append(layer.begin())
         if not (isinstance(layer, WordEmbedding) and (path := layer.config.vectors)):
             continue
         if not isinstance(tokenizer, WordTokenizer):

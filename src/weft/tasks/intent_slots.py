@@ -34,6 +34,7 @@ from weft.text.features.dictionaries import Dictionary
 from weft.text.features.labels import Labels
 from weft.text.features.slots import Slots
 from weft.text.features.spelling import Affixes, Characters
+from weft.text.features.word_pieces import WordPieces
 from weft.text.processors.intent_slots import Frame, IntentSlotText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
@@ -81,6 +82,7 @@ class IntentSlots(ColumnsTask):
         slots: Slots,
         characters: Characters | None = None,
         affixes: Affixes | None = None,
+        pieces: WordPieces | None = None,
         dictionary: Dictionary | None = None,
         ngrams: Tokenizer | None = None,
     ) -> None:
@@ -89,7 +91,9 @@ class IntentSlots(ColumnsTask):
             tokenizer,
             column=config.column,
             max_length=config.max_length,
-            beside=WordFeatures(characters=characters, affixes=affixes, dictionary=dictionary),
+            beside=WordFeatures(
+                characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+            ),
         )
         if ngrams is not None:
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)

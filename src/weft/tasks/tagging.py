@@ -36,6 +36,7 @@ from weft.text.columns.labels import TagsColumn
 from weft.text.features.dictionaries import Dictionary
 from weft.text.features.labels import Labels
 from weft.text.features.spelling import Affixes, Characters
+from weft.text.features.word_pieces import WordPieces
 from weft.text.processors.tagging import Tagged, TaggingText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
@@ -83,10 +84,13 @@ class WordTagging(ColumnsTask):
         labels: Labels,
         characters: Characters | None = None,
         affixes: Affixes | None = None,
+        pieces: WordPieces | None = None,
         dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
-        beside = WordFeatures(characters=characters, affixes=affixes, dictionary=dictionary)
+        beside = WordFeatures(
+            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        )
         words = word_columns(
             tokenizer, column=config.column, max_length=config.max_length, beside=beside
         )

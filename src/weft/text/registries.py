@@ -10,6 +10,7 @@ tokenizers = Registry(
         "weft.text.tokenizers.huggingface": ["huggingface"],
         "weft.text.tokenizers.multilingual": ["multilingual"],
         "weft.text.tokenizers.ngram_tokenizer": ["fitted_ngrams", "ngrams"],
+        "weft.text.tokenizers.pretrained": ["pretrained"],
         "weft.text.tokenizers.word_tokenizer": ["fitted_words", "words"],
     },
     plural="tokenizers",
@@ -20,6 +21,7 @@ characters = Registry(
     "characters", {"weft.text.features.spelling": ["fitted"]}, plural="characters"
 )
 affixes = Registry("affixes", {"weft.text.features.spelling": ["fitted"]}, plural="affixes")
+pieces = Registry("pieces", {"weft.text.features.word_pieces": ["pretrained"]}, plural="pieces")
 dense = Registry("dense", {"weft.text.columns.numbers": ["fitted"]}, plural="dense")
 dictionaries = Registry(
     "dictionary", {"weft.text.features.dictionaries": ["given", "phrases"]}, plural="dictionaries"

@@ -1,15 +1,19 @@
 """What encoders of a text have in common: vectors of tokens in, vectors of tokens out."""
 
 from abc import abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from typing_extensions import override
 
 from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.poolings import MeanPooling, Pooling, VectorModule
 
-__all__ = ["SequenceEncoder", "real_tokens"]
+__all__ = ["SequenceEncoder", "real_tokens", "refuse_vectors"]
 
 
 class SequenceEncoder(VectorModule):
@@ -20,6 +24,9 @@ class SequenceEncoder(VectorModule):
 
     class Config(BaseConfig):
         """Settings of an encoder."""
+
+        reads_ids: ClassVar[bool] = False
+        """Whether it reads the ids of tokens, and not their vectors: it has such of its own."""
 
         def default_pooling(self) -> "Pooling.Config":
             """How a text's vectors become one where nobody says it."""
@@ -51,3 +58,25 @@ def real_tokens(x: Tensor, lengths: Tensor) -> Tensor:
         [[True, False, False], [True, True, True]]
     """
     return torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
+
+
+def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object]) -> None:
+    """Refuses vectors of tokens for an encoder that has its own (``reads_ids``).
+
+    Args:
+        embedding: Those of the model's settings, which must be left out.
+        beside: What the model was given to stand beside tokens, each of which must be None.
+
+    Example:
+        >>> refuse_vectors(WordEmbedding.Config(), beside=[None])
+    """
+    if embedding != WordEmbedding.Config():
+        raise UserError(
+            "model.embedding is set, but model.encoder has vectors of tokens of its own. Leave "
+            "model.embedding out."
+        )
+    if any(given is not None for given in beside):
+        raise UserError(
+            "The recipe has characters, affixes or a dictionary beside the tokens, but "
+            "model.encoder has vectors of its own, beside which none can stand. Leave them out."
+        )

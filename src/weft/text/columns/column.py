@@ -25,7 +25,7 @@ columns = Registry(
         "weft.text.columns.numbers": ["number", "numbers"],
         "weft.text.columns.question": ["answers", "matches", "passage"],
         "weft.text.columns.token_ids": ["text"],
-        "weft.text.columns.words": ["affixes", "characters", "ngrams", "words"],
+        "weft.text.columns.words": ["affixes", "characters", "ngrams", "pieces", "words"],
     },
 )
 """Kinds of column by the name they are saved under."""

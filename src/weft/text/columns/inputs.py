@@ -8,9 +8,16 @@ from weft.text.columns.column import Column, ColumnKind
 from weft.text.columns.dictionary import DictionaryColumn, GivenKindsColumn, PhrasesColumn
 from weft.text.columns.numbers import Numbers, NumbersColumn
 from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
+from weft.text.columns.words import (
+    AffixesColumn,
+    CharactersColumn,
+    NgramsColumn,
+    PiecesColumn,
+    WordsColumn,
+)
 from weft.text.features.dictionaries import Dictionary, Phrases
 from weft.text.features.spelling import Affixes, Characters
+from weft.text.features.word_pieces import WordPieces
 from weft.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = [
@@ -39,6 +46,8 @@ class WordFeatures:
     """The known characters."""
     affixes: Affixes | None = None
     """The known beginnings, endings and shapes."""
+    pieces: WordPieces | None = None
+    """Their pieces, for a pretrained encoder."""
     dictionary: Dictionary | None = None
     """What is known of the words."""
 
@@ -57,6 +66,7 @@ WORD_KINDS: Final[Mapping[str, ColumnKind]] = {
     "words": WordsColumn,
     "characters": CharactersColumn,
     "affixes": AffixesColumn,
+    "pieces": PiecesColumn,
     "dictionary": DictionaryColumn,
 }
 """What a column of each role can be."""
@@ -99,6 +109,8 @@ def word_columns(
         found["characters"] = CharactersColumn(beside.characters)
     if beside.affixes is not None:
         found["affixes"] = AffixesColumn(beside.affixes)
+    if beside.pieces is not None:
+        found["pieces"] = PiecesColumn(beside.pieces)
     if beside.dictionary is not None:
         found["dictionary"] = _dictionary(beside.dictionary, "words")
     return found

@@ -14,14 +14,15 @@ from weft.text.cells import unlisted, words_in
 from weft.text.columns.column import Column, columns
 from weft.text.columns.token_ids import IdsColumn, encoded_one
 from weft.text.features.spelling import Affixes, Characters
+from weft.text.features.word_pieces import WordPieces
 from weft.text.ragged import Ragged, offsets_of
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from weft.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
 __all__ = [
-    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "WordPartsColumn",
-    "WordsColumn", "check_words", "joined_words",
+    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "PiecesColumn",
+    "WordPartsColumn", "WordsColumn", "check_words", "joined_words",
 ]  # fmt: skip
 
 KEPT, LONGEST_KEPT = 1 << 12, 128
@@ -98,7 +99,9 @@ class WordPartsColumn(Column):
 
     shares = True
 
-    def __init__(self, feature: Characters | Affixes, *, name: str | None = None) -> None:
+    def __init__(
+        self, feature: Characters | Affixes | WordPieces, *, name: str | None = None
+    ) -> None:
         super().__init__(feature.column if name is None else name, **{self.kind: feature})
         self.feature, self.width = feature, feature.length
         self._known: dict[str, NDArray[np.int32]] = {}
@@ -201,6 +204,26 @@ class AffixesColumn(WordPartsColumn):
                 raise UserError(f"'known' has an affix of the place {place!r}.")
             known[place].append(affix)
         return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
+
+
+@columns.register("pieces")
+class PiecesColumn(WordPartsColumn):
+    """The pieces of each word, in as many places for every word."""
+
+    kind = "pieces"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "length": int}
+    feature: WordPieces
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        self.feature.tokenizer.save(folder / "tokenizer")
+        return {"name": self.name, "length": self.width}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        tokenizer = load_tokenizer(folder / "tokenizer")
+        return cls(WordPieces(tokenizer, length=settings["length"], column=settings["name"]))
 
 
 MOST_NGRAMS = 8192

@@ -33,6 +33,7 @@ from weft.text.tokenizers.tokenizer import (
 __all__ = [
     "LanguageConfig",
     "LanguageSettings",
+    "MarkedEncoder",
     "Marks",
     "Pieces",
     "TaggedTokenizer",
@@ -223,7 +224,7 @@ class TaggedTokenizer(Tokenizer):
         if mode not in ("source", "target"):
             raise UserError(f"create_encoder: mode must be 'source' or 'target', but is {mode!r}.")
         before = self.target_prefix(lang) if mode == "target" else self._tag("source", lang)
-        return _MarkedEncoder(self.vocabulary, before, [self._vocab_info.eos_idx])
+        return MarkedEncoder(self.vocabulary, before, [self._vocab_info.eos_idx])
 
     @override
     def create_decoder(self) -> Decoder:
@@ -275,7 +276,9 @@ class TaggedTokenizer(Tokenizer):
         return f"{type(self).__name__}({self._vocab_info.size} ids, {sides})"
 
 
-class _MarkedEncoder(Encoder):
+class MarkedEncoder(Encoder):
+    """Pieces of a text with marks before and behind them."""
+
     def __init__(self, pieces: Pieces, before: Sequence[int], after: Sequence[int]) -> None:
         self._pieces, self._before, self._after = pieces, before, after
 

@@ -1,0 +1,225 @@
+"""Encoders that were trained before, on much text, by others: any that transformers knows."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.errors import MissingExtraError, UserError
+from weft.models import registries
+from weft.models.encoders.framing import framed_pairs, framed_words
+from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.vocabulary import FramedVocabInfo
+from weft.runtime.pretrained import find_pretrained
+
+__all__ = ["PretrainedEncoder"]
+
+_RECORDS = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
+"""Settings of a ``config.json`` that say nothing of the architecture."""
+Reads: TypeAlias = Literal["texts", "words", "pairs"]
+"""What an encoder reads: framed texts, words of which labels are, or two texts as one."""
+
+_TWO_MARKS = ("camembert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta")
+"""Architectures that were pretrained with two marks between a pair's texts."""
+_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "hidden_dropout")
+"""What architectures call the probability of dropping a feature."""
+
+
+@registries.encoders.register("pretrained")
+@final
+class PretrainedEncoder(SequenceEncoder):
+    """An encoder of Hugging Face's transformers with its weights: BERT, RoBERTa, ModernBERT, ...
+
+    It reads token ids, with its own tokenizer (``tokenizer.type=pretrained``), in place of their
+    vectors. A fresh run begins with the weights of ``path``; the run keeps the architecture and
+    its own weights, and needs the path no more. Weights are safetensors, and no code is run that
+    transformers does not have.
+
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Where the encoder comes from."""
+
+        path: str = ""
+        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
+        revision: str | None = None
+        """A branch, tag or commit of the hub; null is the newest."""
+        dropout: float | None = None
+        """Probability of dropping a feature, in place of the architecture's own."""
+        architecture: Mapping[str, Any] | None = None
+        """What config.json says; null is read from ``path``."""
+
+        reads_ids: ClassVar[bool] = True
+
+    def __init__(
+        self, config: Config, *, vocab_info: FramedVocabInfo, reads: Reads = "texts"
+    ) -> None:
+        super().__init__()
+        self.vocab_info = vocab_info
+        told = dict(config.architecture or _architecture(config))
+        told["vocab_size"] = max(vocab_info.size, int(told.get("vocab_size", 0)))
+        told["pad_token_id"] = vocab_info.pad_idx
+        if config.dropout is not None:
+            told |= {name: config.dropout for name in _DROPOUTS if name in told}
+        self.config = dataclasses.replace(config, architecture=told)
+        self.model = _module(told, config.path)
+        settings = self.model.config
+        self.out_dim = int(settings.hidden_size)
+        most = getattr(settings, "max_position_embeddings", None)
+        # RoBERTa counts positions from behind its padding's id.
+        reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
+        if most is not None:
+            self.max_length = int(most) - reserved - (2 if reads == "words" else 0)  # their marks
+            self.max_length //= 2 if reads == "pairs" else 1
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Makes of each token's id, or of each word's pieces, a vector that knows its text.
+
+        Args:
+            x: Ids of framed texts, :math:`(B,T)`, or of the pieces of words, :math:`(B,T,P)`.
+            lengths: Real tokens, or words, of each row. *Shape:* :math:`(B)`.
+
+        Returns:
+            A word's vector is that of its first piece (Devlin et al. 2019, section 5.3). *Shape:*
+            :math:`(B,T,H)`.
+        """
+        if x.ndim == 2:
+            return self._read(x, lengths)
+        ids, framed, firsts = framed_words(x, lengths, self.vocab_info, most=self.max_length)
+        states = self._read(ids, framed)
+        return states.gather(1, firsts[..., None].expand(-1, -1, self.out_dim))
+
+    def pairs(
+        self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Reads two framed texts as one.
+
+        Args:
+            text1: Ids. *Shape:* :math:`(B,T)`.
+            lengths1: Real ones of each row. *Shape:* :math:`(B)`.
+            text2: Ids. *Shape:* :math:`(B,U)`.
+            lengths2: Real ones of each row. *Shape:* :math:`(B)`.
+
+        Returns:
+            Vectors of both texts' tokens, :math:`(B,S,H)`, and real ones of each row, :math:`(B)`.
+        """
+        two_marks = self.model.config.model_type in _TWO_MARKS
+        given = text1, lengths1, text2, lengths2
+        ids, lengths, second = framed_pairs(*given, info=self.vocab_info, two_marks=two_marks)
+        typed = getattr(self.model.config, "type_vocab_size", 0) > 1
+        return self._read(ids, lengths, second if typed else None), lengths
+
+    def _read(self, x: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
+        given = {"input_ids": x, "attention_mask": real_tokens(x, lengths).long()}
+        if types is not None:
+            given["token_type_ids"] = types
+        out: Tensor = self.model(**given).last_hidden_state
+        return out
+
+    def begin(self) -> str:
+        """Takes the weights of ``path``; returns a line that says so.
+
+        Raises:
+            UserError: They are not there, or not those of the architecture.
+        """
+        from safetensors.torch import load_file
+
+        config: PretrainedEncoder.Config = self.config
+        folder = find_pretrained(config.path, revision=config.revision)
+        found: dict[str, Tensor] = {}
+        for file in folder.weights():
+            found |= load_file(file)
+        missing, wrong = _load(self.model, found)
+        if missing or wrong:
+            names = ", ".join([*wrong, *missing][:5])
+            raise UserError(
+                f"The weights of {config.path} do not fit its architecture "
+                f"{self.model.config.model_type}: {names}, {len(missing) + len(wrong)} in all."
+            )
+        count = sum(p.numel() for p in self.model.parameters())
+        return f"Pretrained weights of {config.path}: {count:,} parameters."
+
+
+def _architecture(config: PretrainedEncoder.Config) -> dict[str, Any]:
+    if not config.path:
+        raise UserError(
+            "model.encoder.path is not set: name a folder with config.json, tokenizer.json and "
+            "model.safetensors, or a model of the Hugging Face hub as "
+            "sentence-transformers/all-MiniLM-L6-v2."
+        )
+    told = find_pretrained(config.path, revision=config.revision).config()
+    return {name: value for name, value in told.items() if name not in _RECORDS}
+
+
+def _module(told: Mapping[str, Any], path: str) -> Any:
+    """The encoder of an architecture, its weights at random."""
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        what = "model.encoder.type=pretrained"
+        raise MissingExtraError("transformers", extra="huggingface", what=what) from None
+    settings = dict(told)
+    kind = settings.pop("model_type")
+    if kind not in transformers.CONFIG_MAPPING:
+        raise UserError(f"{path or 'The run'} is a {kind!r:.40}, which transformers does not have.")
+    try:
+        made = transformers.AutoConfig.for_model(kind, **settings)
+    except Exception as error:  # each architecture has checks of its own
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"config.json of {path or 'the run'} makes no {kind}: {reason}") from error
+    known = transformers.MODEL_MAPPING
+    masked = transformers.MODEL_FOR_MASKED_LM_MAPPING  # what reads a text from both sides
+    if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
+        raise UserError(
+            f"{path or 'The run'} is a {kind!r:.40}, which is no encoder of texts. BERT, RoBERTa, "
+            "DeBERTa, ELECTRA and ModernBERT are such."
+        )
+    kind_of: Any = known[type(made)]
+    accepts = inspect.signature(kind_of).parameters
+    extra = {"add_pooling_layer": False} if "add_pooling_layer" in accepts else {}
+    return transformers.AutoModel.from_config(made, trust_remote_code=False, **extra).float()
+
+
+def _counts_from_padding(model: nn.Module) -> bool:
+    """Whether the first position's row is the one behind the padding's id."""
+    tables = [m for n, m in model.named_modules() if n.endswith("position_embeddings")]
+    return any(isinstance(m, nn.Embedding) and m.padding_idx is not None for m in tables)
+
+
+def _load(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
+    """Copies weights by name; the names of those that are missing, and of other shapes.
+
+    Names in a file may begin with that of the whole model, as ``bert.``; the table of tokens may
+    have fewer rows than the tokenizer has ids: those it lacks stay at random.
+    """
+    wanted, prefix = model.state_dict(keep_vars=True), f"{model.base_model_prefix}."
+    tokens = model.get_input_embeddings().weight
+    given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
+    missing, wrong = [], []
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            value = given.get(name)
+            if value is None:
+                missing += [name]
+            elif value.shape == parameter.shape:
+                parameter.copy_(value)
+            elif parameter is tokens and value.shape[1:] == parameter.shape[1:]:
+                parameter[: len(value)].copy_(value[: len(parameter)])
+            else:
+                wrong += [f"{name} is {list(value.shape)}, not {list(parameter.shape)}"]
+    return missing, wrong
+
+
+def _former(name: str) -> str:
+    """Today's name of a parameter: checkpoints of TensorFlow's time call norms' otherwise."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
+        "LayerNorm.beta", "LayerNorm.bias"
+    )

@@ -1,0 +1,126 @@
+"""Experiments that fine-tune a pretrained encoder; set ``model.encoder.path`` and the data."""
+
+from typing import Any
+
+from weft.config.recipe import Recipe, register_experiment
+from weft.models.classifier import Classifier, Regressor
+from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.pairs import PairClassifier, Ranker
+from weft.models.poolings import MeanPooling, Pooling
+from weft.models.tagger import IntentSlotModel, Tagger
+from weft.recipes.experiments.classification import classification_transformer
+from weft.recipes.experiments.joint import joint_transformer
+from weft.recipes.experiments.pairs import pairs_classification, pairs_ranking
+from weft.recipes.experiments.regression import regression_docnn
+from weft.recipes.experiments.tagging import tagging_ner, tagging_transformer
+from weft.tasks.classification import PairClassification
+from weft.tasks.intent_slots import IntentSlots
+from weft.tasks.tagging import WordTagging
+from weft.text.features.word_pieces import PretrainedPieces
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from weft.text.tokenizers.word_tokenizer import FittedWords
+from weft.training import AdamW, Linear
+
+ENCODER: SequenceEncoder.Config = PretrainedEncoder.Config()
+
+
+def fine_tuned(recipe: Recipe, doc: str, *, model: Any, **changed: Any) -> Recipe:
+    """A recipe with a pretrained encoder and its tokenizer in place of its own."""
+    made = {**recipe.ingredients, "model": model, **changed}
+    for name in ("affixes", "characters", "ngrams"):
+        made.pop(name, None)
+    made["optimizer"] = AdamW.Config(lr=1e-4, weight_decay=0.01, layer_decay=0.9)
+    made["lr_scheduler"] = Linear.Config(warmup_steps=100)
+    return Recipe(doc, **made)
+
+
+@register_experiment("classification/pretrained")
+def classification_pretrained() -> Recipe:
+    """A pretrained encoder (BERT, RoBERTa, MiniLM, ...), fine-tuned on rows of label, text."""
+    return fine_tuned(
+        classification_transformer(),
+        "Fine-tune a pretrained encoder that classifies documents.",
+        tokenizer=PretrainedTokenizer.Config(),
+        model=Classifier.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+def tagged(recipe: Recipe, doc: str, *, column: str = "words", **changed: Any) -> Recipe:
+    """The same of a recipe whose labels are of words."""
+    return fine_tuned(
+        recipe,
+        doc,
+        tokenizer=FittedWords.Config(columns=(column,)),
+        pieces=PretrainedPieces.Config(column=column),
+        **changed,
+    )
+
+
+@register_experiment("tagging/pretrained")
+def tagging_pretrained() -> Recipe:
+    """A pretrained encoder (BERT, RoBERTa, MiniLM, ...), fine-tuned to give each word a label."""
+    return tagged(
+        tagging_transformer(),
+        "Fine-tune a pretrained encoder that gives each word a label.",
+        task=WordTagging.Config(max_length=256),
+        model=Tagger.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+@register_experiment("ner/pretrained")
+def ner_pretrained() -> Recipe:
+    """A pretrained encoder, fine-tuned to find names in BIO or BILOU tags."""
+    return tagged(
+        tagging_ner(),
+        "Fine-tune a pretrained encoder that finds names and other spans.",
+        task=WordTagging.Config(max_length=256),
+        model=Tagger.Config(encoder=ENCODER, dropout=0.1, crf=True),
+    )
+
+
+@register_experiment("joint/pretrained")
+def joint_pretrained() -> Recipe:
+    """A pretrained encoder, fine-tuned to find the intent and the slots of a text."""
+    pooling: Pooling.Config = MeanPooling.Config()
+    return tagged(
+        joint_transformer(),
+        "Fine-tune a pretrained encoder that finds intents and slots.",
+        column="text",
+        task=IntentSlots.Config(max_length=256),
+        model=IntentSlotModel.Config(encoder=ENCODER, pooling=pooling, dropout=0.1),
+    )
+
+
+@register_experiment("pairs/pretrained")
+def pairs_pretrained() -> Recipe:
+    """A pretrained encoder that reads two texts as one; rows of label, text1, text2."""
+    return fine_tuned(
+        pairs_classification(),
+        "Fine-tune a pretrained encoder that classifies pairs of texts.",
+        tokenizer=PretrainedTokenizer.Config(),
+        task=PairClassification.Config(max_length=128),
+        model=PairClassifier.Config(encoder=ENCODER, together=True, dropout=0.1),
+    )
+
+
+@register_experiment("regression/pretrained")
+def regression_pretrained() -> Recipe:
+    """A pretrained encoder, fine-tuned to give texts a number; rows of score, text."""
+    return fine_tuned(
+        regression_docnn(),
+        "Fine-tune a pretrained encoder that gives texts a number.",
+        tokenizer=PretrainedTokenizer.Config(),
+        model=Regressor.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+@register_experiment("ranking/pretrained")
+def ranking_pretrained() -> Recipe:
+    """A pretrained encoder of queries and documents; rows of query, positive, negative."""
+    return fine_tuned(
+        pairs_ranking(),
+        "Fine-tune a pretrained encoder that scores documents for a query.",
+        tokenizer=PretrainedTokenizer.Config(),
+        model=Ranker.Config(encoder=ENCODER, dropout=0.1),
+    )

@@ -1,0 +1,134 @@
+"""Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weft.errors import MissingExtraError, UserError
+from weft.runtime.bounded_files import opened, parse_json
+
+__all__ = ["PretrainedFolder", "find_pretrained"]
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+LARGEST_CONFIG = 16 << 20
+"""Bytes of a file of settings; that of a model with many thousand labels has one million."""
+
+
+@dataclass(frozen=True)
+class PretrainedFolder:
+    """The folder of a pretrained model, as Hugging Face lays it out."""
+
+    path: Path
+    """Where its files are."""
+    name: str
+    """What it was asked for by."""
+
+    def config(self) -> dict[str, Any]:
+        """What ``config.json`` says of the architecture.
+
+        Raises:
+            UserError: It is missing, no JSON mapping, or wants code of its own to be run.
+        """
+        found = self._json(CONFIG)
+        if "auto_map" in found:
+            raise UserError(
+                f"{self.path / CONFIG} names code of its own (auto_map), which weft never runs. "
+                "Use a model whose architecture the package transformers has."
+            )
+        if not isinstance(found.get("model_type"), str):
+            raise UserError(f"{self.path / CONFIG} says no model_type: it is no model's settings.")
+        return found
+
+    def tokenizer(self) -> Path:
+        """The file of the tokenizer.
+
+        Raises:
+            UserError: There is none; says how to make it.
+        """
+        path = self.path / TOKENIZER
+        if not path.is_file():
+            raise UserError(
+                f"{self.name} has no {TOKENIZER}. Make it once: "
+                f"transformers.AutoTokenizer.from_pretrained({str(self.path)!r}).save_pretrained("
+                f"{str(self.path)!r})."
+            )
+        return path
+
+    def weights(self) -> list[Path]:
+        """The safetensors files of the weights.
+
+        Raises:
+            UserError: There are none: pickled weights are not read.
+        """
+        if (self.path / WEIGHTS).is_file():
+            return [self.path / WEIGHTS]
+        if (self.path / INDEX).is_file():
+            names = self._json(INDEX).get("weight_map")
+            files = sorted(set(names.values())) if isinstance(names, dict) else []
+            if files and all(isinstance(file, str) and Path(file).name == file for file in files):
+                return [self.path / file for file in files]
+            raise UserError(f"{self.path / INDEX} does not say in which files the weights are.")
+        raise UserError(
+            f"{self.name} has no {WEIGHTS}, and weft reads no pickled weights. Save it as "
+            "safetensors (transformers' save_pretrained does), or use another revision."
+        )
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        with opened(path, lambda why: UserError(f"{why}."), name=str(path), links=True) as (
+            file,
+            size,
+        ):
+            if size > LARGEST_CONFIG:
+                raise UserError(f"{path} has {size:,} bytes; at most {LARGEST_CONFIG:,} are read.")
+            found = parse_json(file.read(size), str(path), UserError)
+        if not isinstance(found, dict):
+            raise UserError(f"{path} must hold a JSON mapping.")
+        return found
+
+
+def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFolder:
+    """The folder of a path, or of a name on the Hugging Face hub, which is kept in its cache.
+
+    Args:
+        name: A folder, or ``owner/model``.
+        revision: A branch, a tag or a commit of the hub; None is the newest.
+
+    Raises:
+        UserError: There is no such folder, and the hub gives none either.
+        MissingExtraError: It is a name, and the package huggingface-hub is not installed.
+
+    Example:
+        >>> find_pretrained("./none")
+        Traceback (most recent call last):
+        weft.errors.UserError: There is no folder ./none.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if revision is not None:
+            raise UserError(f"{name} is a folder, which has no revision {revision}. Leave it out.")
+        return PretrainedFolder(path, name)
+    if path.exists() or path.is_absolute() or name.startswith(("./", "../", "~")):
+        raise UserError(f"There is no folder {name}.")
+    return PretrainedFolder(_of_hub(name, revision), name)
+
+
+def _of_hub(name: str, revision: str | None) -> Path:
+    try:
+        import huggingface_hub
+    except ModuleNotFoundError as error:
+        if error.name != "huggingface_hub":
+            raise
+        what = f"The pretrained model {name}, which is no folder here,"
+        raise MissingExtraError("huggingface-hub", extra="huggingface", what=what) from None
+    wanted = [CONFIG, TOKENIZER, WEIGHTS, INDEX, "model-*.safetensors"]
+    try:
+        found = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
+    except Exception as error:
+        raise UserError(
+            f"The pretrained model {name} is no folder here, and the Hugging Face hub does not "
+            f"give it: {str(error).strip().splitlines()[0]:.200} Name a folder that holds "
+            f"{CONFIG}, {TOKENIZER} and {WEIGHTS}, or what the hub has."
+        ) from error
+    return Path(found)

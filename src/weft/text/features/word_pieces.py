@@ -1,0 +1,88 @@
+"""The pieces of words: what a pretrained encoder reads where labels are of words."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from weft.config.component import Component
+from weft.config.component import Config as BaseConfig
+from weft.errors import UserError
+from weft.text import registries
+from weft.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
+from weft.text.tokenizers.tokenizer import Tokenizer, VocabInfo
+
+__all__ = ["PretrainedPieces", "WordPieces"]
+
+MOST = 64
+"""Places of a word: every word has as many."""
+
+
+class WordPieces:
+    """A tokenizer of pieces, and how many places a word has for them.
+
+    Args:
+        tokenizer: Cuts each word by itself, as if a space were before it.
+        length: Places of a word. Of a longer word the first pieces are kept.
+        column: The column of the rows that the words are in.
+
+    Raises:
+        UserError: There are too few places, or too many.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, length: int = 8, column: str = "words") -> None:
+        if not 1 <= length <= MOST:
+            raise UserError(f"pieces.length must be from 1 to {MOST}, but is {length}.")
+        self.tokenizer, self.length, self.column = tokenizer, length, column
+        self._encoder = tokenizer.create_encoder(mode="target")
+        self._before = len(tokenizer.target_prefix())
+
+    @property
+    def vocab_info(self) -> VocabInfo:
+        """Size and special ids of the pieces."""
+        return self.tokenizer.vocab_info
+
+    @property
+    def pad_idx(self) -> int:
+        """The id of padding."""
+        return self.vocab_info.pad_idx
+
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The ids of words, the unknown one where there is none. *Shape:* ``[N, length]``."""
+        rows = self._encoder.batch([f" {word}" for word in words])
+        out = np.full((len(words), self.length), self.pad_idx, dtype=np.int32)
+        for number, row in enumerate(rows):
+            pieces = row[self._before : -1][: self.length]
+            out[number, : max(1, len(pieces))] = pieces if len(pieces) else self.vocab_info.unk_idx
+        return out
+
+
+@registries.pieces.register("pretrained")
+class PretrainedPieces(Component):
+    """The pieces of the tokenizer of ``model.encoder.path``, word by word."""
+
+    class Config(BaseConfig):
+        """Where they come from."""
+
+        path: Path | None = None
+        """The file tokenizer.json; null is that of ``model.encoder.path``."""
+        column: str = "words"
+        """The column of the rows."""
+        length: int = 8
+        """Places of a word for its pieces; of a longer word the first are kept."""
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, model: Any = None
+        ) -> WordPieces:
+            """Reads the tokenizer.
+
+            Raises:
+                UserError: There is none.
+            """
+            path = tokenizer_of(model) if self.path is None else self.path
+            tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=path))
+            return WordPieces(tokenizer, length=self.length, column=self.column)

@@ -1,0 +1,161 @@
+"""Pretrained encoders: the same vectors as transformers gives, and what is refused."""
+
+import itertools
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from tests.pretrained_checkpoints import ENCODERS, TEXTS, changed, save_encoder
+from weft.errors import UserError
+from weft.models.encoders.pretrained import PretrainedEncoder, Reads
+from weft.text.features.word_pieces import WordPieces
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
+
+Saved = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    made: dict[str, Path] = {}
+
+    def get(family: str) -> Path:
+        if family not in made:
+            made[family] = save_encoder(tmp_path_factory.mktemp("hub") / family, family)
+        return made[family]
+
+    return get
+
+
+def tokenizer_of(folder: Path) -> PretrainedTokenizer:
+    return PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
+
+
+def encoder_of(folder: Path, *, reads: Reads = "texts") -> PretrainedEncoder:
+    vocab_info = tokenizer_of(folder).vocab_info
+    config = PretrainedEncoder.Config(path=str(folder))
+    made: PretrainedEncoder = config.build(vocab_info=vocab_info, reads=reads)
+    made.begin()
+    return made.eval()
+
+
+@pytest.mark.parametrize("family", ENCODERS)
+def test_vectors_are_those_of_transformers(saved: Saved, family: str) -> None:
+    folder = saved(family)
+    oracle = transformers.AutoModel.from_pretrained(folder).eval()
+    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    rows = tokenizer_of(folder).create_encoder().batch(TEXTS)
+    assert [row.tolist() for row in rows] == library(TEXTS)["input_ids"]
+    pad = oracle.config.pad_token_id
+    ids = torch.full((len(TEXTS), int(max(rows.lengths))), pad)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = torch.from_numpy(row)
+    with torch.no_grad():
+        found = encoder_of(folder)(ids, torch.from_numpy(rows.lengths))
+        for number, row in enumerate(rows):
+            alone = oracle(input_ids=ids[number : number + 1, : len(row)]).last_hidden_state[0]
+            torch.testing.assert_close(found[number, : len(row)], alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_word_has_the_vector_of_its_first_piece(saved: Saved, family: str) -> None:
+    folder = saved(family)
+    oracle = transformers.AutoModel.from_pretrained(folder).eval()
+    spaced = family == "roberta"
+    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    feature = WordPieces(tokenizer_of(folder), length=16)
+    texts = [text.split() for text in TEXTS]
+    most = max(map(len, texts))
+    pieces = torch.full((len(texts), most, 16), feature.pad_idx)
+    for number, words in enumerate(texts):
+        pieces[number, : len(words)] = torch.from_numpy(feature.table(words))
+    lengths = torch.tensor([*map(len, texts)])
+    with torch.no_grad():
+        found = encoder_of(folder, reads="words")(pieces, lengths)
+        for number, words in enumerate(texts):
+            parts = [f" {word}" if spaced else word for word in words]
+            rows = [library(part, add_special_tokens=False)["input_ids"] for part in parts]
+            marks = library("")["input_ids"]
+            ids = torch.tensor([[marks[0], *itertools.chain(*rows), marks[1]]])
+            states = oracle(input_ids=ids).last_hidden_state[0]
+            firsts = torch.tensor([1 + sum(map(len, rows[:n])) for n in range(len(rows))])
+            torch.testing.assert_close(
+                found[number, : len(words)], states[firsts], atol=1e-5, rtol=1e-5
+            )
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "deberta-v2"])
+def test_a_pair_is_read_as_one(saved: Saved, family: str) -> None:
+    folder = saved(family)
+    oracle = transformers.AutoModel.from_pretrained(folder).eval()
+    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    encoder = encoder_of(folder, reads="pairs")
+    assert encoder.max_length == {"bert": 20, "roberta": 19, "deberta-v2": 20}[family]
+    pairs = [("the cat", "dogs bark"), ("the moon", "the cat sat on the mat")]
+    frame = tokenizer_of(folder).create_encoder()
+    sides = []
+    for side in (0, 1):
+        rows = frame.batch([pair[side] for pair in pairs])
+        ids = torch.zeros(2, int(max(rows.lengths)), dtype=torch.long)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = torch.from_numpy(row)
+        sides += [ids, torch.from_numpy(rows.lengths)]
+    with torch.no_grad():
+        found, lengths = encoder.pairs(*sides)
+        for number, pair in enumerate(pairs):
+            given = library(*pair, return_tensors="pt", return_token_type_ids=True)
+            if oracle.config.type_vocab_size < 2:
+                del given["token_type_ids"]
+            alone = oracle(**given).last_hidden_state[0]
+            assert lengths[number] == len(alone)
+            torch.testing.assert_close(found[number, : len(alone)], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_of_too_many_pieces_each_word_keeps_its_first(saved: Saved) -> None:
+    encoder = encoder_of(saved("bert"), reads="words")
+    assert encoder.max_length == 38, "40 positions, and a mark on both sides"
+    feature = WordPieces(tokenizer_of(saved("bert")), length=8)
+    table = torch.from_numpy(feature.table(["unbelievable"] * 20)).long()
+    assert (table != feature.pad_idx).sum() > 38
+    one = table.clone()
+    one[:, 1:] = feature.pad_idx
+    lengths = torch.tensor([20])
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(table[None], lengths), encoder(one[None], lengths))
+
+
+def test_weights_that_do_not_fit_are_refused(saved: Saved, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    changed(folder, "config.json", intermediate_size=32)
+    with pytest.raises(UserError, match=r"do not fit its architecture bert: .*\[24, 16\]"):
+        encoder_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"auto_map": {"AutoModel": "theirs.Model"}}, "names code of its own"),
+        ({"model_type": "of_nobody"}, "which transformers does not have"),
+        ({"model_type": "gpt2"}, "which is no encoder of texts"),
+        ({"model_type": "t5"}, "makes no t5"),
+        ({"hidden_size": "wide"}, "makes no bert"),
+        ({"model_type": None}, "says no model_type"),
+    ],
+)
+def test_what_is_no_encoder_is_refused(
+    saved: Saved, tmp_path: Path, values: dict[str, object], why: str
+) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    changed(folder, "config.json", **values)
+    with pytest.raises(UserError, match=why):
+        encoder_of(folder)
+
+
+def test_pickled_weights_are_not_read(saved: Saved, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="reads no pickled weights"):
+        encoder_of(folder)

@@ -1,0 +1,88 @@
+"""Small random checkpoints of the families that transformers knows, as save_pretrained lays out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+import transformers
+from tokenizers import models, normalizers, pre_tokenizers, processors, trainers
+
+TEXTS = [
+    "the cat sat on the mat",
+    "dogs bark at the unbelievable moon",
+    "Fabulous films are rare, aren't they?",
+]
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 40,
+}
+ENCODERS: dict[str, dict[str, Any]] = {
+    "bert": {},
+    "roberta": {"type_vocab_size": 1},
+    "electra": {"embedding_size": 8},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+    "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 8},
+}
+"""Model types with their settings beside the small sizes."""
+
+
+def word_piece() -> tokenizers.Tokenizer:
+    """Word pieces as BERT's."""
+    made = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=70, special_tokens=marks, show_progress=False)
+    made.train_from_iterator(TEXTS, trainer)
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return made
+
+
+def byte_pairs() -> tokenizers.Tokenizer:
+    """Pairs of bytes as RoBERTa's."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    marks = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=marks,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(TEXTS, trainer)
+    made.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=False
+    )
+    return made
+
+
+def save_encoder(folder: Path, family: str) -> Path:
+    """A checkpoint of a family, with its tokenizer; of the same seed."""
+    folder.mkdir(parents=True)
+    tokenizer = byte_pairs() if family == "roberta" else word_piece()
+    settings = {**SMALL, **ENCODERS[family], "vocab_size": tokenizer.get_vocab_size()}
+    settings["pad_token_id"] = 1 if family == "roberta" else 0
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(family, **settings)
+    with torch.no_grad():
+        model = transformers.AutoModel.from_config(config)
+        for parameter in model.parameters():  # what begins as zeros and ones says nothing
+            parameter.normal_(std=0.2)
+    model.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def changed(folder: Path, file: str, **values: object) -> None:
+    """Sets entries of a JSON file."""
+    path = folder / file
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))

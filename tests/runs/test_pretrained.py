@@ -1,0 +1,91 @@
+"""Runs that fine-tune a pretrained encoder: every task with every family, from a folder."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from tests.pretrained_checkpoints import ENCODERS, save_encoder
+from weft.errors import UserError
+from weft.runs.export import export
+
+WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
+ROWS = {
+    "classification": "good\tthe cat sat on the mat\nbad\tdogs bark at the moon\n",
+    "joint": "a\tthe cat sat\tO B-x O\nb\tdogs bark\tB-y O\n",
+    "ner": WORDS,
+    "pairs": "yes\tthe cat sat\tthe cat\nno\tdogs bark\tthe moon\n",
+    "ranking": "the cat sat\tthe cat\tdogs bark\nmoon\tthe moon\tfilms are rare\n",
+    "regression": "1.5\tthe cat sat\n0.3\tdogs bark\n",
+    "tagging": WORDS,
+}
+ASKED: dict[str, Any] = {
+    "pairs": {"text1": "the cat", "text2": "the dogs"},
+    "ranking": {"query": "moon", "documents": ["the moon", "the cat"]},
+}
+
+
+def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
+    """The settings of a few steps on rows of a task."""
+    file = folder / "train.txt"
+    file.write_text(ROWS[task] * 8)
+    return [
+        f"model.encoder.path={folder / 'encoder'}",
+        f"train_data.path={file}",
+        f"valid_data.path={file}",
+        f"task.max_length={18 if task == 'pairs' else 30}",
+        f"trainer.max_steps={steps}",
+        "reporters.console=false",
+        "reporters.html=false",
+    ]
+
+
+def trained(task: str, family: str, folder: Path, **steps: int) -> Path:
+    save_encoder(folder / "encoder", family)
+    words = words_of(task, folder, **steps)
+    run = folder / "run"
+    weft.run_experiment(f"{task}/pretrained", "train", str(run), words)
+    return run
+
+
+def answers(run: Path, task: str) -> list[str]:
+    asked = [ASKED.get(task, text) for text in ("the cat sat", "dogs bark at unbelievable mats")]
+    return [repr(answer) for answer in weft.load(run)(asked)]
+
+
+def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
+    run = trained("classification", "bert", tmp_path)
+    before = answers(run, "classification")
+    config = (run / "config.yaml").read_text()
+    assert "model_type: bert" in config.partition("built:")[2]
+    shutil.rmtree(tmp_path / "encoder")
+    moved = shutil.move(run, tmp_path / "moved")
+    assert answers(Path(moved), "classification") == before
+
+
+def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
+    whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
+    part = trained("tagging", "bert", tmp_path / "part", steps=2)
+    weft.train(part, overrides=["trainer.max_steps=4"])
+    weights = "checkpoints/step-00000004/model.safetensors"
+    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+
+
+def test_a_run_that_goes_on_without_the_folder_says_what_is_missing(tmp_path: Path) -> None:
+    run = trained("classification", "bert", tmp_path)
+    shutil.rmtree(tmp_path / "encoder")
+    with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'encoder'}"):
+        weft.train(run, overrides=["trainer.max_steps=4"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ENCODERS)
+@pytest.mark.parametrize("task", ROWS)
+def test_every_family_under_every_task(task: str, family: str, tmp_path: Path) -> None:
+    run = trained(task, family, tmp_path)
+    before = answers(run, task)
+    made = export(run, "onnx", out=tmp_path / "export")  # which compares all rows of valid_data
+    assert (made / "weft.json").exists() or any(made.iterdir())
+    assert answers(run, task) == before

@@ -23,13 +23,13 @@ ROWS = {
 }
 ASKED: dict[str, Any] = {
     "pairs": {"text1": "the cat", "text2": "the dogs"},
-    "ranking": {"query": "moon", "documents": ["the moon", "the cat"]},
+    "ranking": {"query": "moon", "positive": "the moon"},
 }
 
 
 def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
     """The settings of a few steps on rows of a task."""
-    file = folder / "train.txt"
+    file = folder / ("train.conll" if ROWS[task] == WORDS else "train.tsv")
     file.write_text(ROWS[task] * 8)
     return [
         f"model.encoder.path={folder / 'encoder'}",
@@ -37,6 +37,7 @@ def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
         f"valid_data.path={file}",
         f"task.max_length={18 if task == 'pairs' else 30}",
         f"trainer.max_steps={steps}",
+        "lr_scheduler.type=constant",  # which does not look at the length
         "reporters.console=false",
         "reporters.html=false",
     ]
@@ -86,6 +87,5 @@ def test_a_run_that_goes_on_without_the_folder_says_what_is_missing(tmp_path: Pa
 def test_every_family_under_every_task(task: str, family: str, tmp_path: Path) -> None:
     run = trained(task, family, tmp_path)
     before = answers(run, task)
-    made = export(run, "onnx", out=tmp_path / "export")  # which compares all rows of valid_data
-    assert (made / "weft.json").exists() or any(made.iterdir())
+    export(run, "onnx", out=tmp_path / "export")  # which compares the rows of valid_data
     assert answers(run, task) == before

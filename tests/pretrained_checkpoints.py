@@ -7,7 +7,7 @@ from typing import Any
 import tokenizers
 import torch
 import transformers
-from tokenizers import models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import models, normalizers, pre_tokenizers, processors
 
 TEXTS = [
     "the cat sat on the mat",
@@ -32,13 +32,15 @@ ENCODERS: dict[str, dict[str, Any]] = {
 
 
 def word_piece() -> tokenizers.Tokenizer:
-    """Word pieces as BERT's."""
-    made = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    """Word pieces as BERT's; not trained, for training breaks ties otherwise each time."""
+    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = sorted({letter for text in TEXTS for letter in text.lower()} - {" "})
+    pieces = [*letters, *(f"##{letter}" for letter in letters), "the", "cat", "dog", "##able"]
+    vocab = {piece: number for number, piece in enumerate([*marks, *pieces])}
+    made = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    made.add_special_tokens(marks)
     made.normalizer = normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    marks = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=70, special_tokens=marks, show_progress=False)
-    made.train_from_iterator(TEXTS, trainer)
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -49,16 +51,13 @@ def word_piece() -> tokenizers.Tokenizer:
 
 def byte_pairs() -> tokenizers.Tokenizer:
     """Pairs of bytes as RoBERTa's."""
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     marks = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        special_tokens=marks,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    made.train_from_iterator(TEXTS, trainer)
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("Ġ", "c"), ("Ġc", "at")]
+    pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in merges)]
+    vocab = {piece: number for number, piece in enumerate([*marks, *pieces])}
+    made = tokenizers.Tokenizer(models.BPE(vocab, merges))
+    made.add_special_tokens(marks)
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.post_processor = processors.RobertaProcessing(
         ("</s>", 2), ("<s>", 0), add_prefix_space=False
     )

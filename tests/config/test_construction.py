@@ -107,7 +107,7 @@ def test_names_may_be_the_keys_of_a_dictionary():
         (
             lambda: Classifier.Config(encoder={"type": "cn"}),
             "Classifier.Config.encoder.type: no encoder is named 'cn'. Did you mean 'cnn'? "
-            "Known: averaging, cnn, lstm, self_attention.",
+            "Known: averaging, cnn, lstm, pretrained, self_attention.",
         ),
         (
             lambda: Classifier.Config(encoder="cnn"),

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
@@ -36,7 +36,7 @@ class PairScores(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each token's vector know its text; one for both texts."""
-        together: bool = False
+        together: bool = setting(False, in_key="set")
         """Whether a pretrained encoder reads both texts as one, so that each token knows the other
         text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1)."""
 

@@ -1,7 +1,7 @@
 """The batch of every task whose rows have typed columns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -36,6 +36,8 @@ class ColumnBatch:
     """*Shape:* ``[B]``, int64; places of each row that are no padding, where it has any."""
     rows: NDArray[np.int64] | None = None
     """*Shape:* ``[B]``; the index of each row in its data set, on the host."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Places that are no padding, of the roles of a batch that has left the host."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -61,13 +63,20 @@ class ColumnBatch:
         column = self[role]
         return torch.arange(column.shape[1], device=column.device) < self.lengths[role][:, None]
 
+    def count(self, role: str) -> int:
+        """How many places are no padding."""
+        return self.counts[role] if role in self.counts else int(self.lengths[role].sum())
+
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "ColumnBatch":
         """The batch with its tensors on ``device``; ``rows`` stays on the host."""
         columns, lengths = (
             {name: value.to(device, non_blocking=non_blocking) for name, value in part.items()}
             for part in (self.columns, self.lengths)
         )
-        return replace(self, columns=columns, lengths=lengths)
+        counts = self.counts
+        if torch.device(device).type != "cpu" and not counts:  # counting there would wait for it
+            counts = {role: self.count(role) for role in self.lengths}
+        return replace(self, columns=columns, lengths=lengths, counts=counts)
 
 
 def collate_columns(

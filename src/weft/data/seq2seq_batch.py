@@ -40,6 +40,8 @@ class Seq2SeqBatch:
     """*Shape:* ``[B]``; the index of each row in its data set, on the host."""
     num_tokens: int = field(default=-1)
     """Source ids and labels that are not padding; counted from the lengths if not given."""
+    num_labels: int = field(default=-1)
+    """Labels that are not padding; counted likewise."""
 
     def __post_init__(self) -> None:
         if (self.target is None) != (self.target_lengths is None):
@@ -50,11 +52,13 @@ class Seq2SeqBatch:
                 "sources and "
                 f"{len(self.target)} targets."
             )
+        # Counted once, here: on a GPU counting waits for all work before it.
+        if self.num_labels < 0:
+            labels = 0 if self.target_lengths is None else int(self.target_lengths.sum())
+            object.__setattr__(self, "num_labels", labels)
         if self.num_tokens < 0:
-            # Counted once, here: on a GPU counting waits for all work before it.
-            count = self.source_lengths.sum()
-            count = count if self.target_lengths is None else count + self.target_lengths.sum()
-            object.__setattr__(self, "num_tokens", int(count))
+            count = int(self.source_lengths.sum()) + self.num_labels
+            object.__setattr__(self, "num_tokens", count)
 
     @classmethod
     def from_padded(
@@ -86,11 +90,6 @@ class Seq2SeqBatch:
     def labels(self) -> Tensor:
         """*Shape:* ``[B, T - 1]``; what it is to say next: targets without the first one."""
         return self._target()[:, 1:]
-
-    @property
-    def num_labels(self) -> int:
-        """Labels that are not padding."""
-        return 0 if self.target_lengths is None else int(self.target_lengths.sum())
 
     @property
     def padding(self) -> float:
@@ -126,16 +125,17 @@ def collate_seq2seq(
     rows = np.asarray(indices, dtype=np.int64)
     source, target = columns["source"], columns.get("target")
     _, lengths = source.bounds(rows)
-    num_tokens = int(lengths.sum())
+    num_tokens, num_labels = int(lengths.sum()), 0
     label_lengths = None
     if target is not None:
         label_lengths = np.maximum(target.bounds(rows)[1] - 1, 0)
-        num_tokens += int(label_lengths.sum())
+        num_labels = int(label_lengths.sum())
     return Seq2SeqBatch(
         source=torch.from_numpy(source.padded(rows, pad_idx)),
         source_lengths=torch.from_numpy(lengths),
         target=None if target is None else torch.from_numpy(target.padded(rows, pad_idx)),
         target_lengths=None if label_lengths is None else torch.from_numpy(label_lengths),
         rows=rows,
-        num_tokens=num_tokens,
+        num_tokens=num_tokens + num_labels,
+        num_labels=num_labels,
     )

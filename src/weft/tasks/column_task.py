@@ -272,7 +272,7 @@ class ColumnsTask(Task):
 
     @override
     def training_step(self, batch: ColumnBatch) -> Loss:
-        batch = batch.to(self.device)
+        batch = batch.to(self.device, non_blocking=True)
         return self.loss(self.scores(batch), batch)
 
     @override

@@ -16,6 +16,7 @@ from weft.exported.forward import Forward
 from weft.metrics.frames import Frames
 from weft.metrics.metric import Metric
 from weft.tasks import registries
+from weft.tasks.batches.real_places import at_places, real_places
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Metrics, Row
 from weft.tasks.word_tags import (
@@ -129,8 +130,10 @@ class IntentSlots(ColumnsTask):
         if self.crf is not None:
             total = total - self.crf.log_likelihood(tags, right, real).sum()
         else:
-            total = total + F.cross_entropy(tags[real], right[real], reduction="sum")
-        return Loss(total, torch.tensor(len(wanted), device=total.device))
+            places = real_places(real, batch.count("words")) if self.module.training else real
+            taken = at_places(tags, places), at_places(right, places)
+            total = total + F.cross_entropy(*taken, reduction="sum")
+        return Loss(total, torch.full((), len(wanted), device=total.device))
 
     @override
     def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:

@@ -26,6 +26,7 @@ from weft.models.decoding.search_settings import Decoding
 from weft.models.language_model import LanguageModel
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.tasks import registries
+from weft.tasks.batches.real_places import at_places, real_places
 from weft.tasks.batches.text_blocks import (
     Carried,
     RowSums,
@@ -204,14 +205,15 @@ class LanguageModeling(Task):
 
     def _states(self, batch: BlockBatch, carried: Carried) -> tuple[Tensor, Tensor]:
         """The states of the counted targets, :math:`(N,D)`, and the targets, :math:`(N)`."""
-        batch = batch.to(self.device)
+        batch = batch.to(self.device, non_blocking=True)
         before = carried.into(batch, like=batch.inputs) if self.stateful else None
         states, after = self.module.hidden(batch.inputs, before)
         if self.stateful:
             carried.keep(after)
         if batch.counted is None:
             return states.flatten(0, 1), batch.targets.flatten()
-        return states[batch.counted], batch.targets[batch.counted]
+        places = real_places(batch.counted, batch.count)
+        return at_places(states, places), at_places(batch.targets, places)
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:

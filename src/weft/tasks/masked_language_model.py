@@ -21,6 +21,7 @@ from weft.models import fast
 from weft.models.losses import cross_entropy, projected_cross_entropy
 from weft.models.masked_language_model import MaskedLanguageModel
 from weft.tasks import registries
+from weft.tasks.batches.real_places import at_places, real_places
 from weft.tasks.batches.text_blocks import RowSums, blocks_of, closed, rows_with_text
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
@@ -126,11 +127,12 @@ class MaskedLanguageModeling(Task):
 
     def _states(self, batch: BlockBatch) -> tuple[Tensor, Tensor]:
         """The states of the tokens to be found, :math:`(N,H)`, and these, :math:`(N)`."""
-        batch = batch.to(self.device)
+        batch = batch.to(self.device, non_blocking=True)
         states = self.module.hidden(batch.inputs, parts=batch.parts)
         if batch.counted is None:
             return states.flatten(0, 1), batch.targets.flatten()
-        return states[batch.counted], batch.targets[batch.counted]
+        places = real_places(batch.counted, batch.count)
+        return at_places(states, places), at_places(batch.targets, places)
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:

@@ -210,7 +210,7 @@ class QuestionAnswering(ColumnsTask):
         right = right_spans(start, end, answers)
         has = batch.lengths["answers"] > 0
         chance = right if scores.none is None else torch.where(has, right, none)
-        return Loss(-chance.sum(), torch.tensor(len(chance), device=chance.device))
+        return Loss(-chance.sum(), torch.full((), len(chance), device=chance.device))
 
     # -- answers
 

@@ -64,7 +64,7 @@ class QueryDocumentRanking(ColumnsTask):
         Raises:
             DataError: The batch has no wrong documents.
         """
-        count = torch.tensor(len(batch["negative"]), device=scores.device)
+        count = torch.full((), len(batch["negative"]), device=scores.device)
         lacking = ranking_hinge(scores[:, 0], scores[:, 1], margin=self.config.margin)
         return Loss(lacking.sum(), count)
 

@@ -53,7 +53,7 @@ class _NumberTask(Protocol):
 def _number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
     """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
     total = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="sum")
-    return Loss(total, torch.tensor(len(batch), device=scores.device))
+    return Loss(total, torch.full((), len(batch), device=scores.device))
 
 
 def _number_answers(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:

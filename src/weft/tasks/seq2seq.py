@@ -19,6 +19,7 @@ from weft.metrics.streaming import Accuracy, Perplexity
 from weft.models import fast
 from weft.models.decoding import Decoding, decode
 from weft.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
+from weft.tasks.batches.real_places import at_places, real_places
 from weft.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
 from weft.tasks.batches.seq2seq_batches import Fitting, seq2seq_batches
 from weft.tasks.batches.user_batches import ready_batches
@@ -152,18 +153,18 @@ class Seq2Seq(Task):
         Where :meth:`loss` is the library's and the module projects its states by a matrix, the
         scores of the labels are made and forgotten a few hundred at a time.
         """
-        batch, module = batch.to(self.device), self.module
+        batch, module = batch.to(self.device, non_blocking=True), self.module
         own_loss = type(self).loss is not Seq2Seq.loss or type(self).logits is not Seq2Seq.logits
         splits = fast.now().split_loss and self.device.type == "cpu"
         if own_loss or not splits or not isinstance(module, LinearOutput):
             return self.loss(*self.logits(batch))
-        target_in, labels, real = _shifted(batch)
-        states = module.hidden(batch.source, batch.source_lengths, target_in)[real]
+        target_in, labels, places = _shifted(batch)
+        states = module.hidden(batch.source, batch.source_lengths, target_in)[places]
         sums = projected_cross_entropy(
             states,
             module.output_weight,
             module.output_bias,
-            labels[real],
+            labels[places],
             label_smoothing=self.config.label_smoothing,
         )
         return _loss_of(sums, len(states))
@@ -175,11 +176,10 @@ class Seq2Seq(Task):
             Logits, shape ``[N, V]``, and labels, shape ``[N]``, where N counts the labels without
             padding.
         """
-        target_in, labels, real = _shifted(batch)
-        logits = label_logits(
-            self.module, batch.source, batch.source_lengths, target_in=target_in, real=real
-        )
-        return logits, labels[real]
+        target_in, labels, places = _shifted(batch)
+        source, lengths = batch.source, batch.source_lengths
+        logits = label_logits(self.module, source, lengths, target_in=target_in, places=places)
+        return logits, at_places(labels, places)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Loss:
         """The loss of labels; the one method to override for another loss.
@@ -361,12 +361,12 @@ class GenerationConfig(Seq2Seq.Config, AnsweredConfig):
 
 
 def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """What the decoder reads, what it is scored on, and where that is no padding: ``[B, T]``."""
+    """What the decoder reads, what it is scored on, and the places where that is no padding."""
     if batch.target is None or batch.target_lengths is None:
         raise DataError("This batch has no target; training and evaluation need one.")
     labels = batch.target[:, 1:]
     real = torch.arange(labels.shape[1], device=labels.device) < batch.target_lengths[:, None]
-    return batch.target[:, :-1], labels, real
+    return batch.target[:, :-1], labels, real_places(real, batch.num_labels)
 
 
 def _loss_of(sums: CrossEntropy, count: int) -> Loss:

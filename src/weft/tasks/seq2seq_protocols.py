@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from weft.errors import UserError
 from weft.models.decoding.search_state import Generator
+from weft.tasks.batches.real_places import at_places
 
 __all__ = ["HiddenStates", "LinearOutput", "generator_of", "label_logits", "longest_input"]
 
@@ -46,7 +47,7 @@ class HasMaxLength(Protocol):
 
 
 def label_logits(
-    module: nn.Module, source: Tensor, source_lengths: Tensor, *, target_in: Tensor, real: Tensor
+    module: nn.Module, source: Tensor, source_lengths: Tensor, *, target_in: Tensor, places: Tensor
 ) -> Tensor:
     """Scores of the next token at the positions that are not padding.
 
@@ -56,7 +57,7 @@ def label_logits(
         source: Token ids. *Shape:* :math:`(B,S)`.
         source_lengths: Real tokens of each row. *Shape:* :math:`(B)`.
         target_in: What the decoder reads. *Shape:* :math:`(B,T)`.
-        real: True where the label is not padding. *Shape:* :math:`(B,T)`.
+        places: Those whose label is not padding, as ``real_places`` gives them.
 
     Returns:
         Logits. *Shape:* :math:`(N,V)`.
@@ -65,7 +66,8 @@ def label_logits(
         UserError: The module gives something else.
     """
     if isinstance(module, HiddenStates):
-        return module.project(module.hidden(source, source_lengths, target_in)[real])
+        states = module.hidden(source, source_lengths, target_in)
+        return module.project(at_places(states, places))
     logits = module(source, source_lengths, target_in)
     found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[:2] != target_in.shape:
@@ -74,7 +76,7 @@ def label_logits(
             f"{type(module).__name__}(source, source_lengths, target_in) must give logits of shape "
             f"({batch}, {length}, vocabulary), but gave {found}."
         )
-    return logits[real]
+    return at_places(logits, places)
 
 
 def generator_of(module: nn.Module) -> Generator:

@@ -20,6 +20,7 @@ from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
 from weft.tasks import registries
+from weft.tasks.batches.real_places import at_places, real_places
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Metrics, Row
 from weft.tasks.word_tags import (
@@ -141,7 +142,9 @@ class WordTagging(ColumnsTask):
         if self.crf is not None:
             total = -self.crf.log_likelihood(scores, tags, real).sum()
             return Loss(total, real.sum())
-        return Loss.of(self.criterion(scores[real], tags[real]), self.criterion)
+        places = real_places(real, batch.count("words")) if self.module.training else real
+        taken = at_places(scores, places), at_places(tags, places)
+        return Loss.of(self.criterion(*taken), self.criterion)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:

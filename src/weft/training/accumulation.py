@@ -4,8 +4,11 @@ from collections.abc import Iterator, Mapping, Sized
 from sys import maxsize
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import torch
+
 from weft.data.batching import Filler
 from weft.errors import DataError
+from weft.tasks.batches.transfer import Transfer
 from weft.tasks.task import Batches
 from weft.training.progress import Progress
 
@@ -40,8 +43,11 @@ class Groups:
     before the batch ahead, so nothing read ahead is lost or repeated.
     """
 
-    def __init__(self, data: Batches, *, size: Accumulate) -> None:
+    def __init__(
+        self, data: Batches, *, size: Accumulate, device: str | torch.device = "cpu"
+    ) -> None:
         self.data, self.size = data, maxsize if size == "epoch" else size
+        self.transfer = Transfer(device)
         self.epochs, self.taken = 0, 0
         self._iterator: Iterator[Any] | None = None
         self._ahead: Any = None
@@ -50,11 +56,9 @@ class Groups:
     def __next__(self) -> Group:
         if self._iterator is None:
             self._begin()
-        batches = [self._ahead]
-        self._advance()
+        batches = [self._take()]
         while self._iterator is not None and len(batches) < self.size:
-            batches.append(self._ahead)
-            self._advance()
+            batches.append(self._take())
         self.taken = 0 if self._iterator is None else self.taken + len(batches)
         return Group([batch for batch in batches if batch is not None], self.epochs)
 
@@ -65,6 +69,12 @@ class Groups:
             return float(self.epochs)
         # The length of an epoch of very many rows is an estimate, which the last batches may pass.
         return self.epochs + min(1.0, self.taken / max(1, len(self.data)))
+
+    def _take(self) -> Any:
+        """The batch ahead; the one after it is read, and on its way to the device."""
+        taken = self.transfer.receive(self._ahead)
+        self._advance()
+        return taken
 
     def _begin(self) -> None:
         """Goes on with the epoch; data resumed just at an epoch's end may need a second try."""
@@ -86,6 +96,7 @@ class Groups:
             self._iterator = None
             self.epochs += 1
             self._state = self.data.state_dict()
+        self._ahead = self.transfer.send(self._ahead)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the next group starts."""

@@ -52,7 +52,7 @@ class RunData:
 
         train = made("train_data", train_data, train=True)
         tell_idle(train, config.accumulate, ranks)
-        self.train = Groups(train, size=config.accumulate)
+        self.train = Groups(train, size=config.accumulate, device=ranks.env.device)
         self.total = total_steps(config, train)
         held_out = partial(made, train=False)
         self.valid = None if valid_data is None else held_out("valid_data", valid_data)

@@ -158,6 +158,8 @@ class Gradient:
     """Their targets."""
     finite: bool
     """Whether both loss and norm are numbers, and the loss is under its bound."""
+    long: bool
+    """Whether the norm is over ``trainer.clip_norm``."""
     examples: int
     """Rows of the step, of all ranks."""
     seconds: float
@@ -303,9 +305,13 @@ class Updates:
         factor = 1 / self.loss_scale.now / count
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = self.parallel.norm(gradients) * factor
-        # The one wait for the device in a step; a random field's loss has another.
-        finite = math.isfinite((norm + self.nonfinite.bounded(total, count)).item())
-        return Gradient(gradients, factor, norm, total, count, finite, examples, seconds)
+        number, most = norm + self.nonfinite.bounded(total, count), self.config.clip_norm
+        over = number.new_zeros(()) if most is None else (norm > most).to(number.dtype)
+        # The one wait for the device in a step; what models of some kinds ask beside is in
+        # tests/training/test_waits.py.
+        value, is_long = torch.stack([number, over]).tolist()
+        finite, long = math.isfinite(value), bool(is_long)
+        return Gradient(gradients, factor, norm, total, count, finite, long, examples, seconds)
 
     def _summed(
         self, count: Tensor, total: Tensor, examples: int, seconds: float
@@ -329,7 +335,7 @@ class Updates:
         self.nonfinite.fine(step)
         self.loss_scale.fine()
         factor, most = gradient.factor, self.config.clip_norm
-        if most is not None and gradient.norm > most:
+        if most is not None and gradient.long:
             factor = factor * most / gradient.norm
         torch._foreach_mul_(gradient.tensors, factor)
         rate = self.schedule(step, total, history)

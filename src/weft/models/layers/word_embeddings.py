@@ -187,7 +187,8 @@ class CharacterCnn(Component, nn.Module):
         """
         real = characters != self.pad_idx
         words = real.any(dim=-1)
-        if torch.compiler.is_exporting():  # a graph has no number of words that only data can tell
+        # A graph has no number of words that only data can tell; a device would be waited for.
+        if torch.compiler.is_exporting() or characters.device.type != "cpu":
             every: Tensor = self._features(characters.flatten(0, 1), real.flatten(0, 1))
             there = words.flatten()[:, None]
             every = every.masked_fill(~there, 0.0)

@@ -210,8 +210,9 @@ class JoinedReader(Reader):
         x = context.vectors if matches is None else context.vectors + self.matches(matches)
         joined = torch.cat([question.vectors + self.texts[0], x + self.texts[1]], dim=1)
         lengths = question.lengths + context.lengths
-        # A graph that is exported cannot ask data for a size.
-        most = joined.shape[1] if torch.compiler.is_exporting() else int(lengths.max())
+        # A graph that is exported cannot ask data for a size, and a device would be waited for.
+        asks = joined.device.type == "cpu" and not torch.compiler.is_exporting()
+        most = int(lengths.max()) if asks else joined.shape[1]
         place = torch.arange(most, device=joined.device)
         # Real words only, the context's behind the question's: padding is at the end alone.
         behind = (place - question.lengths[:, None]).clamp(min=0, max=x.shape[1] - 1)

@@ -12,7 +12,7 @@ from weft.checkpoint.consolidation import consolidate
 from weft.checkpoint.layout import MANIFEST, STATE, shard_file
 from weft.checkpoint.manifest import Manifest, Pointer, verify
 from weft.checkpoint.parts import load_part, plain_parts, read_part
-from weft.checkpoint.shards import LARGEST_HEADER, Rows, write_shards
+from weft.checkpoint.shards import LARGEST_HEADER, TensorRows, write_shards
 from weft.checkpoint.state import split_state
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, StorageError
@@ -36,7 +36,7 @@ def rows_of(rank, size):
             return None
         each = -(-shape[0] // size)
         first = min(rank * each, shape[0])
-        return Rows(first=first, count=min(each, shape[0] - first), shape=shape)
+        return TensorRows(first=first, count=min(each, shape[0] - first), shape=shape)
 
     return rows
 
@@ -259,6 +259,6 @@ def test_a_changed_byte_of_any_shard_is_found(tmp_path):
 
 
 def test_a_share_of_another_size_is_not_written(tmp_path):
-    rows = {"model": lambda _: Rows(first=0, count=2, shape=(4,))}
+    rows = {"model": lambda _: TensorRows(first=0, count=2, shape=(4,))}
     with pytest.raises(CheckpointError, match=r"'w' is \[3\], which is not a share of \[4\]"):
         write_shards(tmp_path, {"model": {"w": torch.zeros(3)}}, rows, rank=0, world_size=2)

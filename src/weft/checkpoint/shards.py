@@ -23,14 +23,14 @@ from weft.runtime.bounded_files import opened, parse_json
 from weft.runtime.disk import HashingFile
 from weft.runtime.sealed import FileEntry, is_count
 
-__all__ = ["Piece", "Rows", "RowsOf", "pieces_of", "read_shards", "shards_of", "write_shards"]
+__all__ = ["Piece", "RowsOf", "TensorRows", "pieces_of", "read_shards", "shards_of", "write_shards"]
 
 LARGEST_HEADER = 64 << 20
 """Bytes of a header; 10,000 tensors have 2 million."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class TensorRows:
     """The rows of a tensor that one rank holds."""
 
     first: int
@@ -41,13 +41,13 @@ class Rows:
     """Of the whole tensor."""
 
 
-RowsOf = Callable[[str], Rows | None]
+RowsOf = Callable[[str], TensorRows | None]
 """What a rank holds of a tensor, by its name in a part; None: all of it, as every rank does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """Rows of a tensor in a file."""
+    """TensorRows of a tensor in a file."""
 
     file: str
     first: int

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adadelta, Adagrad, Adam, Adamax, NAdam, RAdam, RMSprop, Rprop
 from typing_extensions import override
 
-from weft.checkpoint.shards import Rows
+from weft.checkpoint.shards import TensorRows
 from weft.errors import UserError
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Loss
@@ -71,7 +71,7 @@ class Shards(nn.Module):
 
     def __init__(self, module: nn.Module, ranks: Ranks) -> None:
         super().__init__()
-        self.rows: dict[str, Rows] = {}
+        self.rows: dict[str, TensorRows] = {}
         """Where each share stands in the whole, by name."""
         self.of: dict[nn.Parameter, nn.Parameter] = {}
         """The share of each parameter of the module."""
@@ -107,7 +107,7 @@ class Shards(nn.Module):
         raise NotImplementedError("shares compute nothing")
 
 
-def _rows_of(name: str, parameter: nn.Parameter, ranks: Ranks) -> Rows:
+def _rows_of(name: str, parameter: nn.Parameter, ranks: Ranks) -> TensorRows:
     from torch.distributed.tensor import DTensor, Shard
 
     if (
@@ -123,7 +123,7 @@ def _rows_of(name: str, parameter: nn.Parameter, ranks: Ranks) -> Rows:
     shape = tuple(parameter.shape)
     size = -(-shape[0] // ranks.size)
     first = min(ranks.env.rank * size, shape[0])
-    return Rows(first=first, count=min(size, shape[0] - first), shape=shape)
+    return TensorRows(first=first, count=min(size, shape[0] - first), shape=shape)
 
 
 class _Calls(nn.Module):
@@ -176,13 +176,13 @@ class FullySharded:
         self._is_whole = False
 
     @property
-    def rows(self) -> Mapping[str, Callable[[str], Rows | None]]:
+    def rows(self) -> Mapping[str, Callable[[str], TensorRows | None]]:
         """What says where a saved tensor's share stands in the whole, by the part it is of."""
         return {"model": self.shards.rows.get, "weights": self.shards.rows.get} | {
             "optimizer": self._rows_of_state
         }
 
-    def _rows_of_state(self, name: str) -> Rows | None:
+    def _rows_of_state(self, name: str) -> TensorRows | None:
         """Of a tensor of the optimizer's state, as ``state.3.exp_avg``."""
         what, _, rest = name.partition(".")
         number = rest.partition(".")[0]

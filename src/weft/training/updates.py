@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from weft.checkpoint.parts import Stateful
-from weft.checkpoint.shards import Rows
+from weft.checkpoint.shards import TensorRows
 from weft.data.batching import Filler
 from weft.errors import UserError
 from weft.metrics.streaming import ExactSum
@@ -161,7 +161,7 @@ class Gradient:
     long: bool
     """Whether the norm is over ``trainer.clip_norm``."""
     examples: int
-    """Rows of the step, of all ranks."""
+    """TensorRows of the step, of all ranks."""
     seconds: float
     """What the clock of rank 0 says, by which all ranks do what is due."""
 
@@ -219,7 +219,7 @@ class Updates:
         own = isinstance(self.parallel, GradientSums) and self.config.data_parallelism == "ddp"
         return self.ranks.size > 1 and not own
 
-    def divide(self) -> Mapping[str, Callable[[str], Rows | None]]:
+    def divide(self) -> Mapping[str, Callable[[str], TensorRows | None]]:
         """Gives each rank its share of the weights where ``trainer.data_parallelism`` is ``fsdp``.
 
         Returns what says where a tensor of a part stands in the whole; nothing where each rank has

@@ -116,6 +116,10 @@ class Grid:
             RunStoppedError: A signal came: the cells at work have saved.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
+        told = f"{self.source.total} cells, {self.ended_cells} of them ended before"
+        jobs, threads = self.launcher.jobs, self.launcher.threads
+        plural = "s" * (threads > 1)
+        LOG.info("%s; %s at a time, %s thread%s each", told, jobs, threads, plural)
         with StopSignals() as stop:
             try:
                 while self.fill():

@@ -82,24 +82,14 @@ def run_grid(
         UserError: Something is wrong with a cell; all of it is listed, and nothing was started.
         RunStoppedError: A signal came; the cells at work have saved.
     """
-    named.refuse_run()
     searches = trials is not None
-    asked = GridWords.read(words, seeds, search=searches)
-    if not asked.axes:
-        raise UserError(
-            "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
-            "ask for --seeds."
-        )
-    asked = named_in_full(named, asked)
+    asked = read_words(named, words, seeds, search=searches)
     wanted = asked.corners() if searches else asked.cells()
     name, cells = plan_cells(named, asked.fixed, wanted, say=show)
     count = len(cells) if trials is None else trials
     launcher = launcher_of(elsewhere, jobs=jobs, device=named.device, commands=count)
-    if searches and "valid_data" not in named.plan(cells[0].words).plan.order:
-        raise UserError(
-            "a search compares runs by trainer.selection.metric, which is measured on valid_data, "
-            "and this recipe has none. Give it valid_data.path=..., or train_data.holdout=0.1."
-        )
+    if searches:
+        refuse_unmeasured(named, cells[0])
     kind = "search" if searches else "grid"
     folder = RunFolder.place(name, f"{kind}-{identity(named, asked, searches)}").path
     refuse_in_use(folder)
@@ -113,9 +103,6 @@ def run_grid(
             source = OptunaSearch(asked.axes, folder, place, trials)
         grid = Grid(named, source, launcher, folder, fail_fast=fail_fast, show=show)
         try:
-            told = f"{source.total} cells, {grid.ended_cells} of them ended before"
-            threads = f"{launcher.threads} thread{'s' * (launcher.threads > 1)} each"
-            LOG.info("%s; %s at a time, %s", told, launcher.jobs, threads)
             grid.run()
         finally:
             table = GridTable(asked.axes, source.cells)
@@ -123,16 +110,36 @@ def run_grid(
     return GridDone(folder, table)
 
 
-def named_in_full(named: Named, asked: GridWords) -> GridWords:
+def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search: bool) -> GridWords:
     """The words with the whole names of the settings, which are said where they were typed short.
 
     Raises:
-        UserError: A setting is named in two ways.
+        UserError: Nothing varies, a setting is named in two ways, or the recipe is a run.
     """
+    named.refuse_run()
+    asked = GridWords.read(words, seeds, search=search)
+    if not asked.axes:
+        raise UserError(
+            "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
+            "ask for --seeds."
+        )
     meant = named.plan([*asked.fixed, *asked.corners()[0]], draft=True).plan.meant
     for name, whole in meant.items():
         LOG.info("%s sets %s", name, whole)
     return asked.in_full(meant)
+
+
+def refuse_unmeasured(named: Named, cell: Cell) -> None:
+    """Refuses to search where nothing says which run is the better one.
+
+    Raises:
+        UserError: The recipe has no ``valid_data``.
+    """
+    if "valid_data" not in named.plan(cell.words).plan.order:
+        raise UserError(
+            "a search compares runs by trainer.selection.metric, which is measured on valid_data, "
+            "and this recipe has none. Give it valid_data.path=..., or train_data.holdout=0.1."
+        )
 
 
 def identity(named: Named, asked: GridWords, searches: bool) -> str:

@@ -79,24 +79,16 @@ def write_export(
     chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
     with new_folder(out, replace=replace) as folder:
-        facts: dict[str, Any] = {"graph": name}
         if name == "huggingface":
             assert isinstance(predictor.task, huggingface_folder.GenerativeTask), (
                 "others are refused"
             )
             huggingface_folder.write(predictor.task, folder)
+            facts: dict[str, Any] = {"graph": name}
             found = huggingface_folder.compare(predictor.task, folder, chosen, where=where)
         else:
-            facts |= _write_graph(predictor.task, name, folder, chosen)
-            quantized = form.quantize is not None
-            size = _quantized(predictor.task, name, folder / GRAPH) if quantized else 1.0
-            exported = open_graph(folder, facts, device="cpu")
-            found = compare(predictor, exported, chosen, where=where)
-            if quantized:
-                quality = measure_quality(
-                    predictor, exported, rows, where=where, form=form, metric=metric, size=size
-                )
-                found = dataclasses.replace(found, quality=quality)
+            wanted: dict[str, Any] = {"rows": rows, "chosen": chosen, "where": where}
+            facts, found = _graph_compared(predictor, form, folder, metric=metric, **wanted)
         found.check()
         facts |= {
             "source": {**source, "checkpoint": predictor.checkpoint},
@@ -105,6 +97,30 @@ def write_export(
         }
         seal_folder(folder, facts)
     return found
+
+
+def _graph_compared(
+    predictor: Predictor,
+    form: ExportFormat,
+    folder: Path,
+    *,
+    rows: Sequence[Row],
+    chosen: Sequence[Row],
+    where: str,
+    metric: str,
+) -> tuple[dict[str, Any], Comparison]:
+    """Writes a graph, quantized where that is asked for; gives its facts, and how it compares."""
+    facts = {"graph": form.format, **_write_graph(predictor.task, form.format, folder, chosen)}
+    quantized = form.quantize is not None
+    size = _quantized(predictor.task, form.format, folder / GRAPH) if quantized else 1.0
+    exported = open_graph(folder, facts, device="cpu")
+    found = compare(predictor, exported, chosen, where=where)
+    if quantized:
+        quality = measure_quality(
+            predictor, exported, rows, where=where, form=form, metric=metric, size=size
+        )
+        found = dataclasses.replace(found, quality=quality)
+    return facts, found
 
 
 def refuse_untraceable(task: Task, rows: Sequence[Row]) -> None:

@@ -68,36 +68,42 @@ def fit_tokenizer_json(
     if kind == "unigram":
         return _unigram(texts, vocab_size, character_coverage)
     library = _untrained(kind, lowercase=lowercase)
+    settings: dict[str, Any] = {"min_frequency": min_count, "show_progress": False}
     if kind == "words":
-        words = tokenizers.trainers.WordLevelTrainer(
-            vocab_size=vocab_size,
-            min_frequency=min_count,
-            special_tokens=[*SPECIAL],
-            show_progress=False,
-        )
-        library.train_from_iterator(texts, words)
+        settings |= {"vocab_size": vocab_size, "special_tokens": [*SPECIAL]}
+        trainer = tokenizers.trainers.WordLevelTrainer(**settings)
+        library.train_from_iterator(texts, trainer)
         return _written(library, vocab_size, exactly=False)
-    settings: dict[str, Any] = {"min_frequency": min_count}
     if kind == "byte_bpe":
         settings["initial_alphabet"] = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     else:
         settings |= _alphabet(library, texts, character_coverage)
+    _learn_merges(library, texts, vocab_size, settings, continued=kind == "wordpiece")
+    return _written(library, vocab_size, exactly=True)
+
+
+def _learn_merges(
+    library: tokenizers.Tokenizer,
+    texts: Iterable[str],
+    vocab_size: int,
+    settings: dict[str, Any],
+    *,
+    continued: bool,
+) -> None:
+    """Learns which pairs of pieces become one; ``continued`` marks pieces inside a word."""
     special = [*SPECIAL]
 
     def train(library: tokenizers.Tokenizer, vocab_size: int) -> None:
-        trainer = tokenizers.trainers.BpeTrainer(
-            vocab_size=vocab_size, special_tokens=special, show_progress=False, **settings
-        )
-        library.train_from_iterator(texts, trainer)
+        asked = {**settings, "vocab_size": vocab_size, "special_tokens": special}
+        library.train_from_iterator(texts, tokenizers.trainers.BpeTrainer(**asked))
 
-    if kind == "wordpiece":
+    if continued:
         settings["continuing_subword_prefix"] = CONTINUES
         # The library gives "##a" its id in an order that changes from run to run, and ids decide
         # which of two equally frequent pairs is joined. So they are found first, then given.
         train(first := tokenizers.Tokenizer.from_str(library.to_str()), 0)
         special += sorted(p for p in first.get_vocab() if p.startswith(CONTINUES) and len(p) == 3)
     train(library, vocab_size)
-    return _written(library, vocab_size, exactly=True)
 
 
 def _check_size(kind: JsonKind, vocab_size: int) -> None:

@@ -16,8 +16,8 @@ from weft.models.layers.attention import TalkingHeads
 from weft.models.layers.feed_forward import Gated
 from weft.models.transformer import Transformer
 from weft.preflight.step_memory import step_bytes
-from weft.training import activation_checkpointing, compiled
-from weft.training.activation_checkpointing import check_blocks, checkpointed
+from weft.training import blocks as blocks_module
+from weft.training.blocks import blocks_of, check_blocks, checkpointed
 
 TOKENIZER = SimpleNamespace(
     vocab_info=SimpleNamespace(size=50, pad_idx=0, bos_idx=1, eos_idx=2, unk_idx=3)
@@ -102,7 +102,7 @@ def test_so_are_those_of_language_models(batch, build):
 @pytest.mark.parametrize("compile_", [False, True])
 def test_a_run_is_bitwise_the_same(bench, compile_, monkeypatch):
     if compile_:
-        monkeypatch.setattr(compiled, "BACKEND", "eager")
+        monkeypatch.setattr(blocks_module, "BACKEND", "eager")
     found = []
     for use in (False, True):
         here = bench.but(folder=bench.folder / str(use), dropout=0.3, test_data=None)
@@ -135,7 +135,7 @@ def kept(model, batch, *, use):
 @pytest.mark.parametrize("build", [translator, lines, lstm])
 def test_each_block_is_computed_once_more_in_training_only(batch, build, training, use, again):
     model = build(dropout=0.1).train(bool(training))
-    calls, blocks = [], compiled.blocks_of(model)
+    calls, blocks = [], blocks_of(model)
     for block in blocks:
         block.register_forward_pre_hook(lambda block, _: calls.append(block))
     with checkpointed(model, use=bool(use)):
@@ -167,7 +167,7 @@ def test_a_module_without_blocks_is_refused_before_the_run(bench, monkeypatch):
     alone = nn.Sequential(nn.Embedding(4, 4))
     with pytest.raises(UserError) as caught:
         check_blocks(alone)
-    monkeypatch.setattr(activation_checkpointing, "blocks_of", lambda module: [module])
+    monkeypatch.setattr(blocks_module, "blocks_of", lambda module: [module])
     with pytest.raises(UserError, match=r"Transformer has none"):
         bench.make(activation_checkpointing=True)
     bench.make()

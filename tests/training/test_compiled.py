@@ -8,8 +8,8 @@ from torch import nn
 
 from tests.training.bench import differences, metrics_of, outcome
 from weft.errors import UserError
-from weft.training import Callback, Every, compiled
-from weft.training.compiled import blocks_of, check_compiler
+from weft.training import Callback, Every, blocks
+from weft.training.blocks import blocks_of, check_compiler
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def graphs(monkeypatch):
         return graph.forward
 
     torch._dynamo.reset()
-    monkeypatch.setattr(compiled, "BACKEND", backend)
+    monkeypatch.setattr(blocks, "BACKEND", backend)
     yield made
     torch._dynamo.reset()
 
@@ -96,7 +96,7 @@ def test_the_kernels_of_torchs_compiler_give_the_same_loss_and_gradients(bench):
             yield loss.total.detach(), {n: p.grad.clone() for n, p in module.named_parameters()}
 
     wanted = [*measured()]
-    with compiled.compiled(module, use=True):
+    with blocks.compiled(module, use=True):
         found = [*measured()]
     assert differences(wanted, found)  # kernels of their own
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
@@ -136,7 +136,7 @@ def test_what_else_is_missing_is_named(monkeypatch, tmp_path):
         check_compiler("cpu")
     (tmp_path / "Python.h").touch()
     check_compiler("cpu")
-    monkeypatch.setattr(compiled.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(blocks.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="needs the package triton, which is not installed"):
         check_compiler("cuda:0")
     check_compiler("mps")

@@ -20,7 +20,7 @@ from weft.data.batching import largest_batch
 from weft.runtime.seeds import HostRandom, seed_all
 from weft.tasks.task import Task, loss_of
 from weft.training.accumulation import Accumulate
-from weft.training.activation_checkpointing import checkpointed
+from weft.training.blocks import checkpointed
 
 __all__ = [
     "LiveBytes",

@@ -9,7 +9,7 @@ import numpy as np
 from weft.runtime.seeds import HostRandom, fold, seed_all
 from weft.tasks.evaluation import Evaluation, evaluate
 from weft.tasks.task import Batches, Task
-from weft.training.compiled import eager
+from weft.training.blocks import eager
 from weft.training.stopping import Stops
 from weft.training.trainer_config import TrainerConfig
 

@@ -16,7 +16,7 @@ from weft.checkpoint.shards import TensorRows
 from weft.errors import UserError
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Loss
-from weft.training.compiled import blocks_of
+from weft.training.blocks import blocks_of
 
 __all__ = ["FullySharded", "Shards", "check_elementwise", "is_sharded"]
 
@@ -141,7 +141,7 @@ class _Calls(nn.Module):
 class FullySharded:
     """A module that torch's FSDP2 shards, block by block, and the sums of its gradients.
 
-    Each block of it (:func:`~weft.training.compiled.blocks_of`) is whole while it computes; what is
+    Each block of it (:func:`~weft.training.blocks.blocks_of`) is whole while it computes; what is
     in none is whole for a step. The optimizer has this rank's shares, which are plain tensors.
 
     Args:

@@ -13,9 +13,8 @@ from weft.models import fast
 from weft.runtime.memory import keep_memory
 from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
-from weft.training.activation_checkpointing import check_blocks, checkpointed
+from weft.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from weft.training.checkpoints import check_modules
-from weft.training.compiled import check_compiler, compiled
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
 from weft.training.sharing import shared_batches, tell_idle

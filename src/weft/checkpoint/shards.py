@@ -47,7 +47,7 @@ RowsOf = Callable[[str], TensorRows | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """TensorRows of a tensor in a file."""
+    """Rows of a tensor in a file."""
 
     file: str
     first: int

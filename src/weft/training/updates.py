@@ -161,7 +161,7 @@ class Gradient:
     long: bool
     """Whether the norm is over ``trainer.clip_norm``."""
     examples: int
-    """TensorRows of the step, of all ranks."""
+    """Rows of the step, of all ranks."""
     seconds: float
     """What the clock of rank 0 says, by which all ranks do what is due."""
 

@@ -27,9 +27,9 @@ from weft.runtime.memory import keep_memory
 from weft.tasks.batches.row_batches import RowBatches, RowSource
 from weft.tasks.task import Task
 from weft.training.accumulation import Accumulate
-from weft.training.fsdp import is_sharded
+from weft.training.data_parallel.fsdp import is_sharded
+from weft.training.data_parallel.wrapped import is_wrapped
 from weft.training.precision import autocast, settled
-from weft.training.wrapped import is_wrapped
 
 __all__ = ["Trials", "auto_data", "largest_that_pays", "settle_max_tokens", "take_max_tokens"]
 

@@ -26,7 +26,7 @@ from weft.runtime.disk import operations
 from weft.runtime.files import size_of
 from weft.runtime.memory import host_room, keep_memory
 from weft.tasks.batches.row_batches import RowBatches
-from weft.training.fsdp import is_sharded
+from weft.training.data_parallel.fsdp import is_sharded
 from weft.training.loop import Trainer
 
 __all__ = [

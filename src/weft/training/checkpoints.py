@@ -16,10 +16,10 @@ from weft.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
 from weft.errors import CheckpointError, UserError, refuse_all
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Task
+from weft.training.data_parallel.sharing import joined, shares_of
 from weft.training.nonfinite import NonFinite, Untouched
 from weft.training.progress import Clock, Progress
 from weft.training.selection import Selection
-from weft.training.sharing import joined, shares_of
 
 __all__ = ["RunCheckpoints", "check_modules"]
 

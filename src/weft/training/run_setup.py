@@ -15,9 +15,9 @@ from weft.tasks.task import Batches, Task
 from weft.training.accumulation import Groups
 from weft.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from weft.training.checkpoints import check_modules
+from weft.training.data_parallel.sharing import shared_batches, tell_idle
 from weft.training.schedules.schedule import Schedule
 from weft.training.selection import Selection
-from weft.training.sharing import shared_batches, tell_idle
 from weft.training.trainer_config import TrainerConfig
 from weft.training.updates import Updates
 from weft.training.warm_start.initial_weights import Initial

@@ -20,9 +20,10 @@ from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
 from weft.runtime.seeds import HostRandom, fold, seed_all
 from weft.tasks.task import Loss, Task, loss_of
+from weft.training.data_parallel.fsdp import FullySharded, check_elementwise, is_sharded
+from weft.training.data_parallel.gradient_sums import GradientSums
+from weft.training.data_parallel.wrapped import WrappedModule, is_wrapped
 from weft.training.ema import Weights
-from weft.training.fsdp import FullySharded, check_elementwise, is_sharded
-from weft.training.gradient_sums import GradientSums
 from weft.training.layer_rates import present_rate
 from weft.training.nonfinite import NonFinite
 from weft.training.optimizers.lbfgs import LBFGSSteps
@@ -30,7 +31,6 @@ from weft.training.precision import LossScale, Numbers, autocast, settled
 from weft.training.progress import Progress
 from weft.training.schedules.schedule import Schedule
 from weft.training.trainer_config import TrainerConfig
-from weft.training.wrapped import WrappedModule, is_wrapped
 
 __all__ = ["Gradient", "RunningLoss", "Updates"]
 

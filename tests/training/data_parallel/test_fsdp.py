@@ -6,7 +6,7 @@ from torch import nn
 
 from weft.errors import UserError
 from weft.training import registries
-from weft.training.fsdp import check_elementwise
+from weft.training.data_parallel.fsdp import check_elementwise
 
 MOVE_SHARES = {"adam", "adamw", "lion", "sgd"}
 

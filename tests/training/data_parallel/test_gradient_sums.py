@@ -10,8 +10,8 @@ from torch.utils.checkpoint import checkpoint
 from weft.errors import UserError
 from weft.runtime.devices import Env
 from weft.runtime.ranks import Ranks
-from weft.training import gradient_sums
-from weft.training.gradient_sums import GradientSums
+from weft.training.data_parallel import gradient_sums
+from weft.training.data_parallel.gradient_sums import GradientSums
 
 
 class TwoAlike(Ranks):

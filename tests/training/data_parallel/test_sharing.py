@@ -4,7 +4,7 @@ import logging
 from types import SimpleNamespace
 
 from weft.tasks.batches.user_batches import ready_batches
-from weft.training.sharing import shared_batches, tell_idle
+from weft.training.data_parallel.sharing import shared_batches, tell_idle
 
 
 def ranks(rank, size):

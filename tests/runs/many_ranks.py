@@ -1,13 +1,18 @@
-"""Runs of several ranks, forked from a process that has imported everything, and what they say."""
+"""Runs of one rank or several, forked from a process that has imported all, and what they say."""
 
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.runs.tiny import alive
 
 SERVER = """
 import json, os, sys
@@ -21,7 +26,7 @@ for line in sys.stdin:
         child = os.fork()
         if not child:
             os.chdir(job["folder"])
-            log = os.open(f'{job["log"]}-{rank}', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            log = os.open(f'{job["log"]}-{rank}', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(log, 1), os.dup2(log, 2)
             if job["size"] > 1:
                 os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(job["size"]),
@@ -38,6 +43,15 @@ for line in sys.stdin:
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     print(json.dumps(codes), flush=True)
 """
+
+
+@dataclass
+class Ended:
+    """A process that has ended."""
+
+    code: int
+    seconds: float
+    log: str
 
 
 class RankedRuns:
@@ -64,8 +78,14 @@ class RankedRuns:
     def start(self, folder: Path, *words: str, size: int, env=()) -> list[int]:
         """Starts ``weft`` with the words; the processes' ids by rank."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.log, self.size = folder / "log", size
-        job = {"folder": str(folder), "log": str(self.log), "words": list(words), "size": size}
+        self.logs = [folder / f"log-{rank}" for rank in range(size)]
+        self.before = [log.stat().st_size if log.exists() else 0 for log in self.logs]
+        job = {
+            "folder": str(folder),
+            "log": str(folder / "log"),
+            "words": list(words),
+            "size": size,
+        }
         self.server.stdin.write(json.dumps({**job, "port": free_port(), "env": dict(env)}) + "\n")
         self.server.stdin.flush()
         return json.loads(self.server.stdout.readline())
@@ -73,13 +93,24 @@ class RankedRuns:
     def end(self) -> tuple[list[int], list[str]]:
         """Waits until all have ended: exit codes, and what each said."""
         codes = json.loads(self.server.stdout.readline())
-        said = [Path(f"{self.log}-{rank}").read_text() for rank in range(self.size)]
-        return codes, said
+        logs = zip(self.logs, self.before, strict=True)
+        return codes, [log.read_bytes()[before:].decode() for log, before in logs]
 
     def run(self, folder: Path, *words: str, size: int, env=()) -> tuple[list[int], list[str]]:
         """Runs ``weft`` with the words to its end."""
         self.start(folder, *words, size=size, env=env)
         return self.end()
+
+    def train(self, folder: Path, *words: str, when=lambda: None, send=signal.SIGKILL) -> Ended:
+        """Trains ``tiny.py`` alone; ``when`` waits for the moment to signal, or gives None."""
+        (child,), start = (
+            self.start(folder, *(words or ("train", "tiny.py")), size=1),
+            time.monotonic(),
+        )
+        if when() is not None and alive(child):
+            os.kill(child, send)
+        (code,), (log,) = self.end()
+        return Ended(code, time.monotonic() - start, log)
 
 
 def free_port() -> int:

@@ -8,14 +8,15 @@ import time
 import pytest
 import torch
 
-from tests.runs.tiny import STEPS, Trainings, outcome, run_folder, unlike, write_recipe
+from tests.runs.many_ranks import RankedRuns
+from tests.runs.tiny import STEPS, outcome, run_folder, unlike, write_recipe
 
 SEED = 20261120
 
 
 @pytest.fixture(scope="module")
 def trainings():
-    with Trainings() as server:
+    with RankedRuns() as server:
         yield server
 
 
@@ -33,7 +34,7 @@ def undisturbed(trainings, tmp_path_factory):
     found = []
     for name in ("first", "second"):
         folder = write_recipe(tmp_path_factory.mktemp(name))
-        ended = trainings.run(folder)
+        ended = trainings.train(folder)
         assert ended.code == 0, ended.log
         found.append((outcome(run_folder(folder)), ended.seconds))
     assert unlike(found[0][0], found[1][0]) == []
@@ -111,13 +112,13 @@ def campaign(trainings, undisturbed, tmp_path, kills):
             if sum(counts.values()) >= kills:
                 break
             name = min(counts, key=lambda kind: counts[kind])  # a third of each
-            ended = trainings.run(folder, when=getattr(moments, name))
+            ended = trainings.train(folder, when=getattr(moments, name))
             if ended.code == 0:
                 break
             assert ended.code == -9, ended.log
             counts[name] += 1
         if ended is None or ended.code:
-            ended = trainings.run(folder)
+            ended = trainings.train(folder)
         assert ended.code == 0, ended.log
         assert unlike(wanted, outcome(run_folder(folder))) == [], (number, ended.log)
         left = [p.name for p in run_folder(folder).rglob(".*") if ".tmp-" in p.name]
@@ -220,14 +221,14 @@ def test_a_flipped_bit_in_the_newest_checkpoint(trainings, undisturbed, tmp_path
     """The one before is used, one line says so, and the run ends the same."""
     folder = write_recipe(tmp_path / "flipped")
     moments = Moments(folder, random.Random(1), 60.0)
-    trainings.run(folder, when=lambda: moments.until(lambda: moments.lines() >= 11))
+    trainings.train(folder, when=lambda: moments.until(lambda: moments.lines() >= 11))
     checkpoints = run_folder(folder) / "checkpoints"
     *_, before, newest = sorted(checkpoints.glob("step-*"))
     for file in ("model.safetensors", "optimizer.safetensors", "state.json"):
         data = bytearray((newest / file).read_bytes())
         data[len(data) // 2] ^= 16
         (newest / file).write_bytes(data)
-    ended = trainings.run(folder)
+    ended = trainings.train(folder)
     assert ended.code == 0, ended.log
     lines = [line for line in ended.log.splitlines() if "skipped" in line]
     assert len(lines) == 1

@@ -6,19 +6,20 @@ import time
 
 import pytest
 
-from tests.runs.tiny import Trainings, outcome, run_folder, unlike, write_recipe
+from tests.runs.many_ranks import RankedRuns
+from tests.runs.tiny import outcome, run_folder, unlike, write_recipe
 
 
 @pytest.fixture(scope="module")
 def trainings():
-    with Trainings() as server:
+    with RankedRuns() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def undisturbed(trainings, tmp_path_factory):
     folder = write_recipe(tmp_path_factory.mktemp("undisturbed"))
-    ended = trainings.run(folder)
+    ended = trainings.train(folder)
     assert ended.code == 0, ended.log
     return outcome(run_folder(folder))
 
@@ -27,7 +28,7 @@ def undisturbed(trainings, tmp_path_factory):
 def done(trainings, tmp_path_factory):
     """A folder with a finished run, which the tests leave as it is."""
     folder = write_recipe(tmp_path_factory.mktemp("done"))
-    assert trainings.run(folder).code == 0
+    assert trainings.train(folder).code == 0
     return folder
 
 
@@ -62,7 +63,7 @@ def test_the_folder_holds_what_the_run_is(done):
 
 def test_a_finished_run_prints_its_result_and_does_nothing(trainings, done):
     before = outcome(run_folder(done))
-    ended = trainings.run(done)
+    ended = trainings.train(done)
     assert ended.code == 0
     assert f"This run is finished: runs/tiny/{run_folder(done).name}" in ended.log
     assert "steps: 20" in ended.log
@@ -71,13 +72,13 @@ def test_a_finished_run_prints_its_result_and_does_nothing(trainings, done):
 
 
 def test_parts_asked_of_a_finished_run_are_refused(trainings, done):
-    ended = trainings.run(done, "train", "tiny.py", "trainer.save_modules=[encoder]")
+    ended = trainings.train(done, "train", "tiny.py", "trainer.save_modules=[encoder]")
     assert ended.code == 2
     assert "is finished, so trainer.save_modules=encoder would save nothing" in ended.log
 
 
 def test_another_length_is_found_and_named(trainings, done):
-    ended = trainings.run(done, "train", "tiny.py", "trainer.max_steps=24")
+    ended = trainings.train(done, "train", "tiny.py", "trainer.max_steps=24")
     name = f"runs/tiny/{run_folder(done).name}"
     assert ended.code == 2
     assert f"{name} (trainer.max_steps=20" in ended.log
@@ -87,7 +88,7 @@ def test_another_length_is_found_and_named(trainings, done):
 def test_what_would_be_another_run_is_refused(trainings, done):
     run = run_folder(done)
     words = ["optimizer.lr=1", "trainer.seed=3", "trainer.keep=1", "--allow-code"]
-    ended = trainings.run(done, "train", str(run), *words)
+    ended = trainings.train(done, "train", str(run), *words)
     assert ended.code == 2
     assert ended.log == (
         f"error: {run} cannot go on with another optimizer.lr and trainer.seed: that is another "
@@ -99,10 +100,10 @@ def test_what_would_be_another_run_is_refused(trainings, done):
 
 def test_going_on_is_explicit_and_kept(trainings, tmp_path):
     folder = write_recipe(tmp_path)
-    trainings.run(folder)
+    trainings.train(folder)
     run = run_folder(folder)
     words = ["trainer.max_steps=24", "trainer.keep=1", "--allow-code"]
-    ended = trainings.run(folder, "train", str(run), *words)
+    ended = trainings.train(folder, "train", str(run), *words)
     assert ended.code == 0, ended.log
     assert "trainer.max_steps: 20 -> 24\n" in ended.log
     assert "Resumed at step 20." in ended.log
@@ -119,30 +120,30 @@ def test_going_on_is_explicit_and_kept(trainings, tmp_path):
 
 def test_extending_goes_on_with_the_run_that_the_recipe_has(trainings, tmp_path):
     folder = write_recipe(tmp_path)
-    trainings.run(folder)
+    trainings.train(folder)
     run = run_folder(folder)
     words = ["train", "tiny.py", "trainer.max_steps=24", "--extend"]
-    ended = trainings.run(folder, *words)
+    ended = trainings.train(folder, *words)
     assert ended.code == 0, ended.log
     assert "trainer.max_steps: 20 -> 24\n" in ended.log
     assert "Resumed at step 20." in ended.log
     info = json.loads((run / "run.json").read_text())
     assert (info["length"]["max_steps"], info["result"]["steps"]) == (24, 24)
     assert info["changes"][0]["settings"] == {"trainer.max_steps": {"before": 20, "now": 24}}
-    assert "This run is finished" in trainings.run(folder, *words).log
+    assert "This run is finished" in trainings.train(folder, *words).log
     # As the run that is named by its folder: the same to the last bit.
     other = write_recipe(tmp_path / "other")
-    trainings.run(other)
+    trainings.train(other)
     more = [str(run_folder(other)), "trainer.max_steps=24", "--allow-code"]
-    assert trainings.run(other, "train", *more).code == 0
+    assert trainings.train(other, "train", *more).code == 0
     assert unlike(outcome(run), outcome(run_folder(other))) == []
 
 
 def test_again_trains_beside_it(trainings, tmp_path):
     folder = write_recipe(tmp_path)
-    trainings.run(folder)
+    trainings.train(folder)
     key = run_folder(folder).name
-    assert trainings.run(folder, "train", "tiny.py", "--again").code == 0
+    assert trainings.train(folder, "train", "tiny.py", "--again").code == 0
     runs = folder / "runs" / "tiny"
     assert sorted(path.name for path in runs.iterdir()) == [key, f"{key}-2"]
     assert unlike(outcome(runs / key), outcome(runs / f"{key}-2")) == []
@@ -151,11 +152,11 @@ def test_again_trains_beside_it(trainings, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_the_same_command_goes_on(trainings, undisturbed, tmp_path, number):
     folder = write_recipe(tmp_path)
-    ended = trainings.run(folder, when=after(folder, 6), send=number)
+    ended = trainings.train(folder, when=after(folder, 6), send=number)
     assert ended.code == 128 + number, ended.log
     assert f"Stopped by {number.name} at step " in ended.log
     assert "Traceback" not in ended.log
-    ended = trainings.run(folder)
+    ended = trainings.train(folder)
     assert ended.code == 0
     assert "Resumed at step " in ended.log
     assert unlike(undisturbed, outcome(run_folder(folder))) == []
@@ -163,10 +164,10 @@ def test_a_signal_saves_and_the_same_command_goes_on(trainings, undisturbed, tmp
 
 def test_changed_data_is_refused(trainings, tmp_path):
     folder = write_recipe(tmp_path)
-    trainings.run(folder, when=after(folder, 6), send=signal.SIGTERM)
+    trainings.train(folder, when=after(folder, 6), send=signal.SIGTERM)
     text = (folder / "valid.tsv").read_text() + "the cat\tle chat\n"
     (folder / "valid.tsv").write_text(text)
-    ended = trainings.run(folder)
+    ended = trainings.train(folder)
     assert ended.code == 2
     assert (
         f"error: valid_data changed since runs/tiny/{run_folder(folder).name} was started: "
@@ -198,17 +199,17 @@ def test_one_process_at_a_time(trainings, tmp_path):
         recipe.write(WAITS)
     answers = []
 
-    with Trainings() as others:
-        assert others.run(folder, "--version").code == 0  # it has imported everything
+    with RankedRuns() as others:
+        assert others.train(folder, "--version").code == 0  # it has imported everything
 
         def meanwhile():
             try:
                 after(folder, 2)()
-                answers.append(others.run(folder))
+                answers.append(others.train(folder))
             finally:
                 (folder / "go").touch()
 
-        first = trainings.run(folder, when=meanwhile)
+        first = trainings.train(folder, when=meanwhile)
     (second,) = answers
     assert first.code == 0, first.log
     assert second.code == 1, second.log

@@ -1,13 +1,8 @@
-"""A tiny recipe in a folder of its own, runs of it in child processes, and what they leave."""
+"""A tiny recipe in a folder of its own, and what its runs leave."""
 
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,28 +36,6 @@ trainer = Trainer.Config(
 
 STEPS = 20
 
-SERVER = """
-import json, os, sys
-import sacrebleu, sentencepiece, torch
-import weft.runs.train, weft.recipes.experiments.translation
-from weft.cli.main import main
-for line in sys.stdin:
-    job = json.loads(line)
-    child = os.fork()
-    if not child:
-        os.chdir(job["folder"])
-        log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1), os.dup2(log, 2)
-        code = 99
-        try:
-            code = main(job["words"])
-        finally:
-            sys.stdout.flush(), sys.stderr.flush()
-            os._exit(code)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
 
 def write_recipe(folder: Path) -> Path:
     """Writes recipe and data; the same in every folder."""
@@ -82,51 +55,6 @@ def write_recipe(folder: Path) -> Path:
     (folder / "test.tsv").write_text("".join(rows[31:]))
     (folder / "tiny.py").write_text(RECIPE)
     return folder
-
-
-@dataclass
-class Ended:
-    """A process that has ended."""
-
-    code: int
-    seconds: float
-    log: str
-
-
-class Trainings:
-    """Processes that train, forked from one that has imported everything: a start is fast."""
-
-    def __init__(self) -> None:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-        self.server = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.stdin.close()
-        self.server.wait(timeout=60)
-        self.server.stdout.close()
-
-    def run(self, folder: Path, *words: str, when=lambda: None, send=signal.SIGKILL) -> Ended:
-        """Runs ``weft train tiny.py``; ``when`` waits for the moment to signal, or gives None."""
-        log = folder / "log"
-        before = log.stat().st_size if log.exists() else 0
-        job = {"folder": str(folder), "log": str(log), "words": list(words) or ["train", "tiny.py"]}
-        self.server.stdin.write(json.dumps(job) + "\n")
-        self.server.stdin.flush()
-        child, start = int(self.server.stdout.readline()), time.monotonic()
-        if when() is not None and alive(child):
-            os.kill(child, send)
-        code = int(self.server.stdout.readline())
-        text = log.read_bytes()[before:].decode() if log.exists() else ""
-        return Ended(code, time.monotonic() - start, text)
 
 
 def alive(process: int) -> bool:

@@ -285,3 +285,32 @@ def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim, sha
         (log,) = folder.glob("runs/tiny/*/log.txt")
         assert f"rank 1 (process {processes[1]} on" in log.read_text()
     assert not any(map(alive, processes))
+
+
+BUSY = """
+import time
+
+
+def module(model, tokenizer, env):
+    if env.is_main:
+        open("busy", "w").close()
+        time.sleep(600)
+    return model.build(tokenizer=tokenizer)
+"""
+
+
+@SLOW
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_rank_that_is_killed_while_another_is_busy_for_long_ends_all(runs, tmp_path, victim):
+    """Before the first step: rank 0 makes what takes long, and rank 1 waits for it."""
+    folder = write_recipe(tmp_path)
+    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + BUSY)
+    processes = runs.start(folder, "train", "tiny.py", size=2)
+    while not (folder / "busy").exists():
+        time.sleep(0.01)
+    os.kill(processes[victim], signal.SIGKILL)
+    killed = time.monotonic()
+    codes, said = runs.end()
+    assert time.monotonic() - killed < 30
+    assert (codes[victim], codes[1 - victim]) == (-9, 1)
+    assert f"error: rank {victim} (process {processes[victim]} on " in said[1 - victim]

@@ -3,6 +3,7 @@ import os
 import re
 import socket
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -82,7 +83,9 @@ def test_a_process_forked_from_one_that_dies_does_not_keep_it_alive():
     """A worker that reads data outlives its rank; it holds a copy of each open file."""
     ranks = joined(2)
     told, go = os.pipe()
-    worker = os.fork()
+    with warnings.catch_warnings():  # of Python 3.12 on: threads run here
+        warnings.simplefilter("ignore", DeprecationWarning)
+        worker = os.fork()
     if not worker:
         os.close(go)
         os.read(told, 1)

@@ -74,6 +74,10 @@ REFUSED = [
         lambda: Trainer.Config(max_time=timedelta(minutes=-5)),
         "trainer.max_time must be longer than nothing, as 15m, but is -1 day, 23:55:00.",
     ),
+    (
+        lambda: Trainer.Config(compile=True, data_parallelism="fsdp"),
+        "trainer.compile is not for trainer.data_parallelism=fsdp. Leave one of them out.",
+    ),
     (lambda: Every(0), "An interval must be at least 1 steps, but is 0."),
     (lambda: Trainer.Config(keep=0), "trainer.keep must be at least 1, but is 0."),
 ]

@@ -19,6 +19,7 @@ print("Submitted batch job " + number)
 SQUEUE = """#!/bin/sh
 echo "$*" >> {queue}/asked
 test -e {queue}/fails && echo "Unable to contact slurm controller" >&2 && exit 1
+test -e {queue}/hangs && exec sleep 30
 cat {queue}/*.job 2>/dev/null
 exit 0
 """

@@ -103,6 +103,13 @@ def test_where_slurm_does_not_answer_nothing_is_handed_over(slurm, capsys, caplo
         SlurmJobs(Slurm()).left(None, "a")
 
 
+def test_an_answer_that_does_not_come_is_not_waited_for(slurm, monkeypatch):
+    (slurm.queue / "hangs").touch()
+    monkeypatch.setattr(slurm_module, "ANSWER_SECONDS", 0.2)
+    with pytest.raises(UserError, match=r"^squeue does not say .*: nothing within 0\.2 s\. Try"):
+        queued_jobs()
+
+
 def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="weft")
     names = [tmp_path / "here" / "runs", "a", "b"]

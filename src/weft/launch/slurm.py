@@ -27,6 +27,8 @@ MOST_JOBS = 100
 LOG = logging.getLogger("weft")
 QUEUE_SECONDS = 30
 """How old a look at the queue may be that tells what was handed over before."""
+ANSWER_SECONDS = 60
+"""How long is waited for the answer of ``squeue``, which tries for minutes."""
 PREFIX = "weft "
 """The beginning of a job's name; what follows is the run's folder."""
 LOST = {"CANCELLED", "FAILED", "INTERRUPTED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
@@ -202,12 +204,15 @@ def queued_jobs() -> list[QueuedJob]:
     if (squeue := shutil.which("squeue")) is None:
         return []
     words = [squeue, "--noheader", f"--user={os.getuid()}", "--format=%i|%T|%Z|%o|%j"]
-    asked = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
-    if asked.returncode:
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": ANSWER_SECONDS}
+    try:
+        asked = subprocess.run(words, check=True, **options)  # noqa: S603
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        late = f"nothing within {ANSWER_SECONDS} s"
+        said = late if isinstance(error, subprocess.TimeoutExpired) else error.stderr.strip()
         raise UserError(
-            f"squeue does not say which jobs wait: {asked.stderr.strip()}. Try again when Slurm "
-            "answers."
-        )
+            f"squeue does not say which jobs wait: {said}. Try again when Slurm answers."
+        ) from None
     here, found = Path.cwd().resolve(), []
     for line in asked.stdout.splitlines():
         number, state, folder, script, name = [*line.strip().split("|", 4), *[""] * 4][:5]

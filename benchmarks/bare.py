@@ -6,6 +6,7 @@ output, sinusoidal positions), its loss, its batches and the floating-point oper
 
 import json
 import math
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +17,15 @@ from torch import nn
 from torch.nn import functional as F
 
 PAD, UNK, BOS, EOS, VOCABULARY = 0, 1, 2, 3, 5000
-DIM, LAYERS, HEADS, FFN, DROPOUT, RATE = 128, 4, 4, 512, 0.1, 1e-3
-BATCH = 32
+LARGE = os.environ.get("WEFT_BENCH_SIZE") == "large"
+"""Whether the work is one that fills a GPU: Vaswani et al.'s base model, and rows by hundreds."""
+DIM, LAYERS, HEADS, FFN = (512, 6, 8, 2048) if LARGE else (128, 4, 4, 512)
+DROPOUT, RATE = 0.1, 1e-3
+BATCH = 512 if LARGE else 32
 
 Pair = tuple[list[int], list[int]]
-Sizes = tuple[int, int, int, int]
-"""Source and target ids, and padded source and target cells of a batch."""
+Sizes = tuple[int, int, int, int, int]
+"""Source and target ids, padded source and target cells, and rows of a batch."""
 
 
 # -- data
@@ -107,7 +111,8 @@ def collated(rows: list[Pair]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor
 
 def sizes(rows: list[Pair]) -> Sizes:
     sources, targets = [len(s) for s, _ in rows], [len(t) for _, t in rows]
-    return sum(sources), sum(targets), max(sources) * len(rows), max(targets) * len(rows)
+    cells = max(sources) * len(rows), max(targets) * len(rows)
+    return sum(sources), sum(targets), *cells, len(rows)
 
 
 def flops(source: int, target: int) -> float:
@@ -120,6 +125,18 @@ def flops(source: int, target: int) -> float:
     )  # the last: cross keys, values
     decoder = LAYERS * (6 * DIM * DIM + 2 * DIM * FFN) + DIM * VOCABULARY
     return 3 * 2 * (source * encoder + target * decoder)
+
+
+def attention_flops(source: int, target: int, rows: int) -> float:
+    """Operations of attention's own products in a step, by the mean lengths of its rows.
+
+    12 for each feature, query and key that it sees: 2 products of 2 operations, 3 times. Rows of
+    unlike lengths have more, so this is a little low.
+    """
+    if not rows:
+        return 0.0
+    pairs = source * source + target * target / 2 + source * target  # a target sees what is before
+    return 12 * LAYERS * DIM * pairs / rows
 
 
 # -- model

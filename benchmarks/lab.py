@@ -25,6 +25,7 @@ class Lab:
         self.args, self.cache = args, cache
         self.repetitions = 1 if args.quick else args.repetitions
         self.threads = 1 if args.quick else args.threads
+        self.environment: dict[str, str] = {"CUDA_VISIBLE_DEVICES": ""}
         self.failed: dict[str, str] = {}
         """The commands of measurements that failed, and why."""
 
@@ -49,7 +50,7 @@ class Lab:
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": str(self.threads),
-            "CUDA_VISIBLE_DEVICES": "",
+            **self.environment,
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_OFFLINE": "1",
             "WEFT_CACHE": str(self.cache / "weft"),

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import resource
 import statistics
 import time
@@ -65,6 +66,39 @@ def facts(threads: int) -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
+
+
+GPU_PEAKS = {
+    r"H100 PCIe": 756,
+    r"(H100|H200) NVL": 835,
+    r"(H100|H200|GH200)\b": 989,
+    r"A100\b": 312,
+    r"L40S\b": 362,
+    r"L4\b": 121,
+    r"A10\b": 125,
+}
+"""TFLOP/s of dense products in bfloat16, by the name that torch gives: NVIDIA's data sheets, half
+of what they print with sparsity. The first that fits counts."""
+
+
+def gpu_peak(name: str) -> float | None:
+    """GFLOP/s of a device's dense products in bfloat16; None for one that is not in the table."""
+    found = (peak for pattern, peak in GPU_PEAKS.items() if re.search(rf"\b{pattern}", name))
+    peak = next(found, None)
+    return None if peak is None else 1e3 * peak
+
+
+def gpu_name(device: str) -> str:
+    """What the device is called."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else "no GPU"
+
+
+def has_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def peak_gflops(threads: int) -> dict[str, float]:

@@ -30,15 +30,17 @@ HERE = Path(__file__).resolve().parent
 # -- the benchmarks
 
 
-def train_rows(lab: Lab, peers: list[str], cells: Mapping[str, int]) -> dict[str, list[Line]]:
+def train_rows(
+    lab: Lab, peers: list[str], cells: Mapping[str, int], more: tuple[str, ...] = ()
+) -> dict[str, list[Line]]:
     import train
 
     seconds = "0.3" if lab.args.quick else str(lab.args.seconds)
     common = ["--data", str(lab.args.pairs), "--cache", str(lab.cache), "--seconds", seconds]
     common = [str(HERE / "train.py"), *common, "--threads", str(lab.threads)]
     chosen = [peer for peer in peers if lab.has(peer, train.PEERS[peer])]
-    words = {p: [*common, "--peer", p, "--cells", str(cells.get(p, 2048))] for p in chosen}
-    return lab.turns("train", words)
+    words = {p: [*common, "--peer", p, "--cells", str(cells.get(p, 2048)), *more] for p in chosen}
+    return lab.turns("train on a GPU" if more else "train", words)
 
 
 def train_table(lab: Lab) -> None:
@@ -65,6 +67,37 @@ def train_table(lab: Lab) -> None:
         columns = ["step", "n", "tokens a second", "a CPU second", "the whole is", "others"]
         whole = paths["weft"]
         table(columns, (path_row(peer, row, whole, lab.threads) for peer, row in paths.items()))
+    if lab.args.device:
+        gpu_table(lab, [peer for peer in plain if peer != "accelerate"])
+
+
+def gpu_table(lab: Lab, peers: list[str]) -> None:
+    """Training in bfloat16, of a model that fills a GPU; on a CPU the small one, to try the way."""
+    device, before = lab.args.device, lab.environment
+    lab.environment = {} if device == "cuda" else before
+    cells = dict.fromkeys(peers, 2048)
+    if device == "cuda" and not lab.args.quick:
+        lab.environment, cells = {"WEFT_BENCH_SIZE": "large"}, dict.fromkeys(peers, 32768)
+    found = train_rows(lab, peers, cells, ("--device", device, "--precision", "bf16"))
+    lab.environment = before
+    name = machine.gpu_name(device)
+    peak = machine.gpu_peak(name)
+    heading(f"Training in bfloat16 on {name}: target tokens without padding")
+    if not has_base(found, "weft"):
+        return
+    ours = middle(found["weft"], "tok_s")
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        speed = middle(lines, "tok_s")
+        mfu = "n/a" if peak is None else f"{100 * middle(lines, 'gflops_whole') / peak:.1f} %"
+        padding, memory = 100 * middle(lines, "padding"), middle(lines, "gpu_mb")
+        compared = [f"{speed:,.0f}", f"{ours / speed:.2f} times", f"{padding:.1f} %", mfu]
+        return [peer, str(len(lines)), *compared, f"{memory:,.0f}"]
+
+    columns = ["loop", "n", "a second", "weft is", "padding", "MFU", "GPU memory, MB"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+    known = "no peak of it is known" if peak is None else f"its peak is {peak / 1e3:,.0f} TFLOP/s"
+    print(f"\nMFU is of 6 operations a weight and token, and attention's products; {known}.")
 
 
 def speeds(peer: str, lines: list[Line]) -> list[str]:
@@ -404,6 +437,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=6, help="of each training measurement")
     parser.add_argument("--minutes", type=float, default=15, help="of quality's training")
+    gpu = "cuda" if machine.has_gpu() else None
+    parser.add_argument(
+        "--device", choices=["cuda", "cpu"], default=gpu, help="of the GPU table; cpu tries its way"
+    )
     parser.add_argument("--out", type=Path, default=Path("bench.jsonl"))
     parser.add_argument("--quick", action="store_true", help="a smoke run; its figures say nothing")
     args = parser.parse_args()

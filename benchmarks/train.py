@@ -20,11 +20,16 @@ from typing import Any
 import torch
 from bare import (
     BATCH,
+    DIM,
     DROPOUT,
+    FFN,
+    HEADS,
+    LAYERS,
     PAD,
     RATE,
     Bare,
     Sizes,
+    attention_flops,
     budget_batches,
     collated,
     encoded,
@@ -66,6 +71,7 @@ class Meter:
         if self.first_step:
             os._exit(0)  # the parent's clock stops here
         if self.steps == self.warmup:
+            _settle()
             self.watch, self.began = Watch(), time.perf_counter()
         done = self.steps > self.warmup and time.perf_counter() - self.began >= self.seconds
         if done and not self.result:
@@ -73,9 +79,11 @@ class Meter:
         return done
 
     def read(self) -> dict[str, float]:
+        _settle()
         read = self.watch.read()
         counted = self.sizes[self.warmup : self.steps]
-        source, target, source_cells, target_cells = map(sum, zip(*counted, strict=True))
+        source, target, source_cells, target_cells, _ = map(sum, zip(*counted, strict=True))
+        attention = sum(attention_flops(s, t, rows) for s, t, _, _, rows in counted)
         wall, cpu = read["wall_s"], read["cpu_s"]
         return {
             "steps": self.steps - self.warmup,
@@ -84,10 +92,24 @@ class Meter:
             "ms_step": 1e3 * wall / len(counted),
             "padding": 1 - (source + target) / (source_cells + target_cells),
             "gflops": flops(source, target) / wall / 1e9,
+            "gflops_whole": (flops(source, target) + attention) / wall / 1e9,
+            "gpu_mb": _gpu_megabytes(),
             "gflops_cpu": flops(source, target) / cpu / 1e9,
             "others": read["others"],
             "peak_mb": peak_megabytes(),
         }
+
+
+def _settle() -> None:
+    """Waits until a GPU has done what it was given."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def _gpu_megabytes() -> float:
+    """The most that torch has held on a GPU."""
+    used = torch.cuda.is_initialized()
+    return torch.cuda.max_memory_allocated() / 2**20 if used else 0.0
 
 
 # -- weft
@@ -109,9 +131,9 @@ def weft(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     class Counted(Translation):
         def training_step(self, batch: Any) -> Any:
             labels = len(batch.target) * (batch.target.shape[1] - 1)
-            source = int(batch.source_lengths.sum())
-            target = batch.num_tokens - source
-            meter.sizes.append((source, target, batch.source.numel(), labels))
+            target = batch.num_labels  # both are on the host
+            source = batch.num_tokens - target
+            meter.sizes.append((source, target, batch.source.numel(), labels, len(batch)))
             return super().training_step(batch)
 
     class Clock(Callback):
@@ -122,18 +144,20 @@ def weft(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     languages = {"source_langs": ("eng",), "target_langs": ("fra",)}
     pieces = pieces_of(args.data, args.cache)
     tokenizer = MultilingualTokenizer.from_file(pieces, **languages)
-    module = Transformer.Config(dropout=DROPOUT).build(tokenizer=tokenizer)
+    layers = {"num_encoder_layers": LAYERS, "num_decoder_layers": LAYERS}
+    width = {"dim": DIM, "num_heads": HEADS, "ffn_dim": FFN}
+    module = Transformer.Config(dropout=DROPOUT, **layers, **width).build(tokenizer=tokenizer)
     task = Counted.Config(label_smoothing=0.0).build(module=module, tokenizer=tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         xp = Experiment(folder=Path(folder), recipe="bench")
-        Trainer.Config(max_epochs=1000, fast=Fast(**fast)).build(
+        Trainer.Config(max_epochs=1000, precision=args.precision, fast=Fast(**fast)).build(
             task=task,
             optimizer=AdamW.Config(lr=RATE).build(module=module, task=task),
             lr_scheduler=Constant.Config().build(),
             train_data=TextPairs.Config(path=args.data, max_tokens=args.cells).build().read(),
             reporters=[Console.Config().build(), JsonLines.Config().build(xp=xp)],
             callbacks=[Clock()],
-            env=Env(),
+            env=Env(device=args.device),
             xp=xp,
         ).fit()
 
@@ -161,23 +185,26 @@ def loader(args: argparse.Namespace, meter: Meter) -> Any:
     )
 
 
-def by_hand(batches: Iterator[Any], meter: Meter) -> None:
-    model = Bare()
+def by_hand(args: argparse.Namespace, batches: Iterator[Any], meter: Meter) -> None:
+    model = Bare().to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
-    for batch in batches:
+    for made in batches:
         optimizer.zero_grad()
-        loss_of(model, *batch).backward()
+        batch = [part.to(args.device) for part in made]
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
+            loss = loss_of(model, *batch)
+        loss.backward()
         optimizer.step()
         if meter.step():
             return
 
 
 def bare(args: argparse.Namespace, meter: Meter) -> None:
-    by_hand(counted(random_batches(encoded(args.data, args.cache)), meter), meter)
+    by_hand(args, counted(random_batches(encoded(args.data, args.cache)), meter), meter)
 
 
 def bare_budget(args: argparse.Namespace, meter: Meter) -> None:
-    by_hand(counted(budget_batches(encoded(args.data, args.cache), args.cells), meter), meter)
+    by_hand(args, counted(budget_batches(encoded(args.data, args.cache), args.cells), meter), meter)
 
 
 def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
@@ -215,7 +242,8 @@ def transformers(args: argparse.Namespace, meter: Meter, **extra: Any) -> None:
             lr_scheduler_type="constant",
             save_strategy="no",
             report_to="none",
-            use_cpu=True,
+            use_cpu=args.device == "cpu",
+            bf16=args.precision == "bf16",
             num_train_epochs=1000,
             **extra,
         )
@@ -253,7 +281,12 @@ def lightning(args: argparse.Namespace, meter: Meter) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = lightning.Trainer(
-            max_epochs=1000, accelerator="cpu", default_root_dir=folder, callbacks=[Clock()]
+            max_epochs=1000,
+            accelerator="cpu" if args.device == "cpu" else "gpu",
+            devices=1,
+            precision="bf16-mixed" if args.precision == "bf16" else "32-true",
+            default_root_dir=folder,
+            callbacks=[Clock()],
         )
         trainer.fit(Module(), loader(args, meter))
 
@@ -261,7 +294,8 @@ def lightning(args: argparse.Namespace, meter: Meter) -> None:
 def accelerate(args: argparse.Namespace, meter: Meter) -> None:
     from accelerate import Accelerator
 
-    accelerator = Accelerator(cpu=True)
+    precision = "bf16" if args.precision == "bf16" else "no"
+    accelerator = Accelerator(cpu=args.device == "cpu", mixed_precision=precision)
     model: Any = Bare()
     optimizer: Any = torch.optim.Adam(model.parameters(), lr=RATE)
     model, optimizer, data = accelerator.prepare(model, optimizer, loader(args, meter))
@@ -302,6 +336,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--cells", type=int, default=2048, help="of a batch by token budget")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--first-step", action="store_true", help="end the process at step 1")
     args = parser.parse_args()
     warnings.filterwarnings("ignore")

@@ -8,7 +8,18 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FIGURES = dict.fromkeys(
-    ("tok_s", "tok_cpu_s", "padding", "gflops", "gflops_cpu", "us_step", "cpu_us_step", "peak_mb"),
+    (
+        "tok_s",
+        "tok_cpu_s",
+        "padding",
+        "gflops",
+        "gflops_cpu",
+        "us_step",
+        "cpu_us_step",
+        "peak_mb",
+        "gflops_whole",
+        "gpu_mb",
+    ),
     2.0,
 )
 SCRIPT = """
@@ -146,3 +157,61 @@ def test_the_figures_are_kept(bench, tmp_path):
     bench("memory", broken=("weft",))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["peer"] for line in lines] == ["bare, token budget"]
+
+
+def test_the_table_of_a_gpu_has_its_rows_and_says_what_is_not_known(bench):
+    text, code = bench("train", "--device", "cpu", "--threads", "1")
+    assert code is None
+    table = text.partition("### Training in bfloat16 on no GPU")[2]
+    assert rows(table)[1:] == [
+        *("weft", "bare", "bare, token budget", "transformers", "transformers, by length"),
+        "lightning",
+    ]
+    assert "| weft | 1 | 2 | 1.00 times | 200.0 % | n/a | 2 |" in table
+    assert "no peak of it is known" in table
+
+
+def test_where_no_gpu_is_its_table_is_not_asked_for(bench, monkeypatch):
+    import machine
+
+    monkeypatch.setattr(machine, "has_gpu", lambda: False)
+    assert "bfloat16" not in bench("train", "--threads", "1")[0]
+
+
+def test_the_share_of_a_known_gpus_peak(bench, monkeypatch):
+    import machine
+
+    monkeypatch.setattr(machine, "gpu_name", lambda device: "NVIDIA H100 80GB HBM3")
+    text, _ = bench("train", "--device", "cpu", "--threads", "1", gflops_whole=494_500.0)
+    assert "| weft | 1 | 2 | 1.00 times | 200.0 % | 50.0 % | 2 |" in text
+    assert "its peak is 989 TFLOP/s" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 312e3),
+        ("NVIDIA A10", 125e3),
+        ("NVIDIA A10G", None),
+        ("NVIDIA H100 PCIe", 756e3),
+        ("NVIDIA H200", 989e3),
+        ("NVIDIA L40S", 362e3),
+        ("NVIDIA L4", 121e3),
+        ("Tesla V100-SXM2-32GB", None),
+    ],
+)
+def test_peaks_are_found_by_whole_names(monkeypatch, name, peak):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import machine
+
+    assert machine.gpu_peak(name) == peak
+
+
+def test_attentions_products_are_counted(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import bare
+
+    # 2 rows of 10 and 10: 100 pairs of the encoder, 50 of the decoder, 100 across, each.
+    found = bare.attention_flops(20, 20, 2)
+    assert found == 12 * bare.LAYERS * bare.DIM * 2 * 250
+    assert bare.attention_flops(0, 0, 0) == 0

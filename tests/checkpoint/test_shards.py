@@ -10,7 +10,7 @@ from torch.distributed.checkpoint import HuggingFaceStorageReader, load
 
 from weft.checkpoint.consolidation import consolidate
 from weft.checkpoint.layout import MANIFEST, STATE, shard_file
-from weft.checkpoint.manifest import Manifest, Pointer, verify
+from weft.checkpoint.manifest import Manifest, Pointer, digest_of, verify
 from weft.checkpoint.parts import load_part, plain_parts, read_part
 from weft.checkpoint.shards import LARGEST_HEADER, TensorRows, write_shards
 from weft.checkpoint.state import split_state
@@ -116,12 +116,13 @@ def test_torch_reads_the_same_files(tmp_path):
 
 def test_made_plain_it_is_what_one_process_saves(tmp_path):
     path = write_sharded(tmp_path, 3)
-    before = Pointer.to(path, "best.json")
+    before, digest = Pointer.to(path, "best.json"), digest_of(path)
     assert consolidate(path)
     assert not consolidate(path)
     assert sorted(p.name for p in path.iterdir()) == [MANIFEST, "model.safetensors", STATE]
     assert same(load_part(path, "model"), STATE_OF)
     assert verify(path) == []
+    assert digest_of(path) == digest  # and what was measured of it is not measured again
     assert before.fits(path)  # what pointed to it points to it still
     assert not replace(before, manifest_sha256="0" * 64).fits(path)
 

@@ -23,7 +23,7 @@ from weft.runtime.bounded_files import read_all
 from weft.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
 from weft.text.columns.dictionary import PHRASES
 
-__all__ = ["FORMAT", "RUN_NAME", "Manifest", "Pointer", "read_small", "verify"]
+__all__ = ["FORMAT", "RUN_NAME", "Manifest", "Pointer", "digest_of", "read_small", "verify"]
 
 FORMAT = 1
 """Version of the layout of a checkpoint folder."""
@@ -174,6 +174,18 @@ def read_small(path: Path) -> bytes:
         CheckpointError: it is missing, too large, or not a regular file.
     """
     return read_all(path, _MAX_SEALED, CheckpointError)
+
+
+def digest_of(checkpoint: Path) -> str:
+    """What tells a checkpoint from every other: the sha256 of its manifest.
+
+    One that was in shards and has been made plain is the same.
+
+    Raises:
+        CheckpointError: The manifest is missing or damaged.
+    """
+    data = read_small(checkpoint / MANIFEST)
+    return Manifest.from_bytes(data).made_of or hashlib.sha256(data).hexdigest()
 
 
 def verify(folder: Path) -> list[str]:

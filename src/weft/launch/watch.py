@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.checkpoint.layout import MANIFEST, step_of
+from weft.checkpoint.manifest import digest_of
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.errors import InUseError, RunStoppedError, WeftError
 from weft.launch.grid import Show, why
@@ -23,7 +24,7 @@ from weft.run_folder.diff import mapping
 from weft.run_folder.folder import RunFolder, runs_in
 from weft.run_folder.record import numbers
 from weft.runtime.disk import refuse_outward_folder
-from weft.runtime.files import sha256, write_atomic
+from weft.runtime.files import write_atomic
 from weft.runtime.jsonl_log import JsonlLog, read_lines
 from weft.runtime.lock import Lock, owner_of
 from weft.runtime.signals import StopSignals
@@ -47,7 +48,8 @@ class Checkpoint:
     run: Path
     path: Path
     digest: str
-    """Of its manifest: one of the same step that was saved anew is another."""
+    """Of its manifest: one of the same step that was saved anew is another; one that was made plain
+    of shards is not."""
     words: tuple[str, ...]
 
     @property
@@ -231,7 +233,7 @@ class Watch:
             with suppress(OSError, WeftError):  # rotated away meanwhile
                 written = (path / MANIFEST).stat().st_mtime_ns
                 if self._digests.get(path, (0, ""))[0] != written:
-                    self._digests[path] = (written, sha256(path / MANIFEST))
+                    self._digests[path] = (written, digest_of(path))
                 found.append(Checkpoint(run, path, self._digests[path][1], self.words))
         return found
 

@@ -259,7 +259,7 @@ def test_a_search_by_real_cells(monkeypatch, tmp_path, capfd):
     command = ["grid", "tiny.py", "lr=log(1e-4,1e-1)", "model.dropout=0,0.5", "--search", "optuna"]
     assert main([*command, "--trials", "3", *SHORT]) == 0
     first = capfd.readouterr()
-    assert "best: lr=" in first.out
+    assert "best: optimizer.lr=" in first.out
     assert "3 cells, 0 of them ended before" in first.err
     assert main([*command, "--trials", "4", *SHORT]) == 0
     assert "4 cells, 3 of them ended before" in capfd.readouterr().err

@@ -56,6 +56,11 @@ class FakeSlurm:
         """The numbers of all jobs."""
         return sorted(path.stem for path in self.queue.glob("*.sh"))
 
+    @property
+    def waiting(self) -> list[str]:
+        """The numbers of those that have not ended and were not cancelled."""
+        return sorted(path.stem for path in self.queue.glob("*.job"))
+
     def end(self, number: str) -> None:
         """Takes a job out of the queue."""
         (self.queue / f"{number}.job").unlink()

@@ -103,6 +103,18 @@ def test_where_slurm_does_not_answer_nothing_is_handed_over(slurm, capsys, caplo
         SlurmJobs(Slurm()).left(None, "a")
 
 
+def test_a_job_whose_command_was_killed_too_early_is_handed_over_again(
+    slurm, tmp_path, capsys, caplog
+):
+    assert main(TRAIN) == 0
+    (pickled,) = (tmp_path / "here" / "jobs").rglob("*_submitted.pkl")
+    pickled.unlink()  # as where the command was killed before it was written
+    assert main(TRAIN) == 0
+    assert slurm.handed_over == ["4711", "4712"]
+    assert slurm.waiting == ["4712"]
+    assert "Job 4711 cannot run: the command that handed it over was killed" in caplog.text
+
+
 def test_an_answer_that_does_not_come_is_not_waited_for(slurm, monkeypatch):
     (slurm.queue / "hangs").touch()
     monkeypatch.setattr(slurm_module, "ANSWER_SECONDS", 0.2)
@@ -205,10 +217,10 @@ def test_a_driver_that_is_killed_leaves_its_jobs_in_the_queue(slurm, tmp_path):
         one.wait()
     last = driver()
     until(lambda: "a grid before" in (tmp_path / "log").read_text())
-    for number in slurm.handed_over:
+    until(lambda: len(slurm.waiting) == 3)  # one that was killed too early is cancelled
+    for number in slurm.waiting:
         slurm.run(number)
     assert last.wait(60) == 0, (tmp_path / "log").read_text()
-    assert slurm.handed_over == ["4711", "4712", "4713"]
     starts = [json.loads((run / "run.json").read_text())["starts"] for run in runs_of(here)]
     assert [len(each) for each in starts] == [1, 1, 1]
     assert all(RunFolder(run).finished for run in runs_of(here))

@@ -153,6 +153,11 @@ class SlurmJob:
         return str(self._job.job_id)
 
     @property
+    def can_run(self) -> bool:
+        """Whether what it does was written down, which submitit does when Slurm has answered."""
+        return Path(self._job.paths.submitted_pickle).exists()
+
+    @property
     def output(self) -> Path:
         """The file that what it prints goes to."""
         return Path(self._job.paths.stderr)
@@ -284,10 +289,17 @@ class SlurmJobs:
                     raise  # later on jobs of ours wait, which an error would end
             self._asked = time.monotonic()
         self._known.add(name)
-        number = self._queue.get(name)
-        return (
-            None if number is None else SlurmJob(self._job_of(self._executor.folder, number), log)
+        if (number := self._queue.get(name)) is None:
+            return None
+        found = SlurmJob(self._job_of(self._executor.folder, number), log)
+        if found.can_run:
+            return found
+        LOG.warning(
+            f"Job {number} cannot run: the command that handed it over was killed just then. It is "
+            "cancelled."
         )
+        found.stop()
+        return None
 
     def handed_over(self, words: Sequence[str], name: str) -> SlurmJob:
         """The job of that name that waits or runs, which is said, or one that is handed over now.

@@ -71,6 +71,7 @@ def task(request, tmp_path, monkeypatch):
 def test_all_tasks_of_typed_columns_are_here():
     known = registries.experiments
     shipped = [name for name in known.names() if known.get(name).__module__.startswith("weft.")]
+    shipped = [name for name in shipped if not name.endswith("/pretrained")]  # the same tasks
     families = {name.partition("/")[0] for name in shipped}
     families -= {"parsing", "summarization", "translation"}  # of source and target
     assert {name.partition("/")[0] for name in EXPERIMENTS} == families

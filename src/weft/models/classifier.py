@@ -43,14 +43,15 @@ class TextVector(nn.Module):
 
     def __init__(
         self,
-        config: "TextConfig",
+        embedding: WordEmbedding.Config,
+        encoder: SequenceEncoder.Config,
+        pooling: Pooling.Config | None,
         *,
         vocab_info: ModelVocabInfo,
         dictionary: DictionaryEmbedding | None = None,
         of_pairs: bool = False,
     ) -> None:
         super().__init__()
-        embedding, encoder = config.embedding, config.encoder
         self.embedding: WordEmbedding | None = None
         self.encoder: SequenceEncoder
         self.dictionary = dictionary
@@ -64,7 +65,7 @@ class TextVector(nn.Module):
             )
             dim = embedding.dim + (0 if dictionary is None else dictionary.out_dim)
             self.encoder = encoder.build(dim=dim)
-        chosen = config.pooling or encoder.default_pooling()
+        chosen = pooling or encoder.default_pooling()
         self.pooling: Pooling = chosen.build(dim=self.encoder.out_dim)
         self.out_dim = self.pooling.out_dim
 
@@ -156,7 +157,9 @@ class TextScores(Component, nn.Module):
         nn.Module.__init__(self)
         self.config, known, kinds = config, beside.dictionary, config.dictionary_embedding
         self.text = TextVector(
-            config,
+            config.embedding,
+            config.encoder,
+            config.pooling,
             vocab_info=tokenizer.vocab_info,
             dictionary=None if known is None else kinds.build(size=known.size),
         )

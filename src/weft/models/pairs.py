@@ -47,7 +47,8 @@ class PairScores(Component, nn.Module):
                 "model.together is for encoders that were trained on pairs: set "
                 "model.encoder.type=pretrained, or leave it at false."
             )
-        self.text: TextVector = TextVector(config, vocab_info=vocab_info, of_pairs=config.together)
+        parts = config.embedding, config.encoder, config.pooling
+        self.text: TextVector = TextVector(*parts, vocab_info=vocab_info, of_pairs=config.together)
         self.config = self.text.recorded(config)
         size = self.text.out_dim if config.together else 4 * self.text.out_dim
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
@@ -144,7 +145,9 @@ class Ranker(Component, nn.Module):
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
-        self.text = TextVector(config, vocab_info=tokenizer.vocab_info)
+        self.text = TextVector(
+            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
+        )
         self.config = self.text.recorded(config)
         size = self.text.out_dim
         self.query, self.document = (

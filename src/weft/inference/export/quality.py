@@ -147,6 +147,12 @@ def measure_quality(
     if isinstance(exported, ExportedLanguageModel):
         found = [_evaluated(task, each, rows) for each in (task.module, _GraphLanguage(exported))]
     elif isinstance(exported, ExportedMaskedModel):
+        if isinstance(task, MaskedLanguageModeling) and task.module.rows_apart:
+            raise UserError(
+                "With model.rows_apart=true the run is measured on several rows at once, which the "
+                "export is not told apart, so what quantizing costs cannot be measured. Export it "
+                "without quantize."
+            )
         found = [_evaluated(task, each, rows) for each in (task.module, _GraphMasks(exported))]
     else:
         found = [_answered(task, each, rows) for each in (predictor, exported)]
@@ -239,11 +245,13 @@ class _GraphLanguage(nn.Module):
 class _GraphMasks(nn.Module):
     """An exported masked model in the place of the module: its states are the places of tokens."""
 
+    rows_apart = False
+
     def __init__(self, exported: ExportedMaskedModel) -> None:
         super().__init__()
         self.exported, self.ids = exported, torch.empty(0)
 
-    def hidden(self, ids: Tensor) -> Tensor:
+    def hidden(self, ids: Tensor, parts: None = None) -> Tensor:
         """The row and the place of each token. *Shape:* :math:`(B,T,2)`."""
         self.ids = ids.cpu()
         axes = (torch.arange(size) for size in ids.shape)

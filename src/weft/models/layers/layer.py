@@ -34,6 +34,7 @@ class Residual(nn.Module):
         dropout: Probability of dropping a feature of the block's output in training.
 
     Example:
+        >>> import torch
         >>> Residual(nn.LayerNorm(2), order="pre")(torch.ones(1, 2), lambda h: h + 1).tolist()
         [[2.0, 2.0]]
     """

@@ -40,6 +40,7 @@ def test_a_quick_run_prints_a_table_and_keeps_every_measurement(tmp_path):
         assert line["peak_mb"] > 50
 
 
+@pytest.mark.slow
 def test_the_loops_of_the_tiny_job_run(tmp_path):
     script = RUN.parent / "overhead.py"
     for peer in ("weft", "bare", "bare, the same model"):

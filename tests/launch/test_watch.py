@@ -237,6 +237,7 @@ def test_a_timeout_that_is_none_is_refused(tmp_path, capfd):
     assert "error: --timeout: wanted a duration like '20m'" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_killed_and_started_again_each_checkpoint_is_evaluated_once(monkeypatch, tmp_path, capfd):
     """By real processes: what a killed watch left at work is waited for, and taken."""

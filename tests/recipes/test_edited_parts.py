@@ -66,7 +66,7 @@ def evaluated(home: Path, *, imported: bool) -> tuple[list[str], float]:
     return said, float(loss)
 
 
-@pytest.mark.parametrize("imported", [True, False])
+@pytest.mark.parametrize("imported", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_an_edited_module_is_said_by_the_name_of_the_part(home, imported):
     before = loss_in_training(home / "run")
     assert evaluated(home, imported=imported) == ([], pytest.approx(before, rel=1e-5))
@@ -112,6 +112,7 @@ def test_a_run_from_before_parts_were_sealed_is_used_as_it_was(home):
     assert in_new_process(code, home, cwd=home) == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp_path):
     path = script(tmp_path, "encoder=Named.Config(width=5)")
     train = f"import weft; weft.train('own.py', {QUIET!r}, run_dir='run')"
@@ -126,6 +127,7 @@ def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp
     )
 
 
+@pytest.mark.slow
 def test_a_module_that_the_runs_copy_of_a_script_imports_is_compared_too(tmp_path):
     home, away = tmp_path / "home", tmp_path / "away"
     home.mkdir()

@@ -30,7 +30,10 @@ def run(folder, *words):
     )
 
 
-@pytest.mark.parametrize("words", [[], ["--template", "classification"]])
+SHIPPED = pytest.param(["--template", "classification"], marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("words", [[], SHIPPED])
 def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", *words]) == 0

@@ -11,7 +11,7 @@ from torch.distributed import HashStore
 
 from weft.errors import OtherRankError, RankLostError
 from weft.runtime.devices import Env
-from weft.runtime.liveness import KEY, Liveness, _Link
+from weft.runtime.liveness import KEY, LONGEST_FIRST, Liveness, _Link
 
 
 def joined(size, store=None):
@@ -113,6 +113,19 @@ def test_what_an_earlier_attempt_left_in_the_store_is_not_taken_for_this_one():
     again = joined(2, store)  # after one that ended well
     assert again[0].error_before == "The launcher has said why."
     leave(again)
+
+
+def test_what_comes_with_the_first_message_is_not_lost():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = _Link(socket.create_connection(server.getsockname()))
+        ours = _Link(server.accept()[0])
+    theirs.connection.sendall(b'"rank 0"\n["turn", 1]\n["turn", 2]\n')
+    assert ours.first() == "rank 0"
+    assert ours.read() == [["turn", 1], ["turn", 2]]
+    theirs.connection.sendall(b"x" * (LONGEST_FIRST + 1))
+    assert ours.first() is None
+    for link in (ours, theirs):
+        link.close()
 
 
 def test_strangers_that_connect_are_let_go():

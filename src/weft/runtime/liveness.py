@@ -31,6 +31,8 @@ GRACE = 8
 as it may wait without end for a machine that cannot be reached, or compute for long."""
 PATIENCE = 5.0
 """Seconds for a connection to be made, and for an answer to what is said first on it."""
+LONGEST_FIRST = 1 << 16
+"""Bytes of it, the name of a machine among them: a stranger may send for ever."""
 KEY = "weft/liveness"
 END = object()
 """What follows the last value that is received."""
@@ -280,11 +282,16 @@ class _Link:
             return None
 
     def first(self) -> Any:
-        """The first message; None where none comes."""
-        while (messages := self.read()) is not None:
-            if messages:
-                return messages[0]
-        return None
+        """The first message; None where none comes. What came with it is left for :meth:`read`."""
+        line = b""
+        try:
+            while not line.endswith(b"\n") and len(line) < LONGEST_FIRST:
+                if not (byte := self.connection.recv(1)):
+                    return None
+                line += byte
+            return json.loads(line)
+        except (OSError, ValueError):
+            return None
 
     def shut(self) -> None:
         """Ends the connection, whose thread may be waiting on it."""

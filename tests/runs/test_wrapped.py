@@ -101,6 +101,13 @@ def test_a_wrapped_module_is_trained_as_by_one_process(runs, alone, tmp_path, wr
     assert weft.load(run, allow_code=True)("the cat sees a bird").label in ("ham", "spam")
 
 
+def test_a_wrapped_module_is_not_shared_too(runs, tmp_path):
+    words = "module.wrap=ddp", "trainer.data_parallelism=fsdp"
+    codes, said = trained(runs, tmp_path, *words, size=2)
+    assert 0 not in codes, said
+    assert "module is a DistributedDataParallel, which has all of them" in "".join(said)
+
+
 def test_a_part_that_is_wrapped_alone_is_refused(runs, tmp_path):
     codes, said = trained(runs, tmp_path, "module.wrap=a part", size=2)
     assert sorted(codes) == [1, 2], said

@@ -208,7 +208,7 @@ class Updates:
         self._losses: list[Loss] = []
         self._left = 0
         if self.ranks.size > 1 and is_wrapped(task.module):
-            self.parallel = WrappedModule(task, self.ranks, optimizer)
+            self.parallel = WrappedModule(task, self.ranks, optimizer, config.data_parallelism)
             self.weights.module = task.module
         elif is_sharded(task.module):
             self.divide()

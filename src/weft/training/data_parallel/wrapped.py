@@ -39,12 +39,22 @@ class WrappedModule:
         task: Its ``module`` is the wrapper.
         ranks: The ranks, all of which the wrapper averages over.
         optimizer: Made over the parameters of the module.
+        data_parallelism: What the trainer's settings ask for.
 
     Raises:
-        UserError: The wrapper averages over others, or not all that the optimizer has.
+        UserError: The wrapper averages over others, or not all that the optimizer has, or each rank
+            is to have a share of the weights.
     """
 
-    def __init__(self, task: Task, ranks: Ranks, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self, task: Task, ranks: Ranks, optimizer: torch.optim.Optimizer, data_parallelism: str
+    ) -> None:
+        if data_parallelism == "fsdp":
+            raise UserError(
+                "trainer.data_parallelism=fsdp gives each rank a share of the weights, but the "
+                "recipe's module is a DistributedDataParallel, which has all of them. Return it as "
+                "it is, or leave data_parallelism out."
+            )
         wrapper: Any = task.module
         self.task, self.ranks, self.wrapper = task, ranks, wrapper
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]

@@ -106,14 +106,8 @@ class Checkpoints(SavedCheckpoints):
         clean_leftovers(self.folder)
         sizes = {name: tensors_size(values) for name, values in tensors.items()}
         sizes |= self._sizes_of(shared)
-        most = _largest(parts, self.rows)
-        if most is not None and (name := max(sizes, key=sizes.__getitem__)) and sizes[name] > most:
-            raise CheckpointError(
-                f"Part {name!r} has {sizes[name]:,} bytes of tensors, but at most {most:,} are "
-                "read again beside such a model. Keep what is so large in a file of its own."
-            )
-        size = sum(sizes.values()) + len(document)
-        check_room(self.folder, size, before=self.newest())
+        _check_sizes(sizes, most=_largest(parts, self.rows))
+        check_room(self.folder, sum(sizes.values()) + len(document), before=self.newest())
         self._good.discard(final.name)
         serials = [manifest.serial for _, manifest in self._candidates()[0]]
         last = self._last_or_note([])
@@ -276,6 +270,16 @@ class Checkpoints(SavedCheckpoints):
                 remove_folder(path)
             except StorageError as error:
                 _logger.warning("The old %s is not deleted: %s", path.name, error)
+
+
+def _check_sizes(sizes: Mapping[str, int], *, most: int | None) -> None:
+    """Refuses a part with more bytes of tensors than are read again."""
+    name = max(sizes, key=sizes.__getitem__, default="")
+    if most is not None and name and sizes[name] > most:
+        raise CheckpointError(
+            f"Part {name!r} has {sizes[name]:,} bytes of tensors, but at most {most:,} are "
+            "read again beside such a model. Keep what is so large in a file of its own."
+        )
 
 
 def _largest(parts: Mapping[str, Stateful], rows: Mapping[str, RowsOf]) -> int | None:

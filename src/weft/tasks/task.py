@@ -19,7 +19,7 @@ from weft.config.component import Config as BaseConfig
 from weft.errors import CheckpointError, UserError, WeftError
 from weft.metrics.metric import Direction, Metric, RowMetric
 from weft.metrics.streaming import Mean
-from weft.tasks.initial_embeddings import begin_with_vectors
+from weft.tasks.pretrained_parts import begin_pretrained
 from weft.text.cells import Rows
 from weft.text.processors.text_processor import TextProcessor
 
@@ -162,9 +162,9 @@ class Task(Component):
     def initialize(self) -> list[str]:
         """Called once, on a fresh start only; returns lines that say what it did.
 
-        Files of word vectors that embeddings of the module name are read.
+        Weights of pretrained encoders, and files of word vectors that embeddings name, are read.
         """
-        return begin_with_vectors(self.module, self.text)
+        return begin_pretrained(self.module, self.text)
 
     @abstractmethod
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:

@@ -159,3 +159,37 @@ def test_pickled_weights_are_not_read(saved: Saved, tmp_path: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match="reads no pickled weights"):
         encoder_of(folder)
+
+
+def test_settings_that_name_code_do_not_reach_transformers(saved: Saved) -> None:
+    info = tokenizer_of(saved("bert")).vocab_info
+    found = PretrainedEncoder.Config(path=str(saved("bert"))).build(vocab_info=info)
+    told = {
+        **found.config.architecture,
+        "auto_map": {"AutoModel": "theirs--theirs.Model"},
+        "attn_implementation": "theirs/kernel",
+        "_attn_implementation": "theirs/kernel",
+        "quantization_config": {"quant_method": "theirs"},
+    }
+    again = PretrainedEncoder.Config(architecture=told).build(vocab_info=info)
+    assert again.config.architecture == found.config.architecture
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"type": "TemplateProcessing", "single": []},
+        {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": ["x"]}}, {"Sequence": 0}],
+        },
+        {"type": "BertProcessing", "cls": [["x"], 1], "sep": ["[SEP]", 3]},
+        {"type": "BertProcessing"},
+        ["BertProcessing"],
+    ],
+)
+def test_a_template_of_another_kind_is_refused(saved: Saved, tmp_path: Path, step: object) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    changed(folder, "tokenizer.json", post_processor=step)
+    with pytest.raises(UserError, match="its post_processor is not understood"):
+        tokenizer_of(folder)

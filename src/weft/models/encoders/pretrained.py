@@ -5,21 +5,23 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
-import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.errors import MissingExtraError, UserError
+from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.pretrained import (
+    architecture_of,
+    copy_weights,
+    plain_architecture,
+    pretrained_config,
+)
 from weft.models.vocabulary import FramedVocabInfo
-from weft.runtime.pretrained import find_pretrained
 
 __all__ = ["PretrainedEncoder"]
 
-_RECORDS = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
-"""Settings of a ``config.json`` that say nothing of the architecture."""
 Reads: TypeAlias = Literal["texts", "words", "pairs"]
 """What an encoder reads: framed texts, words of which labels are, or two texts as one."""
 
@@ -36,8 +38,8 @@ class PretrainedEncoder(SequenceEncoder):
 
     It reads token ids, with its own tokenizer (``tokenizer.type=pretrained``), in place of their
     vectors. A fresh run begins with the weights of ``path``; the run keeps the architecture and
-    its own weights, and needs the path no more. Weights are safetensors, and no code is run that
-    transformers does not have.
+    its own weights, so what answers needs the path no more (what goes on training it does).
+    Weights are safetensors, and no code is run that transformers does not have.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
@@ -61,13 +63,14 @@ class PretrainedEncoder(SequenceEncoder):
     ) -> None:
         super().__init__()
         self.vocab_info = vocab_info
-        told = dict(config.architecture or _architecture(config))
+        told = config.architecture or architecture_of(config.path, revision=config.revision)
+        told = plain_architecture(told)
         told["vocab_size"] = max(vocab_info.size, int(told.get("vocab_size", 0)))
         told["pad_token_id"] = vocab_info.pad_idx
         if config.dropout is not None:
             told |= {name: config.dropout for name in _DROPOUTS if name in told}
         self.config = dataclasses.replace(config, architecture=told)
-        self.model = _module(told, config.path)
+        self.model = _encoder(told, config.path)
         settings = self.model.config
         self.out_dim = int(settings.hidden_size)
         most = getattr(settings, "max_position_embeddings", None)
@@ -128,62 +131,22 @@ class PretrainedEncoder(SequenceEncoder):
         Raises:
             UserError: They are not there, or not those of the architecture.
         """
-        from safetensors.torch import load_file
-
-        config: PretrainedEncoder.Config = self.config
-        folder = find_pretrained(config.path, revision=config.revision)
-        found: dict[str, Tensor] = {}
-        for file in folder.weights():
-            found |= load_file(file)
-        missing, wrong = _load(self.model, found)
-        if missing or wrong:
-            names = ", ".join([*wrong, *missing][:5])
-            raise UserError(
-                f"The weights of {config.path} do not fit its architecture "
-                f"{self.model.config.model_type}: {names}, {len(missing) + len(wrong)} in all."
-            )
-        count = sum(p.numel() for p in self.model.parameters())
-        return f"Pretrained weights of {config.path}: {count:,} parameters."
+        return copy_weights(self.model, self.config.path, revision=self.config.revision)
 
 
-def _architecture(config: PretrainedEncoder.Config) -> dict[str, Any]:
-    if not config.path:
-        raise UserError(
-            "model.encoder.path is not set: name a folder with config.json, tokenizer.json and "
-            "model.safetensors, or a model of the Hugging Face hub as "
-            "sentence-transformers/all-MiniLM-L6-v2."
-        )
-    told = find_pretrained(config.path, revision=config.revision).config()
-    return {name: value for name, value in told.items() if name not in _RECORDS}
-
-
-def _module(told: Mapping[str, Any], path: str) -> Any:
+def _encoder(told: Mapping[str, Any], path: str) -> Any:
     """The encoder of an architecture, its weights at random."""
-    try:
-        import transformers
-    except ModuleNotFoundError as error:
-        if error.name != "transformers":
-            raise
-        what = "model.encoder.type=pretrained"
-        raise MissingExtraError("transformers", extra="huggingface", what=what) from None
-    settings = dict(told)
-    kind = settings.pop("model_type")
-    if kind not in transformers.CONFIG_MAPPING:
-        raise UserError(f"{path or 'The run'} is a {kind!r:.40}, which transformers does not have.")
-    try:
-        made = transformers.AutoConfig.for_model(kind, **settings)
-    except Exception as error:  # each architecture has checks of its own
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"config.json of {path or 'the run'} makes no {kind}: {reason}") from error
-    known = transformers.MODEL_MAPPING
+    import transformers
+
+    made = pretrained_config(told, path, needed_by="model.encoder.type=pretrained")
     masked = transformers.MODEL_FOR_MASKED_LM_MAPPING  # what reads a text from both sides
     if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
         raise UserError(
-            f"{path or 'The run'} is a {kind!r:.40}, which is no encoder of texts. BERT, RoBERTa, "
-            "DeBERTa, ELECTRA and ModernBERT are such."
+            f"{path or 'The run'} is a {made.model_type!r:.40}, which is no encoder of texts. "
+            "BERT, RoBERTa, DeBERTa, ELECTRA and ModernBERT are such."
         )
-    kind_of: Any = known[type(made)]
-    accepts = inspect.signature(kind_of).parameters
+    kind: Any = transformers.MODEL_MAPPING[type(made)]
+    accepts = inspect.signature(kind).parameters
     extra = {"add_pooling_layer": False} if "add_pooling_layer" in accepts else {}
     return transformers.AutoModel.from_config(made, trust_remote_code=False, **extra).float()
 
@@ -192,34 +155,3 @@ def _counts_from_padding(model: nn.Module) -> bool:
     """Whether the first position's row is the one behind the padding's id."""
     tables = [m for n, m in model.named_modules() if n.endswith("position_embeddings")]
     return any(isinstance(m, nn.Embedding) and m.padding_idx is not None for m in tables)
-
-
-def _load(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
-    """Copies weights by name; the names of those that are missing, and of other shapes.
-
-    Names in a file may begin with that of the whole model, as ``bert.``; the table of tokens may
-    have fewer rows than the tokenizer has ids: those it lacks stay at random.
-    """
-    wanted, prefix = model.state_dict(keep_vars=True), f"{model.base_model_prefix}."
-    tokens = model.get_input_embeddings().weight
-    given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
-    missing, wrong = [], []
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            value = given.get(name)
-            if value is None:
-                missing += [name]
-            elif value.shape == parameter.shape:
-                parameter.copy_(value)
-            elif parameter is tokens and value.shape[1:] == parameter.shape[1:]:
-                parameter[: len(value)].copy_(value[: len(parameter)])
-            else:
-                wrong += [f"{name} is {list(value.shape)}, not {list(parameter.shape)}"]
-    return missing, wrong
-
-
-def _former(name: str) -> str:
-    """Today's name of a parameter: checkpoints of TensorFlow's time call norms' otherwise."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-        "LayerNorm.beta", "LayerNorm.bias"
-    )

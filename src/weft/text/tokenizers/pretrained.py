@@ -91,13 +91,18 @@ def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:
                 found = each["cls"][0], each["sep"][0]
             elif each.get("type") == "TemplateProcessing":
                 found = _sides(each["single"])
+        if not all(isinstance(mark, str | None) for mark in found):
+            raise TypeError("a mark that is no text")
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError):
-        raise UserError(f"{path}: its post_processor is not understood.") from None
+        raise UserError(
+            f"{path}: its post_processor is not understood. Wanted one that puts at most one token "
+            "before a text and one behind it."
+        ) from None
     return found
 
 
 def _sides(parts: list[dict[str, Any]]) -> tuple[str | None, str | None]:
-    at = next(i for i, part in enumerate(parts) if "Sequence" in part)
+    at = ["Sequence" in part for part in parts].index(True)
     before = [part["SpecialToken"]["id"] for part in parts[:at]]
     after = [part["SpecialToken"]["id"] for part in parts[at + 1 :]]
     if len(before) > 1 or len(after) > 1:

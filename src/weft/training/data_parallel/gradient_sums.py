@@ -11,7 +11,7 @@ from weft.errors import UserError
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Loss
 
-__all__ = ["GradientSums"]
+__all__ = ["GradientSums", "Replicated"]
 
 GROUP = 4 << 20
 """Bytes of gradients that are sent at once: one by one, small tensors would each wait for an
@@ -33,7 +33,24 @@ class _Group:
         return sum(p.nbytes for p in self.parameters)
 
 
-class GradientSums:
+class Replicated:
+    """Base of ways to share a step in which each rank has the whole module."""
+
+    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
+        """The norm of all gradients together, of the shape ``[]``."""
+        return nn.utils.get_total_norm(gradients)
+
+    @contextmanager
+    def whole(self, *, write: bool = False) -> Iterator[None]:
+        """Does nothing: each rank has the whole module."""
+        del write
+        yield
+
+    def finish(self) -> None:
+        """Does nothing: each rank has the whole module."""
+
+
+class GradientSums(Replicated):
     """Replaces the gradients of parameters by their sum over all ranks, once a step.
 
     They are sent in groups, those of the parameters that come last first: a backward pass completes
@@ -59,19 +76,6 @@ class GradientSums:
         """The loss that ``compute`` gives."""
         del is_last
         return compute()
-
-    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
-        """The norm of all gradients together, of the shape ``[]``."""
-        return nn.utils.get_total_norm(gradients)
-
-    @contextmanager
-    def whole(self, *, write: bool = False) -> Iterator[None]:
-        """Does nothing: each rank has the whole module."""
-        del write
-        yield
-
-    def finish(self) -> None:
-        """Does nothing: each rank has the whole module."""
 
     @contextmanager
     def last_backward(self) -> Iterator[None]:

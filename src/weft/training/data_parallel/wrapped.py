@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft.errors import UserError
 from weft.runtime.ranks import Ranks
 from weft.tasks.task import Loss, Task
+from weft.training.data_parallel.gradient_sums import Replicated
 
 __all__ = ["WrappedModule", "is_wrapped"]
 
@@ -30,7 +31,7 @@ def is_wrapped(module: nn.Module) -> bool:
     return bool(wrapped)
 
 
-class WrappedModule:
+class WrappedModule(Replicated):
     """A wrapped module, which sums the gradients itself: its averages are made sums again.
 
     The task has the module inside, by whose names it is saved, and the wrapper in training steps.
@@ -90,16 +91,3 @@ class WrappedModule:
     def receive(self, used: Sequence[bool]) -> None:
         """Nothing is left to wait for."""
         del used
-
-    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
-        """The norm of all gradients together, of the shape ``[]``."""
-        return nn.utils.get_total_norm(gradients)
-
-    @contextmanager
-    def whole(self, *, write: bool = False) -> Iterator[None]:
-        """Does nothing: each rank has the whole module."""
-        del write
-        yield
-
-    def finish(self) -> None:
-        """Does nothing: each rank has the whole module."""

@@ -1,4 +1,4 @@
-"""Word vectors of a file, in the embeddings of whatever module a task trains."""
+"""What parts of a module begin with that others trained: encoders' weights, vectors of words."""
 
 import torch
 from torch import nn
@@ -10,17 +10,17 @@ from weft.text.features.word_vectors import read_word_vectors
 from weft.text.processors.text_processor import TextProcessor
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["begin_with_vectors"]
+__all__ = ["begin_pretrained"]
 
 
-def begin_with_vectors(module: nn.Module, text: TextProcessor) -> list[str]:
-    """Reads the files of word vectors that the module's embeddings name.
+def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
+    """Reads the weights of pretrained encoders, and the word vectors that embeddings name.
 
     Returns:
-        A line for each file, with how many words it covers.
+        A line for each, with how many parameters, or words, it gives.
 
     Raises:
-        UserError: A file is not there or of another size, or the tokens are no words.
+        UserError: A file is not there, or does not fit; or the tokens are no words.
     """
     lines, tokenizer = [], text.ingredients.get("tokenizer")
     for layer in module.modules():

@@ -1,0 +1,122 @@
+"""Models of Hugging Face's transformers: their architecture and weights, and no stranger's code."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from weft.errors import MissingExtraError, UserError
+from weft.runtime.pretrained import find_pretrained
+
+__all__ = ["architecture_of", "copy_weights", "plain_architecture", "pretrained_config"]
+
+_LEFT_OUT = (
+    *("architectures", "dtype", "torch_dtype", "transformers_version"),
+    *("attn_implementation", "auto_map", "experts_implementation", "quantization_config"),
+)
+"""Settings of a ``config.json`` that say nothing of the architecture, or name code to be run or
+fetched: none of them reaches transformers, nor does what begins with ``_``."""
+
+
+def architecture_of(path: str, *, revision: str | None = None) -> dict[str, Any]:
+    """What ``config.json`` says of the model in a folder, or of the hub's.
+
+    Raises:
+        UserError: ``path`` is empty, or there is no such model.
+    """
+    if not path:
+        raise UserError(
+            "model.encoder.path is not set: name a folder with config.json, tokenizer.json and "
+            "model.safetensors, or a model of the Hugging Face hub as "
+            "sentence-transformers/all-MiniLM-L6-v2."
+        )
+    return find_pretrained(path, revision=revision).config()
+
+
+def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:
+    """An architecture without what says nothing of it, or names code; also that of a run."""
+    return {k: v for k, v in told.items() if k not in _LEFT_OUT and not k.startswith("_")}
+
+
+def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> Any:
+    """The settings that transformers makes of an architecture.
+
+    Args:
+        told: A plain one, with its ``model_type``.
+        path: Where it is from, for messages; empty is the run.
+        needed_by: What needs the package transformers.
+
+    Raises:
+        MissingExtraError: The package transformers is not installed.
+        UserError: It has no such architecture, or refuses the settings.
+    """
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        raise MissingExtraError("transformers", extra="huggingface", what=needed_by) from None
+    settings = dict(told)
+    kind = settings.pop("model_type", None)
+    if kind not in transformers.CONFIG_MAPPING:
+        raise UserError(f"{path or 'The run'} is a {kind!r:.40}, which transformers does not have.")
+    try:
+        return transformers.AutoConfig.for_model(kind, **settings)
+    except Exception as error:  # each architecture has checks of its own
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"config.json of {path or 'the run'} makes no {kind}: {reason}") from error
+
+
+def copy_weights(model: Any, path: str, *, revision: str | None = None) -> str:
+    """Takes the weights of ``path`` into a model of transformers; returns a line that says so.
+
+    Raises:
+        UserError: They are not there, or not those of the architecture.
+    """
+    from safetensors.torch import load_file
+
+    found: dict[str, Tensor] = {}
+    for file in find_pretrained(path, revision=revision).weights():
+        found |= load_file(file)
+    missing, wrong = _copy(model, found)
+    if missing or wrong:
+        names = ", ".join([*wrong, *missing][:5])
+        raise UserError(
+            f"The weights of {path} do not fit its architecture {model.config.model_type}: "
+            f"{names}, {len(missing) + len(wrong)} in all."
+        )
+    return (
+        f"Pretrained weights of {path}: {sum(p.numel() for p in model.parameters()):,} parameters."
+    )
+
+
+def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
+    """Copies weights by name; the names of those that are missing, and of other shapes.
+
+    Names in a file may begin with that of the whole model, as ``bert.``; the table of tokens may
+    have fewer rows than the tokenizer has ids: those it lacks stay at random.
+    """
+    wanted, prefix = model.state_dict(keep_vars=True), f"{model.base_model_prefix}."
+    tokens = model.get_input_embeddings().weight
+    given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
+    missing, wrong = [], []
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            value = given.get(name)
+            if value is None:
+                missing += [name]
+            elif value.shape == parameter.shape:
+                parameter.copy_(value)
+            elif parameter is tokens and value.shape[1:] == parameter.shape[1:]:
+                parameter[: len(value)].copy_(value[: len(parameter)])
+            else:
+                wrong += [f"{name} is {list(value.shape)}, not {list(parameter.shape)}"]
+    return missing, wrong
+
+
+def _former(name: str) -> str:
+    """Today's name of a parameter: checkpoints of TensorFlow's time call norms' otherwise."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
+        "LayerNorm.beta", "LayerNorm.bias"
+    )

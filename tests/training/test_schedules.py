@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from weft.training import (
     Cosine,
     Every,
     Exponential,
+    InverseSquareRoot,
     Linear,
     OneCycle,
     Plateau,
@@ -221,3 +223,27 @@ def test_a_plateau_is_resumed_with_the_rates_of_the_undisturbed_run(bench, tmp_p
         again = cut.make()
         again.fit()
         assert differences(outcome(whole), outcome(again)) == []
+
+
+def test_a_warm_up_may_be_a_share_of_the_run():
+    by_share, by_steps = (
+        Linear.Config(**given).build() for given in ({"warmup_ratio": 0.1}, {"warmup_steps": 7})
+    )
+    assert [by_share(step, 64) for step in range(1, 65)] == [
+        by_steps(step, 64) for step in range(1, 65)
+    ]  # transformers rounds up, too
+    assert InverseSquareRoot.Config(warmup_steps=0, warmup_ratio=0.25).build()(16, 16) == 0.5
+
+
+def test_two_lengths_of_a_warm_up_are_refused_and_a_share_of_what_is_not_known():
+    with pytest.raises(UserError, match=re.escape(
+        "lr_scheduler.warmup_steps is 400, and lr_scheduler.warmup_ratio is 0.1: set one of them "
+        "to 0."
+    )):  # fmt: skip
+        InverseSquareRoot.Config(warmup_ratio=0.1)
+    with pytest.raises(UserError, match=re.escape(
+        "The constant (warmup_ratio) schedule needs the length of the run in steps; it is not "
+        "known. Set trainer.max_steps or trainer.max_epochs, or lr_scheduler.warmup_steps in place "
+        "of the share."
+    )):  # fmt: skip
+        Constant.Config(warmup_ratio=0.1).build().check(None, measured=True)

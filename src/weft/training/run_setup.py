@@ -1,5 +1,6 @@
 """What is made of a run, looked at and set for it, before its first step."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -115,9 +116,10 @@ def _checks(
 
 def _check_factor(schedule: Any, total: int | None) -> None:
     """Refuses a schedule that gives no factor, and what is none."""
-    behind = getattr(getattr(schedule, "config", None), "warmup_steps", 0) + 1
-    step = behind if total is None else min(behind, total)
+    step = 1
     try:
+        if isinstance(schedule, Schedule):  # the first behind the warm-up
+            step = min(schedule.warmup(total) + 1, total or sys.maxsize)
         factor = schedule(step, total, ())
     except WeftError:
         return  # of its check, in its own words

@@ -158,7 +158,7 @@ def test_a_script_runs_again_and_edited_though_it_registers(kitchen):
             "from weft.training import Constant\n\n"
             "x = Constant.Config(warmup=1, warmup_steps='10k')\n",
             "bad.py:3: Constant.Config has no setting 'warmup'. Did you mean 'warmup_steps'? "
-            "It has: warmup_steps.\n"
+            "It has: warmup_steps, warmup_ratio.\n"
             "bad.py:3: Constant.Config.warmup_steps: wanted int, found '10k'.",
         ),
         ("raise SystemExit(3)\n", "bad.py:1: the script failed: SystemExit: 3"),

@@ -31,7 +31,7 @@ def fine_tuned(recipe: Recipe, doc: str, *, model: Any, **changed: Any) -> Recip
     for name in ("affixes", "characters", "ngrams"):
         made.pop(name, None)
     made["optimizer"] = AdamW.Config(lr=1e-4, weight_decay=0.01, layer_decay=0.9)
-    made["lr_scheduler"] = Linear.Config(warmup_steps=100)
+    made["lr_scheduler"] = Linear.Config(warmup_ratio=0.1)
     return Recipe(doc, **made)
 
 

@@ -163,7 +163,7 @@ class Exponential(Schedule):
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        taken, every = step - 1 - self.config.warmup_steps, self.config.every
+        taken, every = step - 1 - self.warmup(total), self.config.every
         times = taken // every if self.config.staircase else taken / every
         return max(self.config.end, self.config.decay**times)
 
@@ -242,7 +242,7 @@ class InverseSquareRoot(Schedule):
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        factor = math.sqrt(max(1, self.config.warmup_steps) / step)
+        factor = math.sqrt(max(1, self.warmup(total)) / step)
         if self.config.cooldown > 0:
             factor *= min(1.0, self._left(step, total) / self.config.cooldown)
         return factor
@@ -285,7 +285,7 @@ class OneCycle(Schedule):
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         length = self._length(total)
-        peak = min(length, max(1.0, self.config.warmup_steps or self.config.rise * length))
+        peak = min(length, max(1.0, self.warmup(total) or self.config.rise * length))
         if step < peak:
             return _between(self.config.start, 1.0, (step - 1) / (peak - 1))
         down = 1.0 if length == peak else (step - peak) / (length - peak)

@@ -4,12 +4,13 @@ A schedule gives the factor on each parameter group's own rate for the next step
 the signature of :meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``.
 """
 
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
@@ -25,6 +26,8 @@ class Schedule(Component):
 
         warmup_steps: int = 0
         """Steps over which the rate grows linearly from near 0 to its peak."""
+        warmup_ratio: float = setting(0.0, in_key="set")
+        """The same as a share of the run's steps, in place of ``warmup_steps``, which is 0 then."""
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
         """A subclass's own numbers by what they must be, as ``require`` has it."""
@@ -33,7 +36,12 @@ class Schedule(Component):
 
         def __post_init__(self) -> None:
             """Refuses numbers of which no rate of learning comes."""
-            require(self, "lr_scheduler", not_negative=["warmup_steps"])
+            require(self, "lr_scheduler", not_negative=["warmup_steps"], shares=["warmup_ratio"])
+            if self.warmup_steps and self.warmup_ratio:
+                raise UserError(
+                    f"lr_scheduler.warmup_steps is {self.warmup_steps}, and "
+                    f"lr_scheduler.warmup_ratio is {self.warmup_ratio}: set one of them to 0."
+                )
             for name in self.factors:
                 if not 0 <= (value := getattr(self, name, 0.0)) <= 1:
                     raise UserError(f"lr_scheduler.{name} must be from 0 to 1, but is {value}.")
@@ -59,9 +67,15 @@ class Schedule(Component):
         Returns:
             The factor, in [0, 1].
         """
-        if step <= self.config.warmup_steps:
-            return step / self.config.warmup_steps
+        if step <= (warmup := self.warmup(total)):
+            return step / warmup
         return self.after_warmup(step, total, history)
+
+    def warmup(self, total: int | None) -> int:
+        """Steps of the warm-up in a run of so many."""
+        if not self.config.warmup_ratio:
+            return self.config.warmup_steps
+        return math.ceil(self.config.warmup_ratio * self._length(total))
 
     @abstractmethod
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
@@ -75,12 +89,12 @@ class Schedule(Component):
             measured: Whether the run has ``valid_data``, and so a history of the selected metric.
         """
         if total is None:
-            self.after_warmup(self.config.warmup_steps + 1, None, ())
+            self.after_warmup(self.warmup(None) + 1, None, ())
 
     def _left(self, step: int, total: int | None) -> float:
         """Share of the run after the warm-up that is still to come, the step at hand included."""
         length = self._length(total)
-        span = max(1, length - self.config.warmup_steps)
+        span = max(1, length - self.warmup(total))
         return min(1.0, max(0.0, (length - step + 1) / span))
 
     def _length(self, total: int | None) -> int:
@@ -88,7 +102,10 @@ class Schedule(Component):
         if total is not None:
             return total
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
+        free = self.length_free
+        if self.config.warmup_ratio:
+            name, free = f"{name} (warmup_ratio)", "lr_scheduler.warmup_steps in place of the share"
         raise UserError(
             f"The {name} schedule needs the length of the run in steps; it is not known. "
-            f"Set trainer.max_steps or trainer.max_epochs, or {self.length_free}."
+            f"Set trainer.max_steps or trainer.max_epochs, or {free}."
         )

@@ -64,11 +64,11 @@ def byte_pairs() -> tokenizers.Tokenizer:
     return made
 
 
-def save_encoder(folder: Path, family: str) -> Path:
+def save_encoder(folder: Path, family: str, **more: Any) -> Path:
     """A checkpoint of a family, with its tokenizer; of the same seed."""
     folder.mkdir(parents=True)
     tokenizer = byte_pairs() if family == "roberta" else word_piece()
-    settings = {**SMALL, **ENCODERS[family], "vocab_size": tokenizer.get_vocab_size()}
+    settings = {**SMALL, **ENCODERS[family], **more, "vocab_size": tokenizer.get_vocab_size()}
     settings["pad_token_id"] = 1 if family == "roberta" else 0
     torch.manual_seed(0)
     config = transformers.AutoConfig.for_model(family, **settings)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.results import bar
+from benchmarks.results import bar, pretrained
 from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
@@ -37,7 +37,9 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.results", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help="names, families, or linear")
+    parser.add_argument(
+        "jobs", nargs="*", metavar="JOB", help="names, families, linear, or pretrained"
+    )
     home = os.environ.get("WEFT_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
     parser.add_argument("--out", type=Path, default=Path("results"), help="ledger and run folders")
@@ -51,6 +53,11 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         parser.error("--threads and --seeds are at least 1")
     if args.jobs == ["linear"]:
         bar.main(args.data.resolve(), args.out.resolve(), args.page, seeds=args.seeds or 5)
+        return
+    if args.jobs[:1] == ["pretrained"]:
+        places = args.data.resolve(), args.out.resolve(), args.page
+        sizes = {"seeds": args.seeds or 3, "threads": args.threads}
+        pretrained.main(*places, **sizes, names=args.jobs[1:], measured=not args.table)
         return
     try:
         jobs = chosen(args.jobs, declared)

@@ -17,25 +17,31 @@ ROWS = {
     "joint": "a\tthe cat sat\tO B-x O\nb\tdogs bark\tB-y O\n",
     "ner": WORDS,
     "pairs": "yes\tthe cat sat\tthe cat\nno\tdogs bark\tthe moon\n",
+    "question": '{"question": "who sat", "context": "the cat sat", "answers": ["the cat"], '
+    '"answer_starts": [0]}\n',
     "ranking": "the cat sat\tthe cat\tdogs bark\nmoon\tthe moon\tfilms are rare\n",
     "regression": "1.5\tthe cat sat\n0.3\tdogs bark\n",
     "tagging": WORDS,
 }
 ASKED: dict[str, Any] = {
+    "question": {"question": "who barks", "context": "dogs bark at unbelievable mats " * 3},
     "pairs": {"text1": "the cat", "text2": "the dogs"},
     "ranking": {"query": "moon", "positive": "the moon"},
 }
+QUESTION = ("task.stride=12", "task.max_question_length=8")
 
 
 def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
     """The settings of a few steps on rows of a task."""
-    file = folder / ("train.conll" if ROWS[task] == WORDS else "train.tsv")
+    suffix = {"ner": "conll", "tagging": "conll", "question": "jsonl"}.get(task, "tsv")
+    file = folder / f"train.{suffix}"
     file.write_text(ROWS[task] * 8)
     return [
         f"model.encoder.path={folder / 'encoder'}",
         f"train_data.path={file}",
         f"valid_data.path={file}",
-        f"task.max_length={18 if task == 'pairs' else 30}",
+        f"task.max_length={18 if task == 'pairs' else 24 if task == 'question' else 30}",
+        *(QUESTION if task == "question" else ()),
         f"trainer.max_steps={steps}",
         "lr_scheduler.type=constant",  # which does not look at the length
         "reporters.console=false",

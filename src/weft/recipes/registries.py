@@ -48,7 +48,10 @@ experiments.add(
         for family, names in _FAMILIES.items()
     }
 )
-_PRETRAINED = ("classification", "joint", "ner", "pairs", "ranking", "regression", "tagging")
+_PRETRAINED = (
+    *("classification", "joint", "ner", "pairs"),
+    *("question", "ranking", "regression", "tagging"),
+)
 """What a pretrained encoder is fine-tuned for; there is none so small that it is ``/local``."""
 
 experiments.add(

@@ -8,10 +8,12 @@ from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.pairs import PairClassifier, Ranker
 from weft.models.poolings import MeanPooling, Pooling
+from weft.models.readers.pretrained import PretrainedReader
 from weft.models.tagger import IntentSlotModel, Tagger
 from weft.recipes.experiments.classification import classification_transformer
 from weft.recipes.experiments.joint import joint_transformer
 from weft.recipes.experiments.pairs import pairs_classification, pairs_ranking
+from weft.recipes.experiments.question import question_transformer
 from weft.recipes.experiments.regression import regression_docnn
 from weft.recipes.experiments.tagging import tagging_ner, tagging_transformer
 from weft.tasks.classification import PairClassification
@@ -20,7 +22,7 @@ from weft.tasks.tagging import WordTagging
 from weft.text.features.word_pieces import PretrainedPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import AdamW, Linear
+from weft.training import AdamW, Linear, Selection, Trainer
 
 ENCODER: SequenceEncoder.Config = PretrainedEncoder.Config()
 
@@ -30,7 +32,7 @@ def fine_tuned(recipe: Recipe, doc: str, *, model: Any, **changed: Any) -> Recip
     made = {**recipe.ingredients, "model": model, **changed}
     for name in ("affixes", "characters", "ngrams"):
         made.pop(name, None)
-    made["optimizer"] = AdamW.Config(lr=1e-4, weight_decay=0.01, layer_decay=0.9)
+    made["optimizer"] = AdamW.Config(lr=2e-4, weight_decay=0.01, layer_decay=0.9)
     made["lr_scheduler"] = Linear.Config(warmup_ratio=0.1)
     return Recipe(doc, **made)
 
@@ -123,4 +125,16 @@ def ranking_pretrained() -> Recipe:
         "Fine-tune a pretrained encoder that scores documents for a query.",
         tokenizer=PretrainedTokenizer.Config(),
         model=Ranker.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+@register_experiment("question/pretrained")
+def question_pretrained() -> Recipe:
+    """A pretrained encoder, fine-tuned to find the answers to questions in texts."""
+    return fine_tuned(
+        question_transformer(),
+        "Fine-tune a pretrained encoder that finds answers in texts.",
+        tokenizer=PretrainedTokenizer.Config(),
+        model=PretrainedReader.Config(),
+        trainer=Trainer.Config(max_epochs=4, selection=Selection.Config(metric="f1")),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
 from weft.text.tokenizers.tokenizer import Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
@@ -116,9 +117,10 @@ def _pieces(tokenizer: Tokenizer, words: Iterable[str]) -> dict[str, Pieces]:
     distinct = [*dict.fromkeys(words)]
     info, decoder = tokenizer.vocab_info, tokenizer.create_decoder()
     marks = {info.bos_idx, info.eos_idx}
+    pretrained = isinstance(tokenizer, PretrainedTokenizer)  # as if a space were before each
     rows = [
         [number for number in row.tolist() if number not in marks] or [info.unk_idx]
-        for row in tokenizer.create_encoder().batch(distinct)
+        for row in tokenizer.create_encoder().batch([f"{' ' * pretrained}{w}" for w in distinct])
     ]
     short = [row for row in rows if len(row) <= LONGEST]
     beginnings = iter(decoder.batch([row[: n + 1] for row in short for n in range(len(row))]))

@@ -55,9 +55,13 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         bar.main(args.data.resolve(), args.out.resolve(), args.page, seeds=args.seeds or 5)
         return
     if args.jobs[:1] == ["pretrained"]:
+        names = args.jobs[1:]
+        if unknown := set(names) - {tuned.name for tuned in pretrained.TUNED}:
+            known = ", ".join(tuned.name for tuned in pretrained.TUNED)
+            parser.error(f"unknown result {min(unknown)!r} of pretrained; known: {known}")
         places = args.data.resolve(), args.out.resolve(), args.page
         sizes = {"seeds": args.seeds or 3, "threads": args.threads}
-        pretrained.main(*places, **sizes, names=args.jobs[1:], measured=not args.table)
+        end(pretrained.main(*places, **sizes, names=names, measured=not args.table))
         return
     try:
         jobs = chosen(args.jobs, declared)
@@ -72,6 +76,11 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
             failed += measure(bench, job, only_baselines=args.baselines)
     finally:
         write(args.page, tables(bench, declared))
+    end(failed)
+
+
+def end(failed: Sequence[str]) -> None:
+    """Exits with 1 where a measurement failed."""
     if failed:
         sys.exit("\nThese measurements failed:\n  " + "\n  ".join(failed))
 

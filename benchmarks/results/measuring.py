@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import machine
 from benchmarks.results import files as data_files
@@ -90,16 +91,21 @@ def settings(job: Job, files: Files, seed: int) -> list[str]:
 
 def weft_key(job: Job, files: Files, seed: int) -> str:
     """Of the experiment's resolved settings, run length counted, and of the data, not its place."""
-    from weft.recipes.planning import plan_recipe
-
     if job.own is not None:
         return baseline_key(job.own, job, files)
     words = settings(job, files, seed)
+    return key_of({"settings": planned(job, words), "data": files.fingerprint})
+
+
+def planned(job: Job, words: list[str]) -> dict[str, Any]:
+    """A job's resolved settings, but for the data's places."""
+    from weft.recipes.planning import plan_recipe
+
     plan = plan_recipe(job.experiment, words, targets=["trainer"]).plan
-    tree = json.loads(json.dumps(plan.settings, default=str))
+    tree: dict[str, Any] = json.loads(json.dumps(plan.settings, default=str))
     for name in ("train_data", "valid_data"):
         tree[name].pop("path")
-    return key_of({"settings": tree, "data": files.fingerprint})
+    return tree
 
 
 def weft_line(bench: Bench, job: Job, files: Files, seed: int) -> Line | None:

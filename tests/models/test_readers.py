@@ -9,15 +9,23 @@ import torch
 from weft.errors import UserError
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
+from weft.models.readers.pretrained import PretrainedReader
 from weft.models.readers.reader import DrqaReader, JoinedReader
 
-TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0, unk_idx=1))
+INFO = SimpleNamespace(size=22, pad_idx=0, unk_idx=1, bos_idx=20, eos_idx=21)
+TOKENIZER = SimpleNamespace(vocab_info=INFO)
 CHARACTERS = SimpleNamespace(size=9, pad_idx=0)
 WORDS = WordEmbedding.Config(dim=6)
 LSTM = LstmEncoder.Config(hidden_dim=3)
 ATTENTION = SelfAttentionEncoder.Config(num_heads=2, num_layers=1, ffn_dim=8, dropout=0.0)
+BERT = {
+    "model_type": "bert", "hidden_size": 6, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "intermediate_size": 8, "max_position_embeddings": 16,
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
 MODELS = {
     "drqa": DrqaReader.Config(
         embedding=WORDS, encoder=LSTM, question_encoder=LSTM, dropout=0.0, no_answer=True
@@ -32,6 +40,9 @@ MODELS = {
         dropout=0.0,
     ),
     "joined": JoinedReader.Config(embedding=WORDS, encoder=ATTENTION, dropout=0.0, no_answer=True),
+    "pretrained": PretrainedReader.Config(
+        encoder=PretrainedEncoder.Config(architecture=BERT), dropout=0.0, no_answer=True
+    ),
     "joined lstm": JoinedReader.Config(embedding=WORDS, encoder=LSTM, dropout=0.0, matches=False),
 }
 
@@ -39,7 +50,8 @@ MODELS = {
 @pytest.fixture(params=MODELS)
 def model(request):
     torch.manual_seed(0)
-    spelled = {} if request.param == "drqa without matches" else {"characters": CHARACTERS}
+    unspelled = request.param in ("drqa without matches", "pretrained")
+    spelled = {} if unspelled else {"characters": CHARACTERS}
     return MODELS[request.param].build(tokenizer=TOKENIZER, **spelled)
 
 
@@ -64,7 +76,7 @@ def read(model, row=None):
         inputs = [
             part if part.ndim == 1 else part[:, : q if part.shape[1] == 3 else c] for part in inputs
         ]
-    return model(*inputs)
+    return model(*inputs[:5] if isinstance(model, PretrainedReader) else inputs)
 
 
 def test_a_row_alone_is_as_beside_longer_ones(model):
@@ -112,6 +124,11 @@ def test_words_are_hidden_in_training_alone():
     assert torch.allclose(model(*inputs).start, model(*unknown).start)
     model.eval()
     assert not torch.allclose(model(*inputs).start[0], model(*others).start[0])
+
+
+def test_a_pretrained_encoder_has_no_place_for_characters():
+    with pytest.raises(UserError, match="beside which none can stand"):
+        MODELS["pretrained"].build(tokenizer=TOKENIZER, characters=CHARACTERS)
 
 
 def test_what_is_no_probability_and_texts_that_are_too_long_are_refused():

@@ -140,7 +140,7 @@ def test_what_is_not_finite_never_reaches_the_weights(bench, monkeypatch, how, s
     text = f"{says}; this step did not touch the weights."
     assert str(caught.value).startswith(text)
     assert str(caught.value).endswith(
-        "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
+        "Lower optimizer.lr, lengthen lr_scheduler's warm-up, or look at these rows."
     )
     numbers = ", ".join(str(row + 1) for row in rows)
     assert f" Rows of train_data in this step: {numbers}. " in str(caught.value)

@@ -95,7 +95,7 @@ class NonFinite:
             found = f"loss is {mean:g} a target at step {step}, above {most}"
         return NonFiniteError(
             f"The {found}; this step did not touch the weights.{where} "
-            "Lower optimizer.lr, raise lr_scheduler.warmup_steps, or look at these rows."
+            "Lower optimizer.lr, lengthen lr_scheduler's warm-up, or look at these rows."
         )
 
     def take(self, error: NonFiniteError | DataError, *, step: int) -> None:

@@ -1,6 +1,5 @@
 """What is made of a run, looked at and set for it, before its first step."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -118,8 +117,9 @@ def _check_factor(schedule: Any, total: int | None) -> None:
     """Refuses a schedule that gives no factor, and what is none."""
     step = 1
     try:
-        if isinstance(schedule, Schedule):  # the first behind the warm-up
-            step = min(schedule.warmup(total) + 1, total or sys.maxsize)
+        if isinstance(schedule, Schedule):
+            behind = schedule.warmup(total) + 1
+            step = behind if total is None else min(behind, total)
         factor = schedule(step, total, ())
     except WeftError:
         return  # of its check, in its own words

@@ -63,8 +63,9 @@ class PretrainedEncoder(SequenceEncoder):
     ) -> None:
         super().__init__()
         self.vocab_info = vocab_info
-        told = config.architecture or architecture_of(config.path, revision=config.revision)
-        told = plain_architecture(told)
+        told = plain_architecture(
+            config.architecture or architecture_of(config.path, revision=config.revision)
+        )
         told["vocab_size"] = max(vocab_info.size, int(told.get("vocab_size", 0)))
         told["pad_token_id"] = vocab_info.pad_idx
         if config.dropout is not None:

@@ -15,9 +15,11 @@ from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.framing import framed_words
 from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.encoders.sequence import refuse_vectors
 from weft.models.layers.dropout import Dropout
+from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.readers.answer_spans import SpanScores
-from weft.models.vocabulary import HasFramedVocabInfo
+from weft.models.vocabulary import HasFramedVocabInfo, ModelVocabInfo
 
 __all__ = ["PretrainedReader"]
 
@@ -51,8 +53,15 @@ class PretrainedReader(Component, nn.Module):
 
     config: Any
 
-    def __init__(self, config: Config, *, tokenizer: HasFramedVocabInfo) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tokenizer: HasFramedVocabInfo,
+        characters: ModelVocabInfo | None = None,
+    ) -> None:
         nn.Module.__init__(self)
+        refuse_vectors(WordEmbedding.Config(), beside=(characters,))
         self.vocab_info = tokenizer.vocab_info
         self.encoder: PretrainedEncoder = config.encoder.build(vocab_info=self.vocab_info)
         self.config = replace(config, encoder=self.encoder.config)

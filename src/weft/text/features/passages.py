@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
 from weft.text.tokenizers.tokenizer import Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
@@ -115,12 +114,11 @@ def _joined(text: str, words: Sequence[Place], table: Mapping[str, Pieces]) -> P
 def _pieces(tokenizer: Tokenizer, words: Iterable[str]) -> dict[str, Pieces]:
     """The ids of each word, and where in it each of them is."""
     distinct = [*dict.fromkeys(words)]
-    info, decoder = tokenizer.vocab_info, tokenizer.create_decoder()
+    info, decoder, before = tokenizer.vocab_info, tokenizer.create_decoder(), tokenizer.before_word
     marks = {info.bos_idx, info.eos_idx}
-    pretrained = isinstance(tokenizer, PretrainedTokenizer)  # as if a space were before each
     rows = [
         [number for number in row.tolist() if number not in marks] or [info.unk_idx]
-        for row in tokenizer.create_encoder().batch([f"{' ' * pretrained}{w}" for w in distinct])
+        for row in tokenizer.create_encoder().batch([f"{before}{word}" for word in distinct])
     ]
     short = [row for row in rows if len(row) <= LONGEST]
     beginnings = iter(decoder.batch([row[: n + 1] for row in short for n in range(len(row))]))

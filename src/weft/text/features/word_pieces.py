@@ -25,7 +25,7 @@ class WordPieces:
     """A tokenizer of pieces, and how many places a word has for them.
 
     Args:
-        tokenizer: Cuts each word by itself, as if a space were before it.
+        tokenizer: Cuts each word by itself.
         length: Places of a word. Of a longer word the first pieces are kept.
         column: The column of the rows that the words are in.
 
@@ -52,7 +52,7 @@ class WordPieces:
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The ids of words, the unknown one where there is none. *Shape:* ``[N, length]``."""
-        rows = self._encoder.batch([f" {word}" for word in words])
+        rows = self._encoder.batch([f"{self.tokenizer.before_word}{word}" for word in words])
         out = np.full((len(words), self.length), self.pad_idx, dtype=np.int32)
         for number, row in enumerate(rows):
             pieces = row[self._before : -1][: self.length]

@@ -28,6 +28,7 @@ class PretrainedTokenizer(HuggingFaceTokenizer):
     """
 
     kind: ClassVar[str] = "pretrained"
+    before_word: ClassVar[str] = " "
 
     class Config(HuggingFaceTokenizer.Config):
         """Where the tokenizer comes from."""

@@ -265,7 +265,7 @@ class OneCycle(Schedule):
         """Settings of the one-cycle schedule."""
 
         warmup_steps: int = 0
-        """Steps of the rise; 0 takes the share ``rise`` of the run."""
+        """Steps of the rise; 0 takes ``warmup_ratio``, or where that is 0 too ``rise``."""
         rise: float = 0.3
         """Share of the run over which the rate rises to its peak."""
         start: float = 0.04

@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
 
 import weft
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
 from weft.errors import UserError
+from weft.models.lora import own_weights
 from weft.runs.export import export
 
 WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
@@ -49,9 +53,9 @@ def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
     ]
 
 
-def trained(task: str, family: str, folder: Path, **steps: int) -> Path:
+def trained(task: str, family: str, folder: Path, *more: str, **steps: int) -> Path:
     save_encoder(folder / "encoder", family)
-    words = words_of(task, folder, **steps)
+    words = [*words_of(task, folder, **steps), *more]
     run = folder / "run"
     weft.run_experiment(f"{task}/pretrained", "train", str(run), words)
     return run
@@ -72,6 +76,18 @@ def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
     assert answers(Path(moved), "classification") == before
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_text_that_is_cut_keeps_its_closing_mark(family: str, tmp_path: Path) -> None:
+    run = trained("classification", family, tmp_path, "task.max_length=9")
+    made = str(tmp_path / "encoder/tokenizer.json")
+    library = transformers.PreTrainedTokenizerFast(tokenizer_file=made)
+    rows = [{"text": "the " * number} for number in range(1, 12)]
+    wanted = library([row["text"] for row in rows], truncation=True, max_length=9)["input_ids"]
+    text = weft.load(run).task.text
+    found = text.encode(rows, with_targets=False, truncate=True)["text"]
+    assert [ids.tolist() for ids in found] == wanted
+
+
 def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
     part = trained("tagging", "bert", tmp_path / "part", steps=2)
@@ -85,6 +101,25 @@ def test_a_run_that_goes_on_without_the_folder_says_what_is_missing(tmp_path: Pa
     shutil.rmtree(tmp_path / "encoder")
     with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'encoder'}"):
         weft.train(run, overrides=["trainer.max_steps=4"])
+
+
+def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
+    lora = "model.encoder.lora.rank=2", "model.encoder.lora.dropout=0.1"
+    whole = trained("classification", "bert", tmp_path / "whole", *lora, steps=4)
+    part = trained("classification", "bert", tmp_path / "part", *lora, steps=2)
+    weft.train(part, overrides=["trainer.max_steps=4"])
+    weights = "checkpoints/step-00000004/model.safetensors"
+    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+    base = load_file(tmp_path / "whole/encoder/model.safetensors")
+    module = weft.load(whole).task.module
+    kept = own_weights(module.get_submodule("text.encoder.model"))
+    assert all(torch.equal(kept[name], base[name]) for name in kept)
+    assert any(weight.abs().sum() for n, weight in module.state_dict().items() if "lora_B" in n)
+    before = answers(whole, "classification")
+    export(whole, "onnx")  # which compares it
+    graph = (whole / "export/onnx/graph/model.onnx").read_bytes()
+    assert b"lora_" not in graph
+    assert answers(whole, "classification") == before
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from weft.errors import MissingExtraError, UserError
+from weft.models.lora import own_weights
 from weft.runtime.pretrained import find_pretrained
 
 __all__ = ["architecture_of", "copy_weights", "plain_architecture", "pretrained_config"]
@@ -86,9 +87,11 @@ def copy_weights(model: Any, path: str, *, revision: str | None = None) -> str:
             f"The weights of {path} do not fit its architecture {model.config.model_type}: "
             f"{names}, {len(missing) + len(wrong)} in all."
         )
-    return (
-        f"Pretrained weights of {path}: {sum(p.numel() for p in model.parameters()):,} parameters."
-    )
+    every = [*model.parameters()]
+    learning = sum(p.numel() for p in every if p.requires_grad)
+    total = sum(p.numel() for p in every)
+    learn = f", of which {learning:,} learn" if learning < total else ""
+    return f"Pretrained weights of {path}: {total:,} parameters{learn}."
 
 
 def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
@@ -97,7 +100,7 @@ def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]
     Names in a file may begin with that of the whole model, as ``bert.``; the table of tokens may
     have fewer rows than the tokenizer has ids: those it lacks stay at random.
     """
-    wanted, prefix = model.state_dict(keep_vars=True), f"{model.base_model_prefix}."
+    wanted, prefix = own_weights(model), f"{model.base_model_prefix}."
     tokens = model.get_input_embeddings().weight
     given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
     missing, wrong = [], []

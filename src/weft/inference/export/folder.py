@@ -1,11 +1,12 @@
 """Writing an export: whole and compared, or not at all."""
 
+import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.errors import DataError, UserError, worded
 from weft.exported.formats import WRITERS, ExportFormat, refuse_missing
@@ -24,6 +25,7 @@ from weft.inference.export.expressible import refuse_inexpressible, search_of, s
 from weft.inference.export.onnx import is_user_code
 from weft.inference.export.quality import measure_quality
 from weft.inference.load import Predictor
+from weft.models.lora import merged
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.language_model import LanguageModeling
@@ -33,6 +35,8 @@ from weft.tasks.task import Row, Task
 from weft.text.tokenizers.tokenizer import VocabInfo
 
 __all__ = ["ROWS", "refuse_existing", "refuse_untraceable", "write_export"]
+
+T = TypeVar("T", bound=Task)
 
 ROWS = 64
 """Rows that an export is compared on at most."""
@@ -160,6 +164,7 @@ def refuse_existing(out: Path) -> None:
 
 def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
     """Writes the module and its text processor; gives what a manifest says of both."""
+    task = _merged(task)
     graph = folder / GRAPH
     graph.mkdir()
     task.text.save(folder / TEXT)
@@ -182,6 +187,13 @@ def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> di
     else:
         _write_ctranslate2(task, graph)
     return facts
+
+
+def _merged(task: T) -> T:
+    """The task with its module; with adapters merged, where that has such."""
+    made = copy.copy(task)
+    made.module = merged(task.module)
+    return made
 
 
 def _write_ctranslate2(

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Literal, TypeAlias, final
 from torch import Tensor, nn
 from typing_extensions import override
 
+from weft.config.component import setting
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
     copy_weights,
@@ -55,6 +57,8 @@ class PretrainedEncoder(SequenceEncoder):
         """Probability of dropping a feature, in place of the architecture's own."""
         architecture: Mapping[str, Any] | None = None
         """What config.json says; null is read from ``path``."""
+        lora: Lora | None = setting(None, in_key="set")
+        """Low-rank adapters, which learn in place of the encoder's own weights; null: those do."""
 
         reads_ids: ClassVar[bool] = True
 
@@ -72,6 +76,8 @@ class PretrainedEncoder(SequenceEncoder):
             told |= {name: config.dropout for name in _DROPOUTS if name in told}
         self.config = dataclasses.replace(config, architecture=told)
         self.model = _encoder(told, config.path)
+        if config.lora is not None:
+            add_adapters(self.model, config.lora)
         settings = self.model.config
         self.out_dim = int(settings.hidden_size)
         most = getattr(settings, "max_position_embeddings", None)

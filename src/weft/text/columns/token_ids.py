@@ -86,6 +86,16 @@ class TextColumn(IdsColumn):
         return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
     @override
+    def cut(self, encoded: Ragged, limit: int) -> Ragged:
+        """The first ids of each row; of a longer one the last, where the tokenizer ``closes``."""
+        made = super().cut(encoded, limit)
+        if self.tokenizer.closes:
+            shorter = np.flatnonzero(made.lengths < encoded.lengths)
+            ends = [ragged.offsets[shorter + 1] - 1 for ragged in (made, encoded)]
+            made.values[ends[0]] = encoded.values[ends[1]]
+        return made
+
+    @override
     def encode_one(self, value: Any) -> NDArray[np.int64] | None:
         # A subclass may encode in another way.
         return encoded_one(self._encoder, value) if type(self) is TextColumn else None

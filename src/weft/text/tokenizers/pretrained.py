@@ -28,6 +28,7 @@ class PretrainedTokenizer(HuggingFaceTokenizer):
     """
 
     kind: ClassVar[str] = "pretrained"
+    closes: ClassVar[bool] = True
     before_word: ClassVar[str] = " "
 
     class Config(HuggingFaceTokenizer.Config):

@@ -94,6 +94,8 @@ class Tokenizer(ABC):
     """The registered name; saved with the tokenizer and looked up when it is loaded."""
     ordered: ClassVar[bool] = True
     """Whether ids are in the order of their text; not so where they are all that a text has."""
+    closes: ClassVar[bool] = False
+    """Whether a text that is cut keeps its last id: the mark that a model was trained to read."""
     before_word: ClassVar[str] = ""
     """What is put before a word that is encoded by itself, so that it is as within a text."""
 

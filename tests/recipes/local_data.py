@@ -10,7 +10,6 @@ from weft.recipes.planning import plan_recipe
 ROWS = 8
 
 TEXTS = ["wake me at seven", "play the old song", "wake us at nine", "play it again now"]
-TREE = "[IN:WAKE wake me [SL:TIME at seven ] ]"
 CELLS = {
     "label": ["alarm", "music"],
     "slots": ["O O B-time I-time", "O O O O"],
@@ -33,9 +32,13 @@ def a_row(columns, number):
 
 def a_table(columns):
     if isinstance(columns, dict):  # of TOP: raw text, tokens, tree
-        return "".join(f"{text}\t{text}\t{TREE}\n" for text in TEXTS * 2)
+        return "".join(f"{text}\t{text}\t{a_tree(*text.split())}\n" for text in TEXTS * 2)
     rows = [a_row(columns, number) for number in range(ROWS)]
     return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def a_tree(first, second, *others):
+    return f"[IN:WAKE {first} {second} [SL:TIME {' '.join(others)} ] ]"
 
 
 def a_squad():

@@ -26,6 +26,7 @@ ROWS = {
     "ranking": "the cat sat\tthe cat\tdogs bark\nmoon\tthe moon\tfilms are rare\n",
     "regression": "1.5\tthe cat sat\n0.3\tdogs bark\n",
     "tagging": WORDS,
+    "trees": "x\tthe cat sat\t[IN:A the [SL:B cat ] sat ]\nx\tdogs bark\t[IN:C dogs bark ]\n",
 }
 ASKED: dict[str, Any] = {
     "question": {"question": "who barks", "context": "dogs bark at unbelievable mats " * 3},

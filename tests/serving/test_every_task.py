@@ -24,6 +24,7 @@ KINDS = {
     "regression/ngrams/local": "NumberRow",
     "tagging/bilstm/local": "TaggedRow",
     "tagging/ner/local": "TaggedRow",
+    "trees/bilstm/local": "TreeRow",
 }
 TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 

@@ -37,6 +37,7 @@ _FAMILIES = {
     "summarization": ("scitldr",),
     "tagging": ("bilstm", "bilstm-crf", "ner", "transformer"),
     "translation": ("demo", "tatoeba"),
+    "trees": ("bilstm",),
 }
 """Each family has a module of its name; each experiment has a tiny variant, ``/local``."""
 
@@ -50,7 +51,7 @@ experiments.add(
 )
 _PRETRAINED = (
     *("classification", "joint", "ner", "pairs"),
-    *("question", "ranking", "regression", "tagging"),
+    *("question", "ranking", "regression", "tagging", "trees"),
 )
 """What a pretrained encoder is fine-tuned for; there is none so small that it is ``/local``."""
 

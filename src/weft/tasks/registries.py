@@ -21,6 +21,7 @@ tasks = Registry(
         "weft.tasks.summarization": ["summarization"],
         "weft.tasks.tagging": ["word_tagging"],
         "weft.tasks.translation": ["translation"],
+        "weft.tasks.tree_tagging": ["tree_tagging"],
     },
     plural="tasks",
 )

@@ -16,19 +16,18 @@ from weft.metrics.classification import Classification
 from weft.metrics.metric import Metric, MetricError
 from weft.metrics.spans import Scheme, Spans, read_spans
 from weft.metrics.streaming import Accuracy
-from weft.models.crf import LinearChainCrf
 from weft.models.label_losses import AutoLoss, LabelLoss
 from weft.models.tag_schemes import tag_scheme
 from weft.tasks import registries
-from weft.tasks.batches.real_places import at_places, real_places
 from weft.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from weft.tasks.task import Loss, Metrics, Row
 from weft.tasks.word_tags import (
     random_field,
-    seen_rows,
     tag_chances,
     tag_forward,
     tag_outputs,
+    word_criterion,
+    word_loss,
     words_of,
 )
 from weft.text.cells import Rows
@@ -100,7 +99,7 @@ class WordTagging(ColumnsTask):
         self.crf = random_field(module)
         if self.crf is not None:
             self.crf.keep_to(None if self.scheme == "io" else self.scheme)
-        self.criterion = _criterion(config.loss, labels, self.crf)
+        self.criterion = word_criterion(config.loss, labels, self.crf)
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
@@ -133,18 +132,7 @@ class WordTagging(ColumnsTask):
 
         Words with a label that training has not are left out; of a random field, whole sentences.
         """
-        tags, real = batch["tags"], batch.mask("words")
-        if not self.module.training and self.crf is not None:
-            rows = seen_rows(tags)
-            scores, tags, real = scores[rows], tags[rows], real[rows]
-        elif not self.module.training:
-            real = real & (tags >= 0)
-        if self.crf is not None:
-            total = -self.crf.log_likelihood(scores, tags, real).sum()
-            return Loss(total, real.sum())
-        places = real_places(real, batch.count("words")) if self.module.training else real
-        taken = at_places(scores, places), at_places(tags, places)
-        return Loss.of(self.criterion(*taken), self.criterion)
+        return word_loss(scores, batch, self.crf, self.criterion, training=self.module.training)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:
@@ -227,18 +215,6 @@ def _scheme(said: str, labels: Labels) -> Scheme | None:
         )
     schemes: dict[str, Scheme] = {"bio": "bio", "bilou": "bilou", "io": "io"}
     return schemes.get(said)
-
-
-def _criterion(
-    loss: LabelLoss.Config | None, labels: Labels, crf: LinearChainCrf | None
-) -> LabelLoss:
-    if loss is not None and crf is not None:
-        raise UserError(
-            "task.loss is the loss of each word for itself, but a model with model.crf=true has "
-            "the likelihood of whole sequences for its loss: leave one of them out."
-        )
-    built: LabelLoss = (loss or AutoLoss.Config()).build(names=labels.names, multiple=False)
-    return built
 
 
 def _flat(rows: Sequence[Sequence[str]]) -> list[str]:

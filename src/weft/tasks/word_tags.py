@@ -8,9 +8,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from weft.data.column_batch import ColumnBatch
+from weft.errors import UserError
 from weft.exported.forward import CrfForward, Forward, TagForward
 from weft.models.crf import LinearChainCrf
-from weft.text.features.labels import UNSEEN
+from weft.models.label_losses import AutoLoss, LabelLoss
+from weft.tasks.batches.real_places import at_places, real_places
+from weft.tasks.task import Loss
+from weft.text.features.labels import UNSEEN, Labels
 from weft.text.processors.column_processor import ColumnsText
 
 __all__ = [
@@ -19,6 +23,8 @@ __all__ = [
     "tag_chances",
     "tag_forward",
     "tag_outputs",
+    "word_criterion",
+    "word_loss",
     "words_of",
 ]
 
@@ -93,6 +99,55 @@ def seen_rows(*targets: Tensor) -> Tensor:
     """
     wrong = [(target == UNSEEN).reshape(len(target), -1).any(dim=1) for target in targets]
     return ~torch.stack(wrong).any(dim=0)
+
+
+def word_criterion(
+    loss: LabelLoss.Config | None, labels: Labels, crf: LinearChainCrf | None
+) -> LabelLoss:
+    """The loss of each word's label, where there is no random field.
+
+    Raises:
+        UserError: A loss is set, and there is a random field.
+    """
+    if loss is not None and crf is not None:
+        raise UserError(
+            "task.loss is the loss of each word for itself, but a model with model.crf=true has "
+            "the likelihood of whole sequences for its loss: leave one of them out."
+        )
+    built: LabelLoss = (loss or AutoLoss.Config()).build(names=labels.names, multiple=False)
+    return built
+
+
+def word_loss(
+    scores: Tensor,
+    batch: ColumnBatch,
+    crf: LinearChainCrf | None,
+    criterion: LabelLoss,
+    *,
+    training: bool,
+) -> Loss:
+    """The loss of a batch: a sum over its words, which padding is none of.
+
+    In an evaluation words with a label that training has not are left out; of a random field,
+    whole sentences.
+
+    Args:
+        scores: Unnormalized scores of labels. *Shape:* :math:`(B,T,L)`.
+        batch: The words they are of, and their ``tags``.
+        crf: The likelihood of whole sequences is the loss.
+        criterion: The loss of each word, where there is no random field.
+        training: Whether all labels are known.
+    """
+    tags, real = batch["tags"], batch.mask("words")
+    if not training and crf is not None:
+        rows = seen_rows(tags)
+        scores, tags, real = scores[rows], tags[rows], real[rows]
+    elif not training:
+        real = real & (tags >= 0)
+    if crf is not None:
+        return Loss(-crf.log_likelihood(scores, tags, real).sum(), real.sum())
+    places = real_places(real, batch.count("words")) if training else real
+    return Loss.of(criterion(at_places(scores, places), at_places(tags, places)), criterion)
 
 
 def words_of(text: ColumnsText, batch: ColumnBatch) -> list[str]:

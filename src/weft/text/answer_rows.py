@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 __all__ = [
     "AlternativeRow", "ClassifiedRow", "ContinuedRow", "FillRow", "FilledRow", "FoundAnswerRow",
     "FrameRow", "MarkedRow", "NumberRow", "RankedRow", "SlotRow",
-    "SpanRow", "TaggedRow", "TextRow",
+    "SpanRow", "TaggedRow", "TextRow", "TreeRow",
 ]  # fmt: skip
 
 
@@ -91,6 +91,15 @@ class FrameRow(TypedDict):
     """The most probable intent."""
     predicted_slots: list[SlotRow]
     """In the order of the text."""
+
+
+class TreeRow(TypedDict):
+    """Of a parser that gives each word what opens and closes at it."""
+
+    prediction: str
+    """The tree of intents and slots in brackets."""
+    score: float
+    """Of its least certain word."""
 
 
 class FoundAnswerRow(TypedDict):

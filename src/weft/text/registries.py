@@ -15,7 +15,11 @@ tokenizers = Registry(
     },
     plural="tokenizers",
 )
-labels = Registry("labels", {"weft.text.features.labels": ["fitted"]}, plural="labels")
+labels = Registry(
+    "labels",
+    {"weft.text.features.labels": ["fitted"], "weft.text.features.tree_tags": ["trees"]},
+    plural="labels",
+)
 slots = Registry("slots", {"weft.text.features.slots": ["fitted"]}, plural="slots")
 characters = Registry(
     "characters", {"weft.text.features.spelling": ["fitted"]}, plural="characters"

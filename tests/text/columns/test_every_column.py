@@ -15,11 +15,13 @@ from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, Tag
 from weft.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.token_ids import TextColumn
+from weft.text.columns.trees import TreesColumn
 from weft.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
 from weft.text.features.dictionaries import GivenKinds, Phrases
 from weft.text.features.labels import Labels
 from weft.text.features.slots import Slots
 from weft.text.features.spelling import Affixes, Characters
+from weft.text.features.tree_tags import TreeTags
 from weft.text.metadata import SavedTextError
 from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -77,6 +79,12 @@ CASES = {
         ["B O B", ["O"], ""],
         [[1, 0, 1], [0], []],
         "O I",
+    ),
+    "trees": Case(
+        TreesColumn(TreeTags(["[IN:A", "[SL:B]", "O"], column="c")),
+        ["[IN:A x [SL:B y ] z ]", "[IN:A x ]"],
+        [[0, 1, 2], [0]],
+        "[IN:A x",
     ),
     "slots": Case(
         SlotsColumn(Slots(["time", "day"], column="c")),

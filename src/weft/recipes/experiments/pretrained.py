@@ -16,6 +16,7 @@ from weft.recipes.experiments.pairs import pairs_classification, pairs_ranking
 from weft.recipes.experiments.question import question_transformer
 from weft.recipes.experiments.regression import regression_docnn
 from weft.recipes.experiments.tagging import tagging_ner, tagging_transformer
+from weft.recipes.experiments.trees import trees_bilstm
 from weft.tasks.classification import PairClassification
 from weft.tasks.intent_slots import IntentSlots
 from weft.tasks.tagging import WordTagging
@@ -114,6 +115,18 @@ def regression_pretrained() -> Recipe:
         "Fine-tune a pretrained encoder that gives texts a number.",
         tokenizer=PretrainedTokenizer.Config(),
         model=Regressor.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+@register_experiment("trees/pretrained")
+def trees_pretrained() -> Recipe:
+    """A pretrained encoder, fine-tuned to parse sentences into trees of intents and slots."""
+    return tagged(
+        trees_bilstm(),
+        "Fine-tune a pretrained encoder that parses sentences into trees.",
+        column="source",
+        model=Tagger.Config(encoder=ENCODER, dropout=0.1),
+        trainer=Trainer.Config(max_epochs=10, selection=Selection.Config(metric="exact_match")),
     )
 
 

@@ -25,6 +25,7 @@ columns = Registry(
         "weft.text.columns.numbers": ["number", "numbers"],
         "weft.text.columns.question": ["answers", "matches", "passage"],
         "weft.text.columns.token_ids": ["text"],
+        "weft.text.columns.trees": ["trees"],
         "weft.text.columns.words": ["affixes", "characters", "ngrams", "pieces", "words"],
     },
 )

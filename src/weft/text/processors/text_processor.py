@@ -41,6 +41,7 @@ text_processors = Registry(
         "weft.text.processors.question_answering": ["question"],
         "weft.text.processors.regression": ["pair_number", "regression"],
         "weft.text.processors.tagging": ["tagging"],
+        "weft.text.processors.trees": ["trees"],
         "weft.text.processors.text_processor": ["seq2seq"],
     },
 )

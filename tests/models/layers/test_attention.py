@@ -166,6 +166,28 @@ def test_dropout_is_for_training_only(config):
     assert error.abs().max() < 6  # standard deviations of a mean
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_dropout_on_a_cpu_is_of_what_torch_computes(is_causal):
+    """A share below that of 16 bits drops nothing, on the way of dropping something."""
+    q, k, v = torch.randn(3, 2, 4, 7, 6, requires_grad=True)
+    mask = None if is_causal else SEEN
+    found = []
+    for share in (0.0, 1e-6):
+        heads = MultiHead.Config(num_heads=HEADS, dropout=share).build().train()
+        out = heads(q, k, v, mask, is_causal=is_causal)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v))))
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
+
+
+def test_dropout_on_a_cpu_keeps_the_mean():
+    heads = MultiHead.Config(num_heads=HEADS, dropout=0.3).build().train()
+    q, k = torch.randn(2, 64, HEADS, 7, 6)
+    read = heads(q, k, torch.ones(64, HEADS, 7, 6), SEEN[:1])
+    assert read.std() > 0.1
+    assert abs(read.mean() - 1) < 0.05
+
+
 def test_every_parameter_learns(attention):
     attention(torch.randn(2, LENGTH, DIM), is_causal=True).square().sum().backward()
     for name, parameter in attention.named_parameters():

@@ -11,6 +11,7 @@ from typing_extensions import override
 from weft.config.component import setting
 from weft.errors import UserError
 from weft.models import registries
+from weft.models.encoders.bert import BertModel, is_bert
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.lora import Lora, add_adapters
@@ -36,7 +37,7 @@ _DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout
 @registries.encoders.register("pretrained")
 @final
 class PretrainedEncoder(SequenceEncoder):
-    """An encoder of Hugging Face's transformers with its weights: BERT, RoBERTa, ModernBERT, ...
+    """An encoder that transformers knows, with its weights: BERT, RoBERTa, ModernBERT, ...
 
     It reads token ids, with its own tokenizer (``tokenizer.type=pretrained``), in place of their
     vectors. A fresh run begins with the weights of ``path``; the run keeps the architecture and
@@ -59,6 +60,10 @@ class PretrainedEncoder(SequenceEncoder):
         """What config.json says; null is read from ``path``."""
         lora: Lora | None = setting(None, in_key="set")
         """Low-rank adapters, which learn in place of the encoder's own weights; null: those do."""
+        layers: Literal["transformers"] | None = setting(None, in_key="set")
+        """Whose layers compute it; null is weft's own, which are faster, where they know the
+        architecture (:class:`~weft.models.encoders.bert.BertModel`), else those of transformers.
+        Parameters have the same names in both: a run can be loaded by either."""
 
         reads_ids: ClassVar[bool] = True
 
@@ -75,7 +80,8 @@ class PretrainedEncoder(SequenceEncoder):
         if config.dropout is not None:
             told |= {name: config.dropout for name in _DROPOUTS if name in told}
         self.config = dataclasses.replace(config, architecture=told)
-        self.model = _encoder(told, config.path)
+        own = config.layers is None and is_bert(told)
+        self.model: Any = BertModel(told) if own else _encoder(told, config.path)
         if config.lora is not None:
             add_adapters(self.model, config.lora)
         settings = self.model.config
@@ -126,6 +132,9 @@ class PretrainedEncoder(SequenceEncoder):
         return self._read(ids, lengths, second if typed else None), lengths
 
     def _read(self, x: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
+        if isinstance(self.model, BertModel):
+            vectors: Tensor = self.model(x, lengths, types)
+            return vectors
         given = {"input_ids": x, "attention_mask": real_tokens(x, lengths).long()}
         if types is not None:
             given["token_type_ids"] = types

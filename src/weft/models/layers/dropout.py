@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from weft.models import fast
 
-__all__ = ["Dropout", "dropout", "keep_mask"]
+__all__ = ["Dropout", "dropout", "has_cheap_masks", "keep_mask"]
 
 STEPS = 2**16
 """A feature is kept by 16 random bits: its probability is right to half of ``1 / STEPS``."""
@@ -28,7 +28,7 @@ class Dropout(nn.Dropout):
         """``residual`` plus what is left of ``x``, in one pass. *Shape:* :math:`(*)`."""
         if not (self.training and self.p):
             return residual + x
-        if not _suits(x, self.p):
+        if not has_cheap_masks(x, self.p):
             return residual + F.dropout(x, self.p)
         y: Tensor = _AddDropped.apply(residual, x, keep_mask(x, self.p))  # type: ignore[no-untyped-call]
         return y
@@ -41,7 +41,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
         >>> sorted(set(dropout(torch.ones(100), 0.5).tolist()))
         [0.0, 2.0]
     """
-    return (x * keep_mask(x, p)).to(x.dtype) if _suits(x, p) else F.dropout(x, p)
+    return (x * keep_mask(x, p)).to(x.dtype) if has_cheap_masks(x, p) else F.dropout(x, p)
 
 
 def keep_mask(like: Tensor, p: float) -> Tensor:
@@ -62,7 +62,8 @@ def keep_mask(like: Tensor, p: float) -> Tensor:
     return mask.mul_(STEPS / (STEPS - dropped))
 
 
-def _suits(x: Tensor, p: float) -> bool:
+def has_cheap_masks(x: Tensor, p: float) -> bool:
+    """Whether masks for ``x`` are those of :func:`keep_mask`."""
     on_cpu = x.device.type == "cpu" and not torch.compiler.is_compiling()
     return on_cpu and p < 1 and fast.now().dropout_masks
 

@@ -1,0 +1,230 @@
+"""BERT in weft's layers: the vectors, gradients and parameters of transformers' modules."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from tests.pretrained_checkpoints import SMALL, save_encoder
+from weft.models.encoders.bert import BertModel, is_bert
+from weft.models.encoders.pretrained import PretrainedEncoder, Reads
+from weft.models.layers.linear import LinearLayer
+from weft.models.lora import Lora, add_adapters, merged
+from weft.training.blocks import blocks_of, checkpointed
+from weft.training.layer_rates import freeze, rate_factors
+
+FAMILIES = {
+    "bert": {},
+    "roberta": {"type_vocab_size": 1},
+    "electra": {"embedding_size": 8},
+    "electra, not projected": {"embedding_size": 16},
+    "xlm-roberta": {"type_vocab_size": 2},
+    "camembert": {"hidden_act": "relu"},
+}
+PIECES = 90
+
+
+class Framed:
+    def __init__(self, pad_idx: int) -> None:
+        self.size, self.pad_idx, self.bos_idx, self.eos_idx = PIECES, pad_idx, 2, 3
+
+
+Pair = tuple[PretrainedEncoder, PretrainedEncoder]
+
+
+def made(family: str, *, reads: Reads = "texts", dropout: float = 0.0) -> Pair:
+    """An encoder in weft's layers, and transformers' of the same weights."""
+    kind = family.partition(",")[0]
+    told = {
+        **transformers.AutoConfig.for_model(kind, **SMALL, **FAMILIES[family]).to_dict(),
+        **{"vocab_size": PIECES, "attention_probs_dropout_prob": dropout},
+        **{"model_type": kind, "hidden_dropout_prob": dropout},
+    }
+    info = Framed(1 if "bert" in kind and kind != "bert" else 0)
+    torch.manual_seed(0)
+    built = [
+        PretrainedEncoder.Config(architecture=told, layers=layers).build(
+            vocab_info=info, reads=reads
+        )
+        for layers in (None, "transformers")
+    ]
+    own, theirs = built
+    assert isinstance(own.model, BertModel)
+    assert not isinstance(theirs.model, BertModel)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(std=0.2)
+    own.load_state_dict(theirs.state_dict())
+    return own, theirs
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def given(reads: Reads, pad_idx: int, *, padded: bool = True) -> tuple[Tensor, ...]:
+    """What an encoder reads; in one text stands the piece of padding, as a person may write it."""
+    torch.manual_seed(1)
+    lengths = torch.tensor([9, 4, 1, 7] if padded else [9, 9, 9, 9])
+    ids = torch.randint(4, PIECES, (4, 9))
+    ids[0, 5] = pad_idx
+    ids = ids.where(torch.arange(9) < lengths[:, None], pad_idx)
+    if reads == "words":
+        return ids.unflatten(1, (3, 3)), torch.tensor([3, 2, 1, 3] if padded else [3] * 4)
+    return (ids, lengths) if reads == "texts" else (ids, lengths, ids.flip(0), lengths.flip(0))
+
+
+def read(encoder: PretrainedEncoder, inputs: tuple[Tensor, ...]) -> Tensor:
+    """Vectors of what is no padding."""
+    if len(inputs) == 4:
+        out, lengths = encoder.pairs(*inputs)
+    else:
+        out, lengths = encoder(*inputs), inputs[1]
+    return out[torch.arange(out.shape[1]) < lengths[:, None]]
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("reads", ["texts", "words", "pairs"])
+def test_vectors_and_gradients_are_those_of_transformers(
+    family: str, reads: Reads, padded: bool
+) -> None:
+    own, theirs = made(family, reads=reads)
+    inputs = given(reads, own.vocab_info.pad_idx, padded=padded)
+    found = []
+    for encoder in (own, theirs):
+        vectors = read(encoder.train(), inputs)
+        weight = torch.linspace(-1, 1, vectors.numel()).view_as(vectors)
+        grads = torch.autograd.grad((vectors * weight).sum(), list(encoder.parameters()))
+        found.append([vectors, *grads])
+    names = ["vectors", *dict(own.named_parameters())]
+    for name, one, two in zip(names, *found, strict=True):
+        scale = max(1.0, float(two.detach().abs().max()))
+        assert (one - two).abs().max() < 1e-5 * scale, name
+
+
+def test_parameters_have_the_names_order_and_rates_of_transformers(family: str) -> None:
+    found = []
+    for encoder in made(family):
+        factors = rate_factors(encoder, rates={"*.query.*": 2.0}, layer_decay=0.9)
+        found.append([(n, p.shape, factors.get(p, 1.0)) for n, p in encoder.named_parameters()])
+        assert len(blocks_of(encoder)) == 2
+    assert found[0] == found[1]
+
+
+def test_a_padded_batch_is_read_as_a_packed_one(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, _ = made(family)
+    inputs = given("texts", own.vocab_info.pad_idx)
+    packed = read(own, inputs)
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    torch.testing.assert_close(read(own, inputs), packed, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["bert", "electra", "roberta"])
+def test_a_file_of_the_whole_model_is_read(kind: str, tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "saved", kind)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    whole = transformers.AutoModelForMaskedLM.from_config(config)
+    whole.save_pretrained(folder)
+    info = Framed(config.pad_token_id)
+    own: Any = PretrainedEncoder.Config(path=str(folder)).build(vocab_info=info)
+    assert own.begin().startswith(f"Pretrained weights of {folder}")
+    for name, value in whole.base_model.state_dict().items():
+        torch.testing.assert_close(own.model.state_dict()[name][: len(value)], value)
+
+
+def test_dropout_is_drawn_in_training_only() -> None:
+    own, _ = made("bert", dropout=0.3)
+    inputs = given("texts", 0)
+    own.train()
+    assert not torch.equal(read(own, inputs), read(own, inputs))
+    own.eval()
+    assert torch.equal(read(own, inputs), read(own, inputs))
+
+
+def test_it_runs_in_half_precision(family: str) -> None:
+    own, _ = made(family, dropout=0.1)
+    inputs = given("texts", own.vocab_info.pad_idx)
+    expected = read(own.eval(), inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = read(own, inputs)
+        read(own.train(), inputs).float().square().sum().backward()
+    assert (found - expected).abs().mean() < 0.05
+    assert all(torch.isfinite(p.grad).all() for p in own.parameters() if p.grad is not None)
+
+
+def test_layers_computed_again_have_the_same_gradients() -> None:
+    own, _ = made("bert", dropout=0.3)
+    inputs, found = given("texts", 0), []
+    own.train()
+    for use in (False, True):
+        torch.manual_seed(3)
+        with checkpointed(own, use=use):
+            loss = read(own, inputs).square().sum()
+        found.append([loss, *torch.autograd.grad(loss, list(own.parameters()), allow_unused=True)])
+    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("targets", [(), ("query", "output.dense")])
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing")  # what peft asks
+def test_adapters_are_those_of_transformers_modules(targets: tuple[str, ...]) -> None:
+    own, theirs = pair = made("bert")
+    for encoder in pair:
+        add_adapters(encoder.model, Lora(rank=2, targets=targets))
+        encoder.eval()
+    learns = [{n: p.requires_grad for n, p in encoder.named_parameters()} for encoder in pair]
+    assert learns[0] == learns[1]
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(std=0.2)
+    own.load_state_dict(theirs.state_dict())
+    inputs = given("texts", 0)
+    whole: Any = merged(own)
+    wanted = read(theirs, inputs)
+    for encoder in (own, whole):
+        torch.testing.assert_close(read(encoder, inputs), wanted, atol=1e-5, rtol=1e-5)
+    assert type(whole.model.encoder["layer"][0].attention.self.query) is LinearLayer
+
+
+def test_what_is_frozen_gets_no_gradient() -> None:
+    own, _ = made("bert")
+    freeze(own, ["model.embeddings.*", "model.encoder.layer.0.*", "*.key.*"])
+    read(own, given("texts", 0)).square().sum().backward()
+    learns = {name for name, p in own.named_parameters() if p.grad is not None}
+    assert learns == {n for n, p in own.named_parameters() if p.requires_grad}
+    assert all(n.startswith("model.encoder.layer.1.") and ".key." not in n for n in learns)
+
+
+def test_it_needs_no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = made("bert")[0].config.architecture
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    again = PretrainedEncoder.Config(architecture=told).build(vocab_info=Framed(0))
+    assert isinstance(again.model, BertModel)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model_type": "mpnet"},
+        {"hidden_act": "gelu_new"},
+        {"hidden_size": "wide"},
+        {"num_attention_heads": 3},
+        {"position_embedding_type": "relative_key"},
+        {"is_decoder": True},
+        {"vocab_size": None},
+        {"hidden_dropout_prob": 1.5},
+        {"layer_norm_eps": None},
+        {"model_type": "electra"},  # which says no embedding_size
+    ],
+)
+def test_what_it_does_not_know_is_left_to_transformers(values: dict[str, Any]) -> None:
+    told: Any = made("bert")[0].config.architecture
+    assert is_bert(told)
+    assert not is_bert({**told, **values})

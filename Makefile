@@ -40,7 +40,7 @@ test: check
 	$(PYTEST)
 
 test-all: check $(VENV)/engines.stamp
-	$(PYTEST) -m "slow or not slow"
+	$(PYTEST) -m "not network"
 
 # What trains and answers takes the GPU where there is one, so the same tests prove it there.
 test-gpu: $(VENV)/test.stamp

@@ -1,9 +1,11 @@
 """Runs that fine-tune a pretrained encoder: every task with every family, from a folder."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 import torch
 import transformers
@@ -13,7 +15,9 @@ import weft
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
 from weft.errors import UserError
 from weft.models.lora import own_weights
+from weft.preflight.check import check
 from weft.runs.export import export
+from weft.runtime.pretrained import find_pretrained
 
 WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
 ROWS = {
@@ -67,6 +71,10 @@ def answers(run: Path, task: str) -> list[str]:
     return [repr(answer) for answer in weft.load(run)(asked)]
 
 
+def weights_of(run: Path) -> bytes:
+    return (run / "checkpoints/step-00000004/model.safetensors").read_bytes()
+
+
 def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
     run = trained("classification", "bert", tmp_path)
     before = answers(run, "classification")
@@ -93,15 +101,64 @@ def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
     part = trained("tagging", "bert", tmp_path / "part", steps=2)
     weft.train(part, overrides=["trainer.max_steps=4"])
-    weights = "checkpoints/step-00000004/model.safetensors"
-    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+    assert weights_of(part) == weights_of(whole)
 
 
-def test_a_run_that_goes_on_without_the_folder_says_what_is_missing(tmp_path: Path) -> None:
-    run = trained("classification", "bert", tmp_path)
-    shutil.rmtree(tmp_path / "encoder")
-    with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'encoder'}"):
-        weft.train(run, overrides=["trainer.max_steps=4"])
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_a_run_goes_on_bitwise_without_the_folder(task: str, tmp_path: Path) -> None:
+    whole = trained(task, "bert", tmp_path / "whole", steps=4)
+    part = trained(task, "bert", tmp_path / "part", steps=2)
+    shutil.rmtree(tmp_path / "part/encoder")
+    weft.train(part, overrides=["trainer.max_steps=4"])
+    assert weights_of(part) == weights_of(whole)
+    again = words_of(task, tmp_path / "part", steps=6)  # the same command, of another length
+    weft.train(f"{task}/pretrained", overrides=again, run_dir=part, extend=True)
+    assert check(part, ["trainer.max_steps=8"]).problems == []
+    with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'part/encoder'}"):
+        weft.train(f"{task}/pretrained", overrides=again, run_dir=tmp_path / "another")
+
+
+def test_a_run_keeps_the_commit_of_a_name_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def snapshot_download(name: str, *, revision: str | None, allow_patterns: Any) -> str:
+        asked.append(revision)
+        return str(tmp_path / "hub/snapshots/c0ffee")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    save_encoder(tmp_path / "hub/snapshots/c0ffee", "bert")
+    words = [*words_of("classification", tmp_path), "model.encoder.path=owner/bert"]
+    run = tmp_path / "run"
+    weft.train("classification/pretrained", overrides=words, run_dir=run)
+    assert asked == [None], "once: config, tokenizer and weights are of one commit"
+    assert json.loads((run / "run.json").read_text())["pretrained"] == {"owner/bert": "c0ffee"}
+    weft.train(run, overrides=["trainer.max_steps=4"])
+    assert asked == [None]
+    assert json.loads((run / "run.json").read_text())["pretrained"] == {"owner/bert": "c0ffee"}
+    shutil.rmtree(run / "checkpoints")  # as of a run that was stopped before it saved anything
+    weft.train(run, overrides=["trainer.max_steps=5"])
+    assert asked == [None, "c0ffee"]
+
+
+def test_a_name_that_cannot_be_reached_is_refused_with_the_alternative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    wanted = "bert is no folder here, and the Hugging Face hub does not give it: .* Name a folder"
+    with pytest.raises(UserError, match=wanted):
+        find_pretrained("google-bert/bert")
+
+
+@pytest.mark.network
+def test_a_name_on_the_hub_gives_a_commit() -> None:
+    found = find_pretrained("sentence-transformers/all-MiniLM-L6-v2")
+    assert found.commit is not None
+    again = find_pretrained(found.name, revision=found.commit)
+    assert (again.path, again.config()["model_type"]) == (found.path, "bert")
+    assert found.weights()
 
 
 def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
@@ -109,18 +166,21 @@ def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
     whole = trained("classification", "bert", tmp_path / "whole", *lora, steps=4)
     part = trained("classification", "bert", tmp_path / "part", *lora, steps=2)
     weft.train(part, overrides=["trainer.max_steps=4"])
-    weights = "checkpoints/step-00000004/model.safetensors"
-    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+    assert weights_of(part) == weights_of(whole)
     base = load_file(tmp_path / "whole/encoder/model.safetensors")
     module = weft.load(whole).task.module
     kept = own_weights(module.get_submodule("text.encoder.model"))
     assert all(torch.equal(kept[name], base[name]) for name in kept)
     assert any(weight.abs().sum() for n, weight in module.state_dict().items() if "lora_B" in n)
-    before = answers(whole, "classification")
-    export(whole, "onnx")  # which compares it
-    graph = (whole / "export/onnx/graph/model.onnx").read_bytes()
-    assert b"lora_" not in graph
-    assert answers(whole, "classification") == before
+
+
+@pytest.mark.slow
+def test_an_export_has_adapters_merged(tmp_path: Path) -> None:
+    run = trained("tagging", "bert", tmp_path, "model.encoder.lora.rank=2")
+    before = answers(run, "tagging")
+    export(run, "onnx")  # which compares it
+    assert b"lora_" not in (run / "export/onnx/graph/model.onnx").read_bytes()
+    assert answers(run, "tagging") == before
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,8 @@ from weft.preflight.load_data import DATA, load_data, refuse_other_header, used_
 from weft.preflight.max_tokens import auto_data, settle_max_tokens
 from weft.preflight.resource_estimate import estimate_resources, room_for, within_memory
 from weft.recipes.planning import Planned, exports_of, plan_recipe, seed_of
-from weft.run_folder.folder import refuse_collision
+from weft.run_folder.folder import RunFolder, refuse_collision
+from weft.run_folder.pretrained import pretrained_of
 from weft.runtime.files import size_of
 from weft.runtime.seeds import seed_all
 from weft.tasks.batches.row_batches import RowBatches
@@ -92,7 +94,9 @@ def check(
     except UserError as error:
         found.problems.append(str(error))
     say(f"plan: {len(planned.plan.order)} ingredients: {', '.join(planned.plan.order)}")
-    with tempfile.TemporaryDirectory(prefix="weft-check-") as folder:
+    with tempfile.TemporaryDirectory(prefix="weft-check-") as folder, ExitStack() as stack:
+        if planned.run is not None:
+            stack.enter_context(pretrained_of(RunFolder(planned.run)))
         _Walk(planned, Path(folder), device=device, found=found, say=say).run()
     return found
 

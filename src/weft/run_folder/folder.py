@@ -35,6 +35,7 @@ from weft.runtime.files import LEFTOVER, sha256, write_atomic
 
 __all__ = [
     "FORMAT",
+    "PRETRAINED",
     "SCRIPT",
     "WRITTEN_FOLDERS",
     "RunFolder",
@@ -74,11 +75,15 @@ FORMAT = 1
 SCRIPT = "recipe.py"
 """The run folder's copy of the script, whatever the script is called."""
 
+PRETRAINED = "pretrained"
+"""What a run keeps of the pretrained models that it began with."""
+
 WRITTEN_FOLDERS = {
     CHECKPOINTS: False,
     MODULES: True,
     "export": True,
     "predictions": True,
+    PRETRAINED: True,
     "wandb": True,
 }
 """The folders that weft writes, each with whether files are written into what is there already."""
@@ -103,6 +108,7 @@ _FACTS: dict[str, type[Any]] = {
     "changes": list,
     "max_tokens": int,
     "need": dict,
+    "pretrained": dict,
     "finished": bool,
     "result": dict,
 }

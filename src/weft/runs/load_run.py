@@ -31,6 +31,7 @@ from weft.preflight.load_data import columns_of, fingerprint_of, load_data
 from weft.preflight.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.run_folder.folder import SCRIPT, RunFolder
+from weft.run_folder.pretrained import pretrained_of
 from weft.runtime.devices import Env
 from weft.tasks.evaluation import Evaluation
 from weft.tasks.evaluation import evaluate as evaluate_task
@@ -84,7 +85,8 @@ def load(
         include_of_file(read_yaml(folder / "config.yaml"), saved=True, allow_code=True)
         return load_run(folder, checkpoint=checkpoint, device=device, allow_code=True)
     session = partial(_session, folder, ["task"], device)
-    return load_by_code(folder, checkpoint, session)
+    with pretrained_of(RunFolder(folder)):
+        return load_by_code(folder, checkpoint, session)
 
 
 def load_by_code(

@@ -43,6 +43,7 @@ from weft.run_folder.folder import (
     remember_place,
     versions,
 )
+from weft.run_folder.pretrained import pretrained_of
 from weft.runs.data_checks import compare_data, moved_settings, read_data, run_of_data
 from weft.runs.finished_run import Run as Run
 from weft.runs.finished_run import ended_run
@@ -201,14 +202,15 @@ def _fit(
     *,
     ranks: Ranks,
 ) -> Run:
-    with recorded(folder, writes=ranks.env.is_main):
+    with recorded(folder, writes=ranks.env.is_main), pretrained_of(folder) as pretrained:
         _make_wrapped(session, planned.plan, folder, ranks)
         with ranks.main_first():  # others find what it has fitted and encoded, and in run.json all
             trainer, built, found = _made(session, planned.plan, folder, changes)
             if ranks.env.is_main:
                 need, facts = _facts(session, planned.plan, folder, trainer)
                 record_changes(folder, changes)  # not before all that can refuse to go on
-                _begin(planned, folder, session, built=built, facts={**found, **facts})
+                facts |= {**found, "pretrained": pretrained.keep()}
+                _begin(planned, folder, session, built=built, facts=facts)
                 if need is not None:
                     need.tell(trainer)
                 LOG.info("Run folder: %s", folder.path)  # not before all that can be refused

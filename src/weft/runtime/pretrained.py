@@ -1,5 +1,8 @@
 """Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,10 +10,12 @@ from typing import Any
 from weft.errors import MissingExtraError, UserError
 from weft.runtime.bounded_files import opened, parse_json
 
-__all__ = ["PretrainedFolder", "find_pretrained"]
+__all__ = ["KEPT", "PretrainedFolder", "find_pretrained", "finding", "look_up"]
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+KEPT = (CONFIG, TOKENIZER)
+"""Files that a run keeps of a model, which are read again when it goes on."""
 LARGEST_CONFIG = 16 << 20
 """Bytes of a file of settings; that of a model with many thousand labels has one million."""
 
@@ -23,6 +28,8 @@ class PretrainedFolder:
     """Where its files are."""
     name: str
     """What it was asked for by."""
+    commit: str | None = None
+    """The hub's commit that it is of; None: it is no model of the hub's."""
 
     def config(self) -> dict[str, Any]:
         """What ``config.json`` says of the architecture.
@@ -88,8 +95,13 @@ class PretrainedFolder:
         return found
 
 
+Find = Callable[[str, str | None], PretrainedFolder]
+
+
 def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFolder:
     """The folder of a path, or of a name on the Hugging Face hub, which is kept in its cache.
+
+    A run that goes on has its own instead, in all but the weights (:func:`finding`).
 
     Args:
         name: A folder, or ``owner/model``.
@@ -104,6 +116,27 @@ def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFold
         Traceback (most recent call last):
         weft.errors.UserError: There is no folder ./none.
     """
+    return _find.get()(name, revision)
+
+
+@contextmanager
+def finding(find: Find) -> Iterator[None]:
+    """Lets :func:`find_pretrained` find what ``find`` does, while it is open.
+
+    Example:
+        >>> with finding(lambda name, revision: PretrainedFolder(Path("kept"), name)):
+        ...     find_pretrained("none/such").path.name
+        'kept'
+    """
+    token = _find.set(find)
+    try:
+        yield
+    finally:
+        _find.reset(token)
+
+
+def look_up(name: str, revision: str | None) -> PretrainedFolder:
+    """What :func:`find_pretrained` gives where nothing else is said."""
     path = Path(name).expanduser()
     if path.is_dir():
         if revision is not None:
@@ -111,7 +144,11 @@ def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFold
         return PretrainedFolder(path, name)
     if path.exists() or path.is_absolute() or name.startswith(("./", "../", "~")):
         raise UserError(f"There is no folder {name}.")
-    return PretrainedFolder(_of_hub(name, revision), name)
+    found = _of_hub(name, revision)
+    return PretrainedFolder(found, name, found.name)  # snapshots/COMMIT
+
+
+_find: ContextVar[Find] = ContextVar("find", default=look_up)
 
 
 def _of_hub(name: str, revision: str | None) -> Path:
@@ -122,13 +159,13 @@ def _of_hub(name: str, revision: str | None) -> Path:
             raise
         what = f"The pretrained model {name}, which is no folder here,"
         raise MissingExtraError("huggingface-hub", extra="huggingface", what=what) from None
-    wanted = [CONFIG, TOKENIZER, WEIGHTS, INDEX, "model-*.safetensors"]
+    wanted = [*KEPT, WEIGHTS, INDEX, "model-*.safetensors"]
     try:
         found = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
     except Exception as error:
         raise UserError(
             f"The pretrained model {name} is no folder here, and the Hugging Face hub does not "
-            f"give it: {str(error).strip().splitlines()[0]:.200} Name a folder that holds "
+            f"give it: {str(error).strip().splitlines()[0]:.200}. Name a folder that holds "
             f"{CONFIG}, {TOKENIZER} and {WEIGHTS}, or what the hub has."
         ) from error
     return Path(found)

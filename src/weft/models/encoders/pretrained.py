@@ -41,7 +41,7 @@ class PretrainedEncoder(SequenceEncoder):
 
     It reads token ids, with its own tokenizer (``tokenizer.type=pretrained``), in place of their
     vectors. A fresh run begins with the weights of ``path``; the run keeps the architecture and
-    its own weights, so what answers needs the path no more (what goes on training it does).
+    its own weights, and needs the path no more.
     Weights are safetensors, and no code is run that transformers does not have.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".

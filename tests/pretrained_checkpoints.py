@@ -1,13 +1,14 @@
 """Small random checkpoints of the families that transformers knows, as save_pretrained lays out."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 import torch
 import transformers
-from tokenizers import models, normalizers, pre_tokenizers, processors
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 TEXTS = [
     "the cat sat on the mat",
@@ -49,18 +50,21 @@ def word_piece() -> tokenizers.Tokenizer:
     return made
 
 
-def byte_pairs() -> tokenizers.Tokenizer:
+def byte_pairs(
+    marks: Sequence[str] = ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+) -> tokenizers.Tokenizer:
     """Pairs of bytes as RoBERTa's."""
-    marks = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("Ġ", "c"), ("Ġc", "at")]
     pieces = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in merges)]
     vocab = {piece: number for number, piece in enumerate([*marks, *pieces])}
     made = tokenizers.Tokenizer(models.BPE(vocab, merges))
-    made.add_special_tokens(marks)
+    made.add_special_tokens([*marks])
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.post_processor = processors.RobertaProcessing(
-        ("</s>", 2), ("<s>", 0), add_prefix_space=False
-    )
+    made.decoder = decoders.ByteLevel()
+    if "<mask>" in marks:
+        made.post_processor = processors.RobertaProcessing(
+            ("</s>", 2), ("<s>", 0), add_prefix_space=False
+        )
     return made
 
 
@@ -75,6 +79,51 @@ def save_encoder(folder: Path, family: str, **more: Any) -> Path:
     with torch.no_grad():
         model = transformers.AutoModel.from_config(config)
         for parameter in model.parameters():  # what begins as zeros and ones says nothing
+            parameter.normal_(std=0.2)
+    model.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+GPT2_SIZES = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40}
+LANGUAGE_MODELS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
+    "gpt2": (["<|endoftext|>"], "", {**GPT2_SIZES, "bos_token_id": 0, "eos_token_id": 0}),
+    "llama": (["<unk>", "<s>", "</s>"], "<s>", {**SMALL, "num_key_value_heads": 1}),
+    "qwen2": (
+        ["<|endoftext|>", "<|im_end|>"],
+        "",
+        {**SMALL, "num_key_value_heads": 1, "vocab_size": 300},
+    ),
+    "opt": (
+        ["<s>", "<pad>", "</s>", "<unk>"],
+        "</s>",
+        {**SMALL, "ffn_dim": 24, "word_embed_proj_dim": 8, "bos_token_id": 2},
+    ),
+    "gpt_neox": (["<|endoftext|>", "<|padding|>"], "", {**SMALL, "rotary_pct": 0.5}),
+    "gemma": (
+        ["<pad>", "<eos>", "<bos>", "<unk>"],
+        "<bos>",
+        {**SMALL, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 280},
+    ),
+}
+"""Decoders: the marks of their tokenizers, the one before a text, and settings."""
+
+
+def save_language_model(folder: Path, family: str, **more: Any) -> Path:
+    """A checkpoint of a decoder, with its tokenizer; of the same seed."""
+    folder.mkdir(parents=True)
+    marks, before, settings = LANGUAGE_MODELS[family]
+    tokenizer = byte_pairs(marks)
+    if before:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{before} $A", special_tokens=[(before, marks.index(before))]
+        )
+    settings = {"vocab_size": tokenizer.get_vocab_size(), **settings, **more}
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(family, **settings)
+    with torch.no_grad():
+        model = transformers.AutoModelForCausalLM.from_config(config)
+        for parameter in model.parameters():
             parameter.normal_(std=0.2)
     model.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))

@@ -6,14 +6,16 @@ import pytest
 import torch
 from torch import nn
 
+from tests.pretrained_checkpoints import LANGUAGE_MODELS
 from weft.errors import UserError
 from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoding import Decoding
 from weft.models.decoding.decode import decode
 from weft.models.decoding.search_state import Generator
 from weft.models.language_model import LstmLanguageModel
 
-TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=11, pad_idx=0, eos_idx=1))
+TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=11, pad_idx=0, eos_idx=1, bos_idx=2))
 SMALL = {"dim": 8, "num_heads": 2, "ffn_dim": 16, "num_layers": 2, "max_length": 20}
 MODELS = {
     "lstm": LstmLanguageModel.Config(dim=8),
@@ -23,6 +25,15 @@ MODELS = {
     "learned": CausalTransformer.Config(**SMALL, positions="learned", tie=False),
     "rows apart": CausalTransformer.Config(**SMALL, rows_apart=True),
     "sinusoidal": CausalTransformer.Config(**SMALL, positions="sinusoidal", norm_order="post"),
+    **{
+        family: PretrainedLanguageModel.Config(
+            architecture={
+                **LANGUAGE_MODELS[family][2],
+                **{"model_type": family, "vocab_size": 11, "init_std": 0.2},
+            }
+        )
+        for family in LANGUAGE_MODELS
+    },
 }
 IDS = torch.tensor([[3, 5, 6, 7, 2, 9], [3, 4, 4, 8, 10, 2]])
 

@@ -62,11 +62,10 @@ class ExportedLanguageModel(RowPredictor):
     def _found(self, begun: Sequence[list[int]]) -> list[list[Found]]:
         if isinstance(self.decoder, CTranslate2Texts):
             return self.decoder.find(begun, by_row=self.by_row)
-        eos = self.text.eos_idx
         target = Target(
             search=self.search,
-            prefix=[eos],
-            eos_idx=eos if self.by_row else -1,
+            prefix=[self.text.begin_idx],
+            eos_idx=self.text.eos_idx if self.by_row else -1,
             unk_idx=self.text.unk_idx,
             forced=begun,
         )

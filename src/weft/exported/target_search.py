@@ -138,7 +138,8 @@ def _punished(scores: Floats, ids: Ids, target: Target, length: int) -> Floats:
         found, each = np.take_along_axis(scores, ids, axis=1), search.repetition_penalty
         np.put_along_axis(scores, ids, np.where(found < 0, found * each, found / each), axis=1)
     if search.unknown_penalty:
-        scores[:, target.unk_idx] -= search.unknown_penalty
+        # A slice is empty where the model has no score for the token.
+        scores[:, target.unk_idx : target.unk_idx + 1] -= search.unknown_penalty
     if (size := search.no_repeat_ngram) and ids.shape[1] >= size:
         spans = np.lib.stride_tricks.sliding_window_view(ids, size, axis=1)
         begun = ids[:, ids.shape[1] - size + 1 :]

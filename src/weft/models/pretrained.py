@@ -18,17 +18,30 @@ _LEFT_OUT = (
 )
 """Settings of a ``config.json`` that say nothing of the architecture, or name code to be run or
 fetched: none of them reaches transformers, nor does what begins with ``_``."""
+_RENAMED = (
+    ("LayerNorm.gamma", "LayerNorm.weight"),  # in checkpoints of TensorFlow's time
+    ("LayerNorm.beta", "LayerNorm.bias"),
+    ("embed_out.", "lm_head."),  # in those of GPT-NeoX
+)
+"""What checkpoints call parameters, and what the models of transformers do."""
 
 
-def architecture_of(path: str, *, revision: str | None = None) -> dict[str, Any]:
+def architecture_of(
+    path: str, *, revision: str | None = None, setting: str = "model.encoder.path"
+) -> dict[str, Any]:
     """What ``config.json`` says of the model in a folder, or of the hub's.
+
+    Args:
+        path: The folder, or the name.
+        revision: Of the hub's.
+        setting: Where the path is set, for messages.
 
     Raises:
         UserError: ``path`` is empty, or there is no such model.
     """
     if not path:
         raise UserError(
-            "model.encoder.path is not set: name a folder with config.json, tokenizer.json and "
+            f"{setting} is not set: name a folder with config.json, tokenizer.json and "
             "model.safetensors, or a model of the Hugging Face hub as "
             "sentence-transformers/all-MiniLM-L6-v2."
         )
@@ -97,29 +110,35 @@ def copy_weights(model: Any, path: str, *, revision: str | None = None) -> str:
 def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
     """Copies weights by name; the names of those that are missing, and of other shapes.
 
-    Names in a file may begin with that of the whole model, as ``bert.``; the table of tokens may
-    have fewer rows than the tokenizer has ids: those it lacks stay at random.
+    Names in a file may begin with that of the whole model, as ``bert.``, or not; a tied table is
+    there once. Tables of tokens may have fewer rows than the tokenizer has ids: those they lack
+    stay at random.
     """
     wanted, prefix = own_weights(model), f"{model.base_model_prefix}."
-    tokens = model.get_input_embeddings().weight
+    ends = [model.get_input_embeddings(), model.get_output_embeddings()]
+    tables = [table for end in ends if end is not None for table in end.parameters()]
     given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
-    missing, wrong = [], []
+    missing, wrong, copied = dict[str, Tensor](), [], set[int]()
     with torch.no_grad():
         for name, parameter in wanted.items():
-            value = given.get(name)
+            value = given.get(name.removeprefix(prefix))
             if value is None:
-                missing += [name]
-            elif value.shape == parameter.shape:
+                missing[name] = parameter
+                continue
+            copied.add(id(parameter))
+            if value.shape == parameter.shape:
                 parameter.copy_(value)
-            elif parameter is tokens and value.shape[1:] == parameter.shape[1:]:
+            elif any(parameter is table for table in tables) and (
+                value.shape[1:] == parameter.shape[1:]
+            ):
                 parameter[: len(value)].copy_(value[: len(parameter)])
             else:
                 wrong += [f"{name} is {list(value.shape)}, not {list(parameter.shape)}"]
-    return missing, wrong
+    return [name for name, parameter in missing.items() if id(parameter) not in copied], wrong
 
 
 def _former(name: str) -> str:
-    """Today's name of a parameter: checkpoints of TensorFlow's time call norms' otherwise."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-        "LayerNorm.beta", "LayerNorm.bias"
-    )
+    """Today's name of a parameter."""
+    for former, now in _RENAMED:
+        name = name.replace(former, now)
+    return name

@@ -17,6 +17,7 @@ models = Registry(
             "ngram_regressor",
         ],
         "weft.models.pairs": ["pair_classifier", "pair_regressor", "ranker"],
+        "weft.models.decoders.pretrained": ["pretrained_language_model"],
         "weft.models.readers.pretrained": ["pretrained_reader"],
         "weft.models.readers.reader": ["drqa_reader", "joined_reader"],
         "weft.models.tagger": ["intent_slot_model", "tagger"],

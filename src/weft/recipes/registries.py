@@ -50,10 +50,10 @@ experiments.add(
     }
 )
 _PRETRAINED = (
-    *("classification", "joint", "ner", "pairs"),
+    *("classification", "joint", "language", "ner", "pairs"),
     *("question", "ranking", "regression", "tagging", "trees"),
 )
-"""What a pretrained encoder is fine-tuned for; there is none so small that it is ``/local``."""
+"""What a pretrained model is fine-tuned for; there is none so small that it is ``/local``."""
 
 experiments.add(
     {"weft.recipes.experiments.pretrained": [f"{family}/pretrained" for family in _PRETRAINED]}

@@ -59,7 +59,8 @@ LOOKED_AT = 200
 class LanguageModeling(Task):
     """Learns rows of text as one sequence, measures how well it expects text, and goes on with it.
 
-    Every token and every row's end is a target, the first one too: it follows a row's end.
+    Every token and every row's end is a target, the first one too: it follows a row's end, or the
+    mark that the tokenizer begins texts with, which is read in place of the end before it.
     """
 
     class Config(AnsweredConfig):
@@ -104,8 +105,8 @@ class LanguageModeling(Task):
         if not isinstance(module, LanguageModel):
             raise UserError(
                 f"Language modeling needs a weft.models.language_model.LanguageModel, but the "
-                f"module is a {type(module).__name__}. Set model.type=lstm_language_model or "
-                "model.type=transformer_language_model."
+                f"module is a {type(module).__name__}. Set model.type=lstm_language_model, "
+                "transformer_language_model or pretrained_language_model."
             )
         self.text = LanguageText.of(tokenizer, column=config.column)
         self.stateful = module.carries_state if config.stateful is None else config.stateful
@@ -134,6 +135,14 @@ class LanguageModeling(Task):
             raise UserError(
                 "task.until=length goes on over line ends, but model.rows_apart=true lets a line "
                 "know of itself alone. Set task.until=row, or leave model.rows_apart out."
+            )
+        if self.text.begin_idx != self.text.eos_idx and (
+            config.until == "length" or self.module.rows_apart
+        ):
+            given = "model.rows_apart=true" if self.module.rows_apart else "task.until=length"
+            raise UserError(
+                f"{given} is for rows that begin with the end of the one before, but the tokenizer "
+                "begins texts with a mark of its own. Leave it out."
             )
         if config.block > most:
             raise UserError(
@@ -170,7 +179,7 @@ class LanguageModeling(Task):
             seed=seed,
         )
         details = {} if train else self._said_of_bits(rows, ids)
-        before, mixture = self.text.eos_idx, batching.mixture
+        before, mixture = self.text.begin_idx, batching.mixture
         return TextBlocks(ids, rows, blocking, before=before, mixture=mixture, details=details)
 
     def _said_of_bits(self, rows: Sequence[Row], ids: Ragged) -> dict[str, str]:
@@ -207,7 +216,10 @@ class LanguageModeling(Task):
         """The states of the counted targets, :math:`(N,D)`, and the targets, :math:`(N)`."""
         batch = batch.to(self.device, non_blocking=True)
         before = carried.into(batch, like=batch.inputs) if self.stateful else None
-        states, after = self.module.hidden(batch.inputs, before)
+        inputs, begin, end = batch.inputs, self.text.begin_idx, self.text.eos_idx
+        if begin != end:
+            inputs = inputs.masked_fill(inputs == end, begin)
+        states, after = self.module.hidden(inputs, before)
         if self.stateful:
             carried.keep(after)
         if batch.counted is None:
@@ -284,7 +296,7 @@ class LanguageModeling(Task):
             source.to(self.device),
             lengths,
             replace(self.config.decoding, unknown_penalty=math.inf),
-            prefix=[self.text.eos_idx],
+            prefix=[self.text.begin_idx],
             eos_idx=self.text.eos_idx if self.config.until == "row" else -1,
             unk_idx=self.text.unk_idx,
             forced=begun,

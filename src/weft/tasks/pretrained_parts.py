@@ -1,9 +1,10 @@
-"""What parts of a module begin with that others trained: encoders' weights, vectors of words."""
+"""What parts of a module begin with that others trained: models' weights, vectors of words."""
 
 import torch
 from torch import nn
 
 from weft.errors import UserError
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.text.features.word_vectors import read_word_vectors
@@ -14,7 +15,7 @@ __all__ = ["begin_pretrained"]
 
 
 def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
-    """Reads the weights of pretrained encoders, and the word vectors that embeddings name.
+    """Reads the weights of pretrained models, and the word vectors that embeddings name.
 
     Returns:
         A line for each, with how many parameters, or words, it gives.
@@ -24,7 +25,7 @@ def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
     """
     lines, tokenizer = [], text.ingredients.get("tokenizer")
     for layer in module.modules():
-        if isinstance(layer, PretrainedEncoder):
+        if isinstance(layer, PretrainedEncoder | PretrainedLanguageModel):
             lines.append(layer.begin())
         if not (isinstance(layer, WordEmbedding) and (path := layer.config.vectors)):
             continue

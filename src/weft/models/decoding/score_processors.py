@@ -136,7 +136,9 @@ class Scores:
         if decoding.repetition_penalty != 1:
             penalize_repetition(scores, ids, decoding.repetition_penalty)
         if decoding.unknown_penalty:
-            scores[:, self.unk_idx] -= decoding.unknown_penalty
+            assert self.unk_idx is not None
+            # A slice is empty where the model has no score for the token.
+            scores[:, self.unk_idx : self.unk_idx + 1] -= decoding.unknown_penalty
         if decoding.no_repeat_ngram:
             ban_repeated_ngrams(scores, ids, decoding.no_repeat_ngram)
         if length < decoding.min_length:

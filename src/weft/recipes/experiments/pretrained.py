@@ -1,9 +1,10 @@
-"""Experiments that fine-tune a pretrained encoder; set ``model.encoder.path`` and the data."""
+"""Experiments that fine-tune a pretrained model; set ``model.encoder.path`` and the data."""
 
 from typing import Any
 
 from weft.config.recipe import Recipe, register_experiment
 from weft.models.classifier import Classifier, Regressor
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.pairs import PairClassifier, Ranker
@@ -12,6 +13,7 @@ from weft.models.readers.pretrained import PretrainedReader
 from weft.models.tagger import IntentSlotModel, Tagger
 from weft.recipes.experiments.classification import classification_transformer
 from weft.recipes.experiments.joint import joint_transformer
+from weft.recipes.experiments.language import PERPLEXITY, lines
 from weft.recipes.experiments.pairs import pairs_classification, pairs_ranking
 from weft.recipes.experiments.question import question_transformer
 from weft.recipes.experiments.regression import regression_docnn
@@ -19,6 +21,7 @@ from weft.recipes.experiments.tagging import tagging_ner, tagging_transformer
 from weft.recipes.experiments.trees import trees_bilstm
 from weft.tasks.classification import PairClassification
 from weft.tasks.intent_slots import IntentSlots
+from weft.tasks.language_model import LanguageModeling
 from weft.tasks.tagging import WordTagging
 from weft.text.features.word_pieces import PretrainedPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
@@ -150,4 +153,20 @@ def question_pretrained() -> Recipe:
         tokenizer=PretrainedTokenizer.Config(),
         model=PretrainedReader.Config(),
         trainer=Trainer.Config(max_epochs=4, selection=Selection.Config(metric="f1")),
+    )
+
+
+@register_experiment("language/pretrained")
+def language_pretrained() -> Recipe:
+    """A pretrained decoder (GPT-2, Llama, Qwen, ...), fine-tuned on texts; set ``model.path``."""
+    return lines(
+        "Fine-tune a pretrained decoder on texts, one a line.",
+        "dev.txt",
+        8,
+        tokenizer=PretrainedTokenizer.Config(),
+        model=PretrainedLanguageModel.Config(),
+        task=LanguageModeling.Config(block=128),
+        optimizer=AdamW.Config(lr=5e-5, weight_decay=0.01),
+        lr_scheduler=Linear.Config(warmup_ratio=0.1),
+        trainer=Trainer.Config(max_epochs=3, selection=PERPLEXITY),
     )

@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from weft.errors import DataError, UserError
 from weft.text.answer_rows import ContinuedRow
+from weft.text.cells import Rows
 from weft.text.columns.column import Column, texts_of
 from weft.text.columns.token_ids import TextColumn
 from weft.text.processors.column_processor import ColumnsText
-from weft.text.processors.text_processor import text_processors
+from weft.text.processors.text_processor import Encoded, text_processors
+from weft.text.ragged import Ragged
 from weft.text.tokenizers.tokenizer import Tokenizer, not_text
 
 __all__ = ["Continued", "LanguageText", "MeasuredText", "TextOnly"]
@@ -96,6 +98,9 @@ class TextOnly(ColumnsText):
 class LanguageText(TextOnly):
     r"""Rows of text, each ended by the tokenizer's mark.
 
+    What a text begins with, ``begin_idx``, is no token of a row but what is read before its first:
+    the end of the row before, or the tokenizer's own mark where its texts have one (Llama's).
+
     Raises:
         UserError: The tokenizer has no mark of a text's end.
     """
@@ -111,8 +116,22 @@ class LanguageText(TextOnly):
                 f"A language model needs a mark of a text's end, but the tokenizer, a "
                 f"{type(tokenizer).__name__}, has none. Set tokenizer.marks=true."
             )
-        self.eos_idx = tokenizer.vocab_info.eos_idx
-        self.unk_idx = tokenizer.vocab_info.unk_idx
+        info = tokenizer.vocab_info
+        self.eos_idx, self.unk_idx = info.eos_idx, info.unk_idx
+        empty = tokenizer.create_encoder()("").tolist()
+        self._begins = len(empty) > 1 and empty[0] == info.bos_idx
+        self.begin_idx = info.bos_idx if self._begins else info.eos_idx
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        found = super().encode(rows, with_targets=with_targets, truncate=truncate)
+        if not self._begins:
+            return found
+        ids = found["text"]
+        after = Ragged(
+            np.delete(ids.values, ids.offsets[:-1]), ids.offsets - np.arange(len(ids.offsets))
+        )
+        return Encoded({"text": after}, found.over_length)
 
     def begun(
         self, texts: Sequence[str], *, lines: bool = False, longest: int | None = None
@@ -139,7 +158,8 @@ class LanguageText(TextOnly):
         parts = [text.split("\n") if lines else [text] for text in texts]
         rows = iter(encoder.batch([line for part in parts for line in part]))
         # Each row has its end mark; what a text ends with is still to come.
-        begun = [np.concatenate([next(rows) for _ in part]).tolist()[:-1] for part in parts]
+        first = int(self._begins)
+        begun = [np.concatenate([next(rows)[first:] for _ in part]).tolist()[:-1] for part in parts]
         for row, ids in enumerate(begun):
             if longest is not None and len(ids) > longest:
                 raise DataError(

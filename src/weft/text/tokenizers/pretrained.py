@@ -35,7 +35,8 @@ class PretrainedTokenizer(HuggingFaceTokenizer):
         """Where the tokenizer comes from."""
 
         path: Path | None = None  # type: ignore[assignment]
-        """The file tokenizer.json; null is that of ``model.encoder.path``."""
+        """The file tokenizer.json; null is that of the pretrained model: of ``model.path``, or of
+        ``model.encoder.path``."""
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
@@ -67,19 +68,20 @@ class PretrainedTokenizer(HuggingFaceTokenizer):
 
 
 def tokenizer_of(model: Any) -> Path:
-    """The file of the tokenizer of a model's pretrained encoder.
+    """The file of the tokenizer of a pretrained model, or of a model's pretrained encoder.
 
     Raises:
         UserError: It has none, or that has no such file.
     """
-    encoder: Any = getattr(model, "encoder", None)
-    if not getattr(encoder, "path", ""):
+    inside = not hasattr(model, "path")
+    part: Any = getattr(model, "encoder", None) if inside else model
+    if not getattr(part, "path", ""):
         raise UserError(
-            "The tokenizer is that of model.encoder.path, which is not set: name a folder, or a "
-            "model of the Hugging Face hub, as sentence-transformers/all-MiniLM-L6-v2."
+            f"The tokenizer is that of model.{'encoder.' * inside}path, which is not set: name a "
+            "folder, or a model of the Hugging Face hub, as sentence-transformers/all-MiniLM-L6-v2."
         )
-    revision = getattr(encoder, "revision", None)
-    return find_pretrained(encoder.path, revision=revision).tokenizer()
+    revision = getattr(part, "revision", None)
+    return find_pretrained(part.path, revision=revision).tokenizer()
 
 
 def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:

@@ -1,0 +1,229 @@
+"""Language models that were trained before, on much text, by others: decoders of transformers."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from weft.config.component import Config as BaseConfig
+from weft.config.validators import require
+from weft.errors import UserError
+from weft.models import registries
+from weft.models.decoder_state import DecoderMemory
+from weft.models.language_model import LanguageModel
+from weft.models.lora import Lora, add_adapters
+from weft.models.pretrained import (
+    architecture_of,
+    copy_weights,
+    plain_architecture,
+    pretrained_config,
+)
+from weft.models.vocabulary import FramedVocabInfo, HasFramedVocabInfo
+
+__all__ = ["PretrainedLanguageModel", "PretrainedState"]
+
+_DROPOUTS = ("resid_pdrop", "embd_pdrop", "dropout", "hidden_dropout", "embedding_dropout")
+"""What architectures call the probability of dropping a feature."""
+_PROBE = 3
+"""Tokens of which the scores of a new model are looked at."""
+_ALIKE = 1e-3
+"""Share of the largest score by which those of one text may differ, computed in two ways."""
+
+
+@final
+class PretrainedState:
+    """Keys and values of the tokens read, for a search."""
+
+    def __init__(self, cache: Any) -> None:
+        self.cache = cache
+        """A cache of transformers. *Shape:* of each layer's keys and values :math:`(B,H,T,K)`."""
+
+    def repeat(self, times: int) -> None:
+        """Makes each row a group of ``times`` equal rows."""
+        self.cache.batch_repeat_interleave(times)
+
+    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
+        """Keeps the rows of these indices, in their order; an index may repeat."""
+        del groups  # nothing is shared in a group
+        self.cache.reorder_cache(indices)
+
+
+@registries.models.register("pretrained_language_model")
+@final
+class PretrainedLanguageModel(LanguageModel):
+    """A decoder of Hugging Face's transformers with its weights: GPT-2, Llama, Qwen, Mistral, ...
+
+    It reads texts with its own tokenizer (``tokenizer.type=pretrained``). A fresh run begins with
+    the weights of ``path``; the run keeps the architecture and its own weights. Weights are
+    safetensors, and no code is run that transformers does not have. Each block stands alone, and
+    a token attends to all of its block before it, as in a
+    :class:`~weft.models.causal_transformer.CausalTransformer`.
+
+    Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
+
+    Raises:
+        UserError: The architecture is no decoder of texts, or scores tokens by more than a matrix.
+    """
+
+    carries_state = False
+
+    class Config(BaseConfig):
+        """Where the model comes from."""
+
+        path: str = ""
+        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
+        revision: str | None = None
+        """A branch, tag or commit of the hub; null is the newest."""
+        dropout: float | None = None
+        """Probability of dropping a feature, in place of the architecture's own."""
+        architecture: Mapping[str, Any] | None = None
+        """What config.json says; null is read from ``path``."""
+        lora: Lora | None = None
+        """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
+
+        def __post_init__(self) -> None:
+            require(self, "model", shares=["dropout"])
+
+    def __init__(self, config: Config, *, tokenizer: HasFramedVocabInfo) -> None:
+        nn.Module.__init__(self)
+        vocab = tokenizer.vocab_info
+        told = plain_architecture(
+            config.architecture
+            or architecture_of(config.path, revision=config.revision, setting="model.path")
+        )
+        told["vocab_size"] = max(_rows(vocab), int(told.get("vocab_size", 0)))
+        if told.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
+            told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
+        made = _decoder(told, config.path)
+        if config.dropout is not None:
+            _set_dropout(made, config.dropout)
+            told |= {name: config.dropout for name in _DROPOUTS if hasattr(made, name)}
+        self.config = dataclasses.replace(config, architecture=told)
+        self.model = _built(made)
+        self._check(config.path)
+        if config.lora is not None:
+            add_adapters(self.model, config.lora)
+
+    @property
+    @override
+    def output_weight(self) -> Tensor:  # type: ignore[override]  # it has a name of its own there
+        weight: Tensor = self.model.get_output_embeddings().weight
+        return weight
+
+    @property
+    @override
+    def output_bias(self) -> Tensor | None:  # type: ignore[override]
+        return getattr(self.model.get_output_embeddings(), "bias", None)
+
+    @property
+    @override
+    def max_length(self) -> int:
+        most = getattr(self.model.config, "max_position_embeddings", None)
+        return 1_000_000 if most is None else int(most)  # ALiBi has no positions
+
+    @override
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, None]:
+        if state is not None:
+            raise UserError("A PretrainedLanguageModel carries no state from block to block.")
+        if ids.shape[1] > self.max_length:
+            raise UserError(
+                f"A text of {ids.shape[1]} tokens is longer than the model's max_length of "
+                f"{self.max_length}."
+            )
+        out: Tensor = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+        return out, None
+
+    @override
+    def start(self, memory: DecoderMemory) -> PretrainedState:
+        from transformers import DynamicCache
+
+        return PretrainedState(DynamicCache(config=self.model.config))
+
+    @override
+    def step(self, tokens: Tensor, state: object) -> Tensor:
+        assert isinstance(state, PretrainedState)
+        given = {"input_ids": tokens[:, None], "past_key_values": state.cache, "use_cache": True}
+        return self.project(self.model.base_model(**given).last_hidden_state[:, 0])
+
+    def begin(self) -> str:
+        """Takes the weights of ``path``; returns a line that says so.
+
+        Raises:
+            UserError: They are not there, or not those of the architecture.
+        """
+        return copy_weights(self.model, self.config.path, revision=self.config.revision)
+
+    @torch.no_grad()
+    def _check(self, path: str) -> None:
+        """Refuses what scores tokens otherwise than from those before them, by a matrix."""
+        ids = torch.arange(_PROBE)[None]
+        self.eval()
+        wanted, whole = self.model(input_ids=ids, use_cache=False).logits, self(ids)
+        state = self.start(self.encode(ids, None))
+        stepped = torch.stack([self.step(ids[:, place], state) for place in range(_PROBE)], dim=1)
+        self.train()
+        apart = max(float((found - wanted).abs().max()) for found in (whole, stepped))
+        if not apart <= _ALIKE * float(wanted.abs().max()):
+            raise _refusal(self.model.config, path)
+
+
+def _rows(vocab: FramedVocabInfo) -> int:
+    """Ids up to the last that is read or scored: marks that a file lacks are neither.
+
+    So the probabilities of a GPT-2 are its own, although its tokenizer has no padding.
+    """
+    rows, unused = vocab.size, {vocab.pad_idx, vocab.bos_idx, getattr(vocab, "unk_idx", -1)}
+    while rows - 1 in unused - {vocab.eos_idx}:
+        rows -= 1
+    return rows
+
+
+def _decoder(told: Mapping[str, Any], path: str) -> Any:
+    """The settings of an architecture that is a decoder of texts."""
+    made = pretrained_config(told, path, needed_by="model.type=pretrained_language_model")
+    import transformers
+
+    both_sides = type(made) in transformers.MODEL_FOR_MASKED_LM_MAPPING
+    known = type(made) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    if not known or both_sides or made.is_encoder_decoder or made.get_text_config() is not made:
+        raise _refusal(made, path)
+    base: Any = transformers.MODEL_MAPPING.get(type(made), None)
+    if base is None or "past_key_values" not in inspect.signature(base.forward).parameters:
+        raise _refusal(made, path)
+    if getattr(made, "final_logit_softcapping", None):
+        raise _refusal(made, path)
+    return made
+
+
+def _refusal(made: Any, path: str) -> UserError:
+    return UserError(
+        f"{path or 'The run'} is a {made.model_type!r:.40}, which is no decoder that weft goes on "
+        "with texts by: one that scores a token by a matrix from the keys and values of those "
+        "before it. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such."
+    )
+
+
+def _set_dropout(made: Any, share: float) -> None:
+    """Sets the probability of dropping a feature.
+
+    Raises:
+        UserError: The architecture drops none.
+    """
+    names = [name for name in _DROPOUTS if hasattr(made, name)]
+    if not names:
+        raise UserError(
+            f"model.dropout is {share}, but a {made.model_type} drops no features. Leave it out."
+        )
+    for name in names:
+        setattr(made, name, share)
+
+
+def _built(made: Any) -> Any:
+    """The decoder of an architecture, its weights at random."""
+    import transformers
+
+    return transformers.AutoModelForCausalLM.from_config(made, trust_remote_code=False).float()

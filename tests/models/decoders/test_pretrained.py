@@ -1,0 +1,229 @@
+"""Pretrained decoders: scores, losses and continuations of transformers; what is refused."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, changed, save_language_model
+from weft.errors import UserError
+from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoding import Decoding, decode
+from weft.tasks import evaluate
+from weft.tasks.language_model import LanguageModeling
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
+
+Saved = Callable[[str], Path]
+ROWS = [{"text": text} for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    made: dict[str, Path] = {}
+
+    def get(family: str) -> Path:
+        if family not in made:
+            folder = tmp_path_factory.mktemp("hub") / family
+            made[family] = save_language_model(folder, family)
+        return made[family]
+
+    return get
+
+
+def task_of(folder: Path, **settings: Any) -> LanguageModeling:
+    tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
+    module = PretrainedLanguageModel.Config(path=str(folder)).build(tokenizer=tokenizer)
+    task: LanguageModeling = LanguageModeling.Config(**{"block": 24, **settings}).build(
+        module=module, tokenizer=tokenizer
+    )
+    task.initialize()
+    module.eval()
+    return task
+
+
+def oracle_of(folder: Path) -> Any:
+    return transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+
+
+def read(task: LanguageModeling, text: str, folder: Path) -> Tensor:
+    """What is read of a text, as the family's own tokenizer has it; with its end."""
+    own = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    ids, begin = own(text)["input_ids"], task.text.begin_idx
+    has_begin = LANGUAGE_MODELS[folder.name][1] != ""
+    return torch.tensor([[*([] if has_begin else [begin]), *ids, task.text.eos_idx]])
+
+
+@pytest.mark.parametrize("family", LANGUAGE_MODELS)
+def test_scores_and_losses_are_those_of_transformers(saved: Saved, family: str) -> None:
+    folder = saved(family)
+    task, oracle = task_of(folder, block=40), oracle_of(folder)
+    for text in TEXTS:
+        ids = read(task, text, folder)
+        with torch.no_grad():
+            wanted = oracle(input_ids=ids, labels=ids)
+            torch.testing.assert_close(task.module(ids), wanted.logits, atol=1e-5, rtol=1e-5)
+            (batch,) = task.batches([{"text": text}], train=False, seed=1)
+            loss = task.training_step(batch)
+        assert loss.count == ids.shape[1] - 1
+        torch.testing.assert_close(loss.total / loss.count, wanted.loss)
+
+
+@pytest.mark.parametrize("family", LANGUAGE_MODELS)
+def test_perplexity_is_one_computed_by_hand(saved: Saved, family: str) -> None:
+    folder = saved(family)
+    task, oracle = task_of(folder, block=24), oracle_of(folder)
+    rows = [read(task, text, folder)[0] for text in TEXTS]
+    inputs = torch.cat([row[:-1] for row in rows])  # each begins as a text does
+    targets = torch.cat([row[1:] for row in rows])
+    nats = 0.0
+    with torch.no_grad():
+        for ids, wanted in zip(inputs.split(24), targets.split(24), strict=True):
+            logits = oracle(input_ids=ids[None]).logits[0]
+            nats += float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"))
+    found = evaluate(task, task.batches(ROWS, train=False, seed=1)).values["perplexity"]
+    assert found == pytest.approx(math.exp(nats / len(targets)), rel=1e-5)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+@pytest.mark.parametrize("family", LANGUAGE_MODELS)
+def test_texts_go_on_as_generate_goes_on(saved: Saved, family: str, beams: int) -> None:
+    folder = saved(family)
+    task, oracle = task_of(folder), oracle_of(folder)
+    begun = task.text.begun([text[:12] for text in TEXTS])
+    decoding = Decoding(
+        beam_size=beams, max_length_a=0.0, max_length_b=9, length_penalty=0.0, n_best=beams
+    )
+    begin, end = task.text.begin_idx, task.text.eos_idx
+    source = torch.zeros(len(begun), 1, dtype=torch.int64)
+    given = {"prefix": [begin], "eos_idx": end, "forced": begun}
+    found = decode(task.module, source, None, decoding, **given)
+    for ids, hypotheses in zip(begun, found, strict=True):
+        prompt = torch.tensor([[begin, *ids]])
+        for hypothesis, wanted in zip(
+            hypotheses,
+            oracle.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                do_sample=False,
+                num_beams=beams,
+                num_return_sequences=beams,
+                length_penalty=0.0,
+                max_new_tokens=9,
+                eos_token_id=end,
+                pad_token_id=end,
+            ).tolist(),
+            strict=True,
+        ):
+            added = wanted[1:]
+            if end in added[len(ids) :]:
+                added = added[: added.index(end, len(ids))]
+            assert hypothesis.ids == added
+
+
+def test_probabilities_are_of_the_checkpoints_own_tokens(saved: Saved) -> None:
+    """Of GPT-2 no row is added for the marks that it lacks; a padded table stays as long."""
+    task = task_of(saved("gpt2"))
+    assert len(task.module.output_weight) == 263 < task.text.tokenizer.vocab_info.size
+    assert len(task_of(saved("qwen2")).module.output_weight) == 300
+    assert task.predict(ROWS[:1])  # the unknown token is banned, and has no row
+
+
+def test_what_begins_a_text_is_read_in_place_of_the_end_before_it(saved: Saved) -> None:
+    task = task_of(saved("llama"))
+    begin, end = task.text.begin_idx, task.text.eos_idx
+    assert (begin, end) == (1, 2)
+    ids = task.text.encode(ROWS, with_targets=False)["text"]
+    assert all(row[-1] == end and begin not in row for row in ids)
+    given: list[Tensor] = []
+    task.module.model.base_model.register_forward_pre_hook(
+        lambda _, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True
+    )
+    (batch,) = task.batches(ROWS, train=False, seed=1)
+    task.training_step(batch)
+    stream = [begin, *ids.values[:-1]]
+    seen = torch.cat([row[row >= 0] for row in given[0]])[: len(stream)].tolist()
+    assert seen == [begin if i == end else i for i in stream]
+
+
+@pytest.mark.parametrize("prefix", ["", "transformer."])
+def test_weights_are_found_with_and_without_the_name_of_the_model(
+    saved: Saved, tmp_path: Path, prefix: str
+) -> None:
+    folder, weights = saved("gpt2"), tmp_path / "gpt2"
+    weights.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (weights / name).write_bytes((folder / name).read_bytes())
+    found = load_file(folder / "model.safetensors")
+    found.pop("lm_head.weight", None)  # which is that of the tokens
+    named = {prefix + name.removeprefix("transformer."): value for name, value in found.items()}
+    save_file(named, weights / "model.safetensors")
+    one, two = task_of(folder).module, task_of(weights).module
+    ids = torch.tensor([[0, 5, 9]])
+    assert torch.equal(one(ids), two(ids))
+    del named[f"{prefix}h.0.ln_1.weight"]
+    save_file(named, weights / "model.safetensors")
+    with pytest.raises(UserError, match=r"do not fit .*transformer\.h\.0\.ln_1\.weight, 1 in all"):
+        task_of(weights)
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "bert": {},
+    "t5": {},
+    "mamba": {"hidden_size": 8, "num_hidden_layers": 1},
+    "gemma2": {"hidden_size": 16, "num_hidden_layers": 1, "head_dim": 8},
+    "cohere": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "granite": {
+        **{"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2},
+        "logits_scaling": 4.0,
+    },
+}
+
+
+@pytest.mark.parametrize("family", OTHERS)
+def test_what_is_no_such_decoder_is_refused(saved: Saved, family: str) -> None:
+    tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
+    told = {"model_type": family, **OTHERS[family], "vocab_size": 300, "intermediate_size": 16}
+    with pytest.raises(UserError, match=f"The run is a '{family}', which is no decoder that weft"):
+        PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer)
+
+
+def test_settings_that_cannot_be_are_refused(saved: Saved, tmp_path: Path) -> None:
+    folder = saved("llama")
+    tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
+    with pytest.raises(UserError, match=r"model\.dropout is 0\.1, but a llama drops no features"):
+        PretrainedLanguageModel.Config(path=str(folder), dropout=0.1).build(tokenizer=tokenizer)
+    with pytest.raises(UserError, match=r"model\.path, which is not set"):
+        PretrainedTokenizer.Config().build(model=PretrainedLanguageModel.Config())
+    with pytest.raises(UserError, match=r"model\.path is not set: name a folder"):
+        PretrainedLanguageModel.Config().build(tokenizer=tokenizer)
+    with pytest.raises(UserError, match=r"task\.until=length is for rows that begin with the end"):
+        task_of(folder, until="length")
+    with pytest.raises(UserError, match=r"task\.block is 41, but the model has positions for 40"):
+        task_of(folder, block=41)
+    task = task_of(folder)
+    with pytest.raises(UserError, match="41 tokens is longer than the model's max_length of 40"):
+        task.module(torch.zeros(1, 41, dtype=torch.int64))
+    with pytest.raises(UserError, match="carries no state"):
+        task.module.hidden(torch.zeros(1, 4, dtype=torch.int64), torch.zeros(1))
+    other = save_language_model(tmp_path / "gpt2", "gpt2")
+    changed(other, "config.json", n_embd=8)
+    with pytest.raises(UserError, match="do not fit its architecture gpt2"):
+        task_of(other)
+
+
+def test_dropout_is_of_the_whole_model(saved: Saved) -> None:
+    folder = saved("gpt2")
+    tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
+    config = PretrainedLanguageModel.Config(path=str(folder), dropout=0.5)
+    module = config.build(tokenizer=tokenizer)
+    shares = {m.p for m in module.modules() if isinstance(m, torch.nn.Dropout)}
+    assert 0.5 in shares
+    again = PretrainedLanguageModel.Config(architecture=module.config.architecture)
+    made = again.build(tokenizer=tokenizer)
+    assert {m.p for m in made.modules() if isinstance(m, torch.nn.Dropout)} == shares

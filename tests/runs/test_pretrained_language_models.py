@@ -1,0 +1,76 @@
+"""Runs that fine-tune a pretrained decoder: begun from a folder, and whole by themselves."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import weft
+from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
+
+ASKED = ["the cat", "dogs bark at", ""]
+
+
+def trained(family: str, folder: Path, *more: str, steps: int = 2) -> Path:
+    model = save_language_model(folder / family, family)
+    texts = folder / "texts.txt"
+    texts.write_text("\n".join(TEXTS * 4) + "\n")
+    words = [
+        f"model.path={model}",
+        f"train_data.path={texts}",
+        f"valid_data.path={texts}",
+        "task.block=16",
+        f"trainer.max_steps={steps}",
+        "lr_scheduler.type=constant",  # which does not look at the length
+        "reporters.console=false",
+        "reporters.html=false",
+        *more,
+    ]
+    run = folder / "run"
+    weft.run_experiment("language/pretrained", "train", str(run), words)
+    return run
+
+
+def answers(run: Path) -> list[str]:
+    return [repr(answer) for answer in weft.load(run)(ASKED)]
+
+
+@pytest.mark.parametrize(
+    "family",
+    [f if f == "gpt2" else pytest.param(f, marks=pytest.mark.slow) for f in LANGUAGE_MODELS],
+)
+def test_a_run_answers_without_what_it_began_with(tmp_path: Path, family: str) -> None:
+    run = trained(family, tmp_path)
+    before = answers(run)
+    assert f"model_type: {family}" in (run / "config.yaml").read_text().partition("built:")[2]
+    shutil.rmtree(tmp_path / family)
+    assert answers(Path(shutil.move(run, tmp_path / "moved"))) == before
+
+
+def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
+    whole = trained("gpt2", tmp_path / "whole", steps=4)
+    part = trained("gpt2", tmp_path / "part", steps=2)
+    weft.train(part, overrides=["trainer.max_steps=4"])
+    weights = "checkpoints/step-00000004/model.safetensors"
+    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+
+
+def test_layers_have_rates_of_their_own_and_are_computed_again(tmp_path: Path) -> None:
+    plain = trained("gpt2", tmp_path / "plain", "model.dropout=0")
+    again = trained(
+        "gpt2", tmp_path / "again", "model.dropout=0", "trainer.activation_checkpointing=true"
+    )
+    decayed = trained("gpt2", tmp_path / "decayed", "optimizer.layer_decay=0.9")
+    assert answers(again) == answers(plain) != answers(decayed)
+
+
+def test_adapters_learn_beside_the_weights(tmp_path: Path) -> None:
+    run = trained("llama", tmp_path, "model.lora.rank=2", "optimizer.lr=0.1")
+    weights = load_file(run / "checkpoints/step-00000002/model.safetensors")
+    given = load_file(tmp_path / "llama" / "model.safetensors")
+    name = "model.layers.0.mlp.up_proj"
+    assert torch.equal(weights[f"model.{name}.base_layer.weight"], given[f"{name}.weight"])
+    assert weights[f"model.{name}.lora_B.default.weight"].any()
+    assert answers(run) == answers(run)

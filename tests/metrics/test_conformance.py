@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +21,7 @@ from weft.metrics.frames import Frames, Trees
 from weft.metrics.label_scores import LabelScores, Ranking
 from weft.metrics.metric import Metric, MetricError
 from weft.metrics.regression import Regression
+from weft.metrics.retrieval import Retrieval
 from weft.metrics.rouge import Rouge
 from weft.metrics.spans import Spans
 from weft.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
@@ -131,6 +133,13 @@ def numbers() -> list[tuple[Any, ...]]:
     return batches
 
 
+def compared() -> list[tuple[Any, ...]]:
+    def vectors() -> Any:
+        return np.array([[[RANDOM.gauss(0, 1) for _ in range(4)] for _ in range(3)]], np.float32)
+
+    return [([[sentence(), RANDOM.choice(WORDS), sentence()]], vectors()) for _ in range(60)]
+
+
 def float32(value: float) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float32)
 
@@ -161,6 +170,8 @@ CASES = {
     "exact match": Case(ExactMatch.Config().build, texts()),
     "question answering": Case(SquadScores, questions()),
     "rouge": Case(Rouge.Config().build, texts()),
+    "retrieval": Case(Retrieval, compared(), keeps_rows=True),
+    "retrieval of some": Case(lambda: Retrieval(limit=9), compared(), keeps_rows=True),
     "regression": Case(Regression, numbers(), keeps_rows=True),
     "chrf++": Case(lambda: ChrF.Config(word_order=2).build(), texts()),
 }

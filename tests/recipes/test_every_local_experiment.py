@@ -40,8 +40,8 @@ def test_it_trains_is_evaluated_and_answers(name, folder, capsys):
         path, rows = settings["valid_data"]["path"], run.evaluations["valid_data"].rows
         assert main(["predict", "run", path, "--json"]) == 0
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        for row in rows:  # of translations of one source, the first
-            assert found[row["row"]]["prediction"] == row["prediction"]
+        for row in rows:  # of translations of one source, the first; of vectors how near they are
+            assert "similarity" in row or found[row["row"]]["prediction"] == row["prediction"]
         for suffix in (".jsonl", ".csv", ".parquet"):
             assert main(["predict", "run", path, "--output", f"out{suffix}"]) == 0
             written = rows_of(Path(f"out{suffix}"))

@@ -84,6 +84,7 @@ def test_the_test_is_of_the_best_epoch_and_not_of_the_last(stopped):
 EMBEDDING = [
     "bert/pretraining",
     "classification/docnn",
+    "embedding/pairs",
     "joint/bilstm",
     "pairs/classification",
     "pairs/ranking",

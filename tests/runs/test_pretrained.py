@@ -22,6 +22,7 @@ from weft.runtime.pretrained import find_pretrained
 WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
 ROWS = {
     "classification": "good\tthe cat sat on the mat\nbad\tdogs bark at the moon\n",
+    "embedding": "the cat sat\tthe cat\ndogs bark\tthe moon\n",
     "joint": "a\tthe cat sat\tO B-x O\nb\tdogs bark\tB-y O\n",
     "ner": WORDS,
     "pairs": "yes\tthe cat sat\tthe cat\nno\tdogs bark\tthe moon\n",

@@ -14,6 +14,7 @@ from weft.serving.limits import Limits
 
 KINDS = {
     "classification/ngrams/local": "ClassifiedRow",
+    "embedding/pairs/local": "EmbeddedRow",
     "joint/bilstm/local": "FrameRow",
     "bert/pretraining/local": "FilledRow",
     "language/transformer/local": "ContinuedRow",

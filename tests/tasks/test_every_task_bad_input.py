@@ -105,6 +105,13 @@ CASES = {
         2,
         wrong={"negative": (7, r"^Row 1, column 'negative': wanted text, found 7 \(int\)")},
     ),
+    "text_embedding": Case(
+        "embedding/similarity/local",
+        ("text1", "text2", "score"),
+        (("a dog", "an animal", "4"), ("a cat", "a car", "1"), ("red", "a colour", "3")),
+        1,
+        wrong={"score": ("eggs", NO_NUMBER)},
+    ),
     "tree_tagging": Case(
         "trees/bilstm/local",
         ("source", "target"),
@@ -351,7 +358,7 @@ def test_an_empty_text_has_an_answer_or_an_error_in_prediction(case, make):
             continue
         (answer,) = predictor([row])
         found = task.answer_row(answer)
-        assert isinstance(found["prediction"], str | float)
+        assert isinstance(found["prediction"], str | float | list)
         assert math.isfinite(found.get("score", 0.0))
         if name == "context":  # nothing in it can be an answer
             assert (found["prediction"], found["start"], found["end"]) == ("", None, None)

@@ -19,6 +19,7 @@ PHRASES = ("dictionary.type=phrases", "dictionary.path={folder}/names.tsv")
 EXPERIMENTS = {
     "classification/docnn/local": (WORDS, "dense.type=fitted", *PHRASES),
     "regression/docnn/local": (),
+    "embedding/similarity/local": (),
     "pairs/classification/local": (),
     "pairs/regression/local": (),
     "pairs/ranking/local": (),

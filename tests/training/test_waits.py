@@ -95,6 +95,8 @@ def waits(name: str, folder) -> list[str]:
         ("summarization/scitldr/local", []),
         ("classification/docnn/local", []),
         ("classification/transformer/local", []),
+        ("embedding/pairs/local", []),
+        ("embedding/similarity/local", []),
         ("pairs/ranking/local", []),
         ("regression/docnn/local", []),
         ("question/transformer/local", []),

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -34,6 +34,7 @@ class Regression(Metric):
 
     Args:
         limit: Most rows kept for ``spearman``.
+        only: The values that are wanted, where numbers are of other units; None: all.
 
     Example:
         >>> metric = Regression()
@@ -42,8 +43,8 @@ class Regression(Metric):
         {'mse': 0.833, 'mae': 0.667, 'r2': -0.25, 'pearson': 0.933, 'spearman': 1.0}
     """
 
-    def __init__(self, *, limit: int = 1_000_000) -> None:
-        self.limit = limit
+    def __init__(self, *, limit: int = 1_000_000, only: Collection[str] | None = None) -> None:
+        self.limit, self.only = limit, only
         self.reset()
 
     @override
@@ -91,7 +92,8 @@ class Regression(Metric):
             "pearson": _correlation(rows, total),
             "spearman": self._spearman(),
         }
-        return nan_without(0 if self._not_finite else self._rows, values)
+        wanted = {name: v for name, v in values.items() if self.only is None or name in self.only}
+        return nan_without(0 if self._not_finite else self._rows, wanted)
 
     @override
     def directions(self) -> Mapping[str, Direction]:

@@ -16,6 +16,7 @@ from weft.models.layers.dropout import Dropout
 
 __all__ = [
     "AttentionPooling",
+    "FirstPooling",
     "LastPooling",
     "MaxPooling",
     "MeanPooling",
@@ -123,6 +124,22 @@ class MeanPooling(Pooling):
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
         total = states.masked_fill(~real[..., None], 0.0).sum(dim=1)
         return total / real.sum(dim=1, keepdim=True)
+
+
+@registries.poolings.register("first")
+@final
+class FirstPooling(Pooling):
+    """The vector of the first token, the mark ``[CLS]`` of BERT (Devlin et al. 2019).
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> FirstPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[1.0, 5.0]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        return states[:, 0]
 
 
 @registries.poolings.register("last")

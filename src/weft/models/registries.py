@@ -7,6 +7,7 @@ models = Registry(
     {
         "weft.models.causal_transformer": ["transformer_language_model"],
         "weft.models.classifier": ["classifier", "regressor"],
+        "weft.models.embedding.sentence_encoder": ["sentence_encoder"],
         "weft.models.language_model": ["lstm_language_model"],
         "weft.models.lstm_seq2seq": ["lstm_seq2seq"],
         "weft.models.masked_language_model": ["masked_language_model"],
@@ -37,11 +38,18 @@ encoders = Registry(
     plural="encoders",
 )
 poolings = Registry(
-    "pooling", {"weft.models.poolings": ["attention", "last", "max", "mean"]}, plural="poolings"
+    "pooling",
+    {"weft.models.poolings": ["attention", "first", "last", "max", "mean"]},
+    plural="poolings",
 )
 losses = Registry(
     "loss",
     {
+        "weft.models.embedding.losses": [
+            "cosent",
+            "cosine_similarity",
+            "multiple_negatives_ranking",
+        ],
         "weft.models.label_losses": [
             "auto",
             "binary_cross_entropy",
@@ -49,7 +57,7 @@ losses = Registry(
             "focal",
             "hinge",
             "squared_hinge",
-        ]
+        ],
     },
     plural="losses",
 )

@@ -28,6 +28,7 @@ from weft.training.registries import schedules as schedules
 _FAMILIES = {
     "bert": ("pretraining",),
     "classification": ("averaging", "bilstm", "docnn", "ngrams", "transformer"),
+    "embedding": ("pairs", "similarity"),
     "joint": ("bilstm", "bilstm-crf", "transformer"),
     "language": ("lstm", "transformer"),
     "pairs": ("classification", "ngrams", "ranking", "regression"),
@@ -50,7 +51,7 @@ experiments.add(
     }
 )
 _PRETRAINED = (
-    *("classification", "joint", "language", "ner", "pairs"),
+    *("classification", "embedding", "joint", "language", "ner", "pairs"),
     *("question", "ranking", "regression", "tagging", "trees"),
 )
 """What a pretrained model is fine-tuned for; there is none so small that it is ``/local``."""

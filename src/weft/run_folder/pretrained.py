@@ -45,10 +45,9 @@ class PretrainedOfRun:
             kept = self._kept(label)
             if folder.path == kept:
                 continue
-            make_folder(kept)
-            for file in (folder.path / name for name in KEPT):
-                if file.is_file():
-                    write_atomic(kept / file.name, file.read_bytes())
+            for name in (name for name in KEPT if (folder.path / name).is_file()):
+                make_folder((kept / name).parent)
+                write_atomic(kept / name, (folder.path / name).read_bytes())
         return self.commits or None
 
     def _kept(self, label: str) -> Path:

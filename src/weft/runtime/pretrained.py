@@ -10,11 +10,16 @@ from typing import Any
 from weft.errors import MissingExtraError, UserError
 from weft.runtime.bounded_files import opened, parse_json
 
-__all__ = ["KEPT", "PretrainedFolder", "find_pretrained", "finding", "look_up"]
+__all__ = ["KEPT", "SENTENCE_FILES", "PretrainedFolder", "find_pretrained", "finding", "look_up"]
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-KEPT = (CONFIG, TOKENIZER)
+SENTENCE_FILES = (
+    *("modules.json", "1_Pooling/config.json"),
+    *("sentence_bert_config.json", "config_sentence_transformers.json"),
+)
+"""What a sentence encoder says of its pooling, of lengths, and of what is put before a text."""
+KEPT = (CONFIG, TOKENIZER, *SENTENCE_FILES)
 """Files that a run keeps of a model, which are read again when it goes on."""
 LARGEST_CONFIG = 16 << 20
 """Bytes of a file of settings; that of a model with many thousand labels has one million."""

@@ -11,6 +11,7 @@ tasks = Registry(
     "task",
     {
         "weft.tasks.classification": ["document_classification", "pair_classification"],
+        "weft.tasks.embedding": ["text_embedding"],
         "weft.tasks.intent_slots": ["intent_slots"],
         "weft.tasks.language_model": ["language_modeling"],
         "weft.tasks.masked_language_model": ["masked_language_modeling"],

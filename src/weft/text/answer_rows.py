@@ -9,8 +9,8 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 __all__ = [
-    "AlternativeRow", "ClassifiedRow", "ContinuedRow", "FillRow", "FilledRow", "FoundAnswerRow",
-    "FrameRow", "MarkedRow", "NumberRow", "RankedRow", "SlotRow",
+    "AlternativeRow", "ClassifiedRow", "ComparedRow", "ContinuedRow", "EmbeddedRow", "FillRow",
+    "FilledRow", "FoundAnswerRow", "FrameRow", "MarkedRow", "NumberRow", "RankedRow", "SlotRow",
     "SpanRow", "TaggedRow", "TextRow", "TreeRow",
 ]  # fmt: skip
 
@@ -38,6 +38,22 @@ class RankedRow(NumberRow):
 
     negative_score: NotRequired[float]
     """In an evaluation, of the wrong document."""
+
+
+class EmbeddedRow(TypedDict):
+    """Of an embedding."""
+
+    prediction: list[float]
+    """The text's vector."""
+
+
+class ComparedRow(TypedDict):
+    """Of an embedding in an evaluation."""
+
+    similarity: float
+    """The cosine between the vectors of the row's two texts, from -1 to 1."""
+    negative_similarity: NotRequired[float]
+    """That of the first and the wrong one."""
 
 
 class MarkedRow(TypedDict):

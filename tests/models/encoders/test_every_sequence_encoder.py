@@ -11,7 +11,13 @@ from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
 from weft.models.encoders.sequence import real_tokens
-from weft.models.poolings import AttentionPooling, LastPooling, MaxPooling, MeanPooling
+from weft.models.poolings import (
+    AttentionPooling,
+    FirstPooling,
+    LastPooling,
+    MaxPooling,
+    MeanPooling,
+)
 
 DIM = 8
 SIZES = {
@@ -44,6 +50,7 @@ ENCODERS = {
 }
 POOLINGS = {
     "attention": AttentionPooling.Config(attention_dim=4),
+    "first": FirstPooling.Config(),
     "last": LastPooling.Config(),
     "max": MaxPooling.Config(),
     "mean": MeanPooling.Config(),

@@ -12,6 +12,7 @@ from weft.text.columns.token_ids import TextColumn
 from weft.text.features.labels import Labels
 from weft.text.metadata import SavedTextError
 from weft.text.processors.classification import PairLabelText
+from weft.text.processors.embedding import EmbeddingText
 from weft.text.processors.ranking import RankingText
 from weft.text.processors.regression import PairNumberText
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -29,6 +30,7 @@ PATHS = {
         texts("text1", "text2"), {"number": NumberColumn("score", span=(0.0, 5.0))}
     ),
     "ranking": RankingText(texts("query", "positive"), texts("negative")),
+    "embedding": EmbeddingText(texts("text1"), texts("text2")),
 }
 
 
@@ -63,6 +65,6 @@ def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
 
 def test_a_role_that_is_missing_is_refused(path, tmp_path):
     path.save(tmp_path)
-    change(tmp_path / "text.json", roles=sorted(path.kinds)[1:])
+    change(tmp_path / "text.json", roles=sorted(path.all)[1:])
     with pytest.raises(SavedTextError, match="has columns for"):
         load_text_processor(tmp_path)

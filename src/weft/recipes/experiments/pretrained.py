@@ -5,6 +5,7 @@ from typing import Any
 from weft.config.recipe import Recipe, register_experiment
 from weft.models.classifier import Classifier, Regressor
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.embedding.sentence_encoder import SentenceEncoder
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.pairs import PairClassifier, Ranker
@@ -12,6 +13,7 @@ from weft.models.poolings import MeanPooling, Pooling
 from weft.models.readers.pretrained import PretrainedReader
 from weft.models.tagger import IntentSlotModel, Tagger
 from weft.recipes.experiments.classification import classification_transformer
+from weft.recipes.experiments.embedding import embedding_pairs
 from weft.recipes.experiments.joint import joint_transformer
 from weft.recipes.experiments.language import PERPLEXITY, lines
 from weft.recipes.experiments.pairs import pairs_classification, pairs_ranking
@@ -49,6 +51,17 @@ def classification_pretrained() -> Recipe:
         "Fine-tune a pretrained encoder that classifies documents.",
         tokenizer=PretrainedTokenizer.Config(),
         model=Classifier.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+@register_experiment("embedding/pretrained")
+def embedding_pretrained() -> Recipe:
+    """A pretrained encoder, fine-tuned to make near vectors of text1 and text2."""
+    return fine_tuned(
+        embedding_pairs(),
+        "Fine-tune a pretrained encoder that makes vectors of texts.",
+        tokenizer=PretrainedTokenizer.Config(),
+        model=SentenceEncoder.Config(encoder=ENCODER),
     )
 
 

@@ -196,7 +196,7 @@ class ColumnsText(TextProcessor):
                     f"{folder / 'columns' / role}: is a column of {column.kind}, which cannot be "
                     f"the {role} of {cls.kind}."
                 )
-        texts = {role: c for role in cls.alike if isinstance(c := found[role], IdsColumn)}
+        texts = {role: c for role in cls.alike if isinstance(c := found.get(role), IdsColumn)}
         for role, text in texts.items():
             first = texts[cls.alike[0]]
             if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):

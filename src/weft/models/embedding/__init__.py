@@ -1,0 +1,1 @@
+"""Vectors of texts that are near where the texts mean alike: the model, and what it learns by."""

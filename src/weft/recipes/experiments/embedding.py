@@ -1,0 +1,41 @@
+"""Experiments of vectors of texts; set ``train_data.path`` and ``valid_data.path``."""
+
+from functools import partial
+
+from weft.config.recipe import Recipe
+from weft.models.embedding.losses import CoSent, EmbeddingLoss
+from weft.models.embedding.sentence_encoder import SentenceEncoder
+from weft.recipes.experiments.pairs import TINY, local, pairs
+from weft.recipes.experiments.tiny import register_with_local
+from weft.tasks.embedding import TextEmbedding
+from weft.text.tokenizers.word_tokenizer import FittedWords
+
+tiny_vectors = partial(local, model=SentenceEncoder.Config(embedding=TINY))
+
+
+@register_with_local("embedding/pairs", tiny_vectors)
+def embedding_pairs() -> Recipe:
+    """The mean of word vectors, learnt from texts that belong together; rows of text1, text2."""
+    columns = ("text1", "text2")
+    return pairs(
+        "Train vectors of texts that are near where texts belong together.",
+        columns,
+        "mrr",
+        tokenizer=FittedWords.Config(columns=columns),
+        model=SentenceEncoder.Config(),
+        task=TextEmbedding.Config(),
+    )
+
+
+@register_with_local("embedding/similarity", tiny_vectors)
+def embedding_similarity() -> Recipe:
+    """The mean of word vectors, as alike as scores say; rows of text1, text2, score."""
+    loss: EmbeddingLoss.Config = CoSent.Config()
+    return pairs(
+        "Train vectors of texts that are as alike as scores say.",
+        ("text1", "text2", "score"),
+        "spearman",
+        tokenizer=FittedWords.Config(columns=("text1", "text2")),
+        model=SentenceEncoder.Config(),
+        task=TextEmbedding.Config(loss=loss),
+    )

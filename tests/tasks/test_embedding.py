@@ -1,0 +1,129 @@
+"""Embedding: near vectors for texts that belong together, or are alike; answers are vectors."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tasks.rows import data_of, learn
+from weft.data.column_batch import ColumnBatch
+from weft.errors import DataError, UserError
+from weft.inference import Predictor
+from weft.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
+from weft.models.embedding.sentence_encoder import SentenceEncoder
+from weft.models.encoders.averaging import AveragingEncoder
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.layers.word_embeddings import WordEmbedding
+from weft.tasks import evaluate
+from weft.tasks.embedding import TextEmbedding
+from weft.text.processors.embedding import Embedded
+from weft.text.tokenizers.word_tokenizer import FittedWords
+
+ROWS = [
+    {"text1": "wake me", "text2": "set an alarm", "wrong": "wake an owl", "score": "5"},
+    {"text1": "music", "text2": "play a song now", "wrong": "music is bad", "score": 4},
+    {"text1": "a plane", "text2": "set an alarm", "wrong": "a plain", "score": "0.5"},
+    {"text1": "it rains", "text2": "wet", "wrong": "it reigns", "score": "2"},
+    {"text1": "", "text2": "nothing said", "wrong": "an owl", "score": "0"},
+]
+COLUMNS = ("text1", "text2", "wrong")
+PLAIN = AveragingEncoder.Config(word_dropout=0.0)
+
+Data = data_of(ROWS, batch_size=3)
+
+
+def make(encoder=PLAIN, normalize=None, **settings):
+    torch.manual_seed(0)
+    tokenizer = FittedWords.Config(columns=COLUMNS).build(train_data=ROWS)
+    module = SentenceEncoder.Config(
+        embedding=WordEmbedding.Config(dim=12), encoder=encoder, normalize=normalize
+    ).build(tokenizer=tokenizer)
+    return TextEmbedding.Config(**settings).build(module=module, tokenizer=tokenizer)
+
+
+VARIANTS = {
+    "negatives": {},
+    "wrong texts": {"negative": "wrong", "loss": MultipleNegativesRanking.Config(symmetric=True)},
+    "cosent": {"loss": CoSent.Config(), "encoder": LstmEncoder.Config(hidden_dim=4)},
+    "cosines": {"loss": CosineSimilarity.Config(), "span": (0.0, 5.0), "normalize": False},
+}
+
+
+def evaluated(task, data=None):
+    return evaluate(task, task.batches(data or Data(), train=False, seed=1))
+
+
+@pytest.mark.parametrize("name", ["negatives", "wrong texts"])
+def test_right_texts_become_the_nearest(name):
+    task = make(**VARIANTS[name])
+    assert evaluated(task).values["mrr"] < 0.8
+    learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=40, lr=0.02)
+    found = evaluated(task)
+    assert found.values["recall_at_1"] == found.values["mrr"] == 1
+    for row in found.rows if name == "wrong texts" else ():
+        assert row["negative_similarity"] < row["similarity"]
+
+
+@pytest.mark.parametrize("name", ["cosent", "cosines"])
+def test_cosines_become_as_scores_say(name):
+    task = make(**VARIANTS[name])
+    learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=80, lr=0.02)
+    found = evaluated(task)
+    assert {*found.values} == {"loss", "pearson", "spearman"}
+    assert found.values["spearman"] == 1
+    if name == "cosines":
+        assert found.rows[0]["similarity"] == pytest.approx(1, abs=0.1)
+        assert found.rows[3]["similarity"] == pytest.approx(0.4, abs=0.1)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_an_evaluation_tells_the_cosine_of_what_is_predicted(name):
+    task = make(**VARIANTS[name])
+    vectors = {
+        row[column]: answer.vector
+        for column in COLUMNS
+        for row, answer in zip(ROWS, Predictor(task)([row[column] for row in ROWS]), strict=True)
+    }
+    shown = {"similarity": "text2"}
+    if name == "wrong texts":
+        shown["negative_similarity"] = "wrong"
+    for row, told in zip(ROWS, evaluated(task).rows, strict=True):
+        for key, column in shown.items():
+            one, two = vectors[row["text1"]], vectors[row[column]]
+            cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
+            assert told[key] == pytest.approx(cosine, abs=1e-5)
+    assert task.measured(Predictor(task).answers, ROWS)
+
+
+def test_values_are_those_of_what_a_program_answers():
+    task = make(negative="wrong")
+    wanted = evaluated(task).values
+    found = task.reduce(task.measured(Predictor(task).answers, ROWS))
+    assert found == {name: wanted[name] for name in found}
+
+
+def test_vectors_have_length_one_unless_it_is_said():
+    (unit,), (other,) = (Predictor(make(normalize=n))(["wake me"]) for n in (None, False))
+    assert np.linalg.norm(unit.vector) == pytest.approx(1)
+    assert np.linalg.norm(other.vector) != pytest.approx(1, abs=1e-3)
+    assert unit.vector.dtype == np.float32
+    assert unit.vector == pytest.approx(other.vector / np.linalg.norm(other.vector))
+    assert unit == Embedded(unit.vector.copy())
+    assert unit != other
+    assert len({unit, Embedded(unit.vector.copy())}) == 1
+    assert unit.row()["prediction"] == pytest.approx(unit.vector.tolist(), abs=1e-8)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(UserError, match=r"task.negative is for task.loss.type=multiple_negatives"):
+        make(negative="wrong", loss=CoSent.Config())
+    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
+        make(max_length=0)
+    with pytest.raises(UserError, match="'text1' is there twice"):
+        make(columns=("text1", "text1"))
+    with pytest.raises(DataError, match="Row 0 has no column 'wrong'"):
+        make(negative="wrong").batches(Data([{"text1": "a", "text2": "b"}]), train=True, seed=1)
+    task = make()
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    bare = ColumnBatch(columns={"text1": batch["text1"]}, lengths={"text1": batch.lengths["text1"]})
+    with pytest.raises(DataError, match="no column 'text2'; it has text1"):
+        task.training_step(bare)

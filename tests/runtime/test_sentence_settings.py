@@ -1,0 +1,65 @@
+"""What sentence-transformers' folders say of pooling, read as it is written, old and new."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weft.errors import UserError
+from weft.runtime.pretrained import PretrainedFolder
+from weft.runtime.sentence_settings import SentenceSettings, sentence_settings
+
+
+def write(folder: Path, pooling: object, *, kinds: str = "Transformer Pooling", **told: object):
+    modules = [{"type": f"sentence_transformers.models.{kind}"} for kind in kinds.split()]
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
+    (folder / "sentence_bert_config.json").write_text(json.dumps(told))
+    return PretrainedFolder(folder, "made")
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "first"),
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
+        ({"pooling_mode_max_tokens": True}, "max"),
+        ({"pooling_mode_lasttoken": True}, "last"),
+        ({"pooling_mode": "cls"}, "first"),
+        ({"pooling_mode": ["mean"]}, "mean"),
+    ],
+)
+def test_poolings_of_today_and_of_before(said: object, name: str, tmp_path: Path) -> None:
+    found = sentence_settings(write(tmp_path, said, max_seq_length=256))
+    assert found == SentenceSettings(name, normalize=False, max_length=256)
+    unit = sentence_settings(write(tmp_path, said, kinds="Transformer Pooling Normalize"))
+    assert unit == SentenceSettings(name, normalize=True, max_length=None)
+
+
+def test_a_folder_of_a_plain_model_says_nothing(tmp_path: Path) -> None:
+    assert sentence_settings(PretrainedFolder(tmp_path, "made")) is None
+
+
+def test_what_weft_does_not_do_is_refused(tmp_path: Path) -> None:
+    mean = {"pooling_mode": "mean"}
+    for said in (
+        {"pooling_mode": ["cls", "mean"]},
+        {"pooling_mode": "weightedmean"},
+        {},
+        {"pooling_mode": 3},
+    ):
+        with pytest.raises(
+            UserError, match=r"wanted one of the poolings cls, lasttoken, max, mean"
+        ):
+            sentence_settings(write(tmp_path, said))
+    with pytest.raises(UserError, match=r"found Transformer, Pooling, Dense. Set model.pooling"):
+        sentence_settings(write(tmp_path, mean, kinds="Transformer Pooling Dense"))
+    with pytest.raises(UserError, match=r"wants texts in lower case, or with a prompt"):
+        sentence_settings(write(tmp_path, mean, do_lower_case=True))
+    folder = write(tmp_path, [])
+    with pytest.raises(UserError, match=r"config.json: wanted dict, found \[\]"):
+        sentence_settings(folder)
+    (tmp_path / "modules.json").write_text('{"a')
+    with pytest.raises(UserError, match=r"modules.json: not readable as JSON"):
+        sentence_settings(folder)

@@ -1,6 +1,7 @@
 """Small random checkpoints of the families that transformers knows, as save_pretrained lays out."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import tokenizers
 import torch
 import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from weft.text.tokenizers.sentencepiece import load_sentencepiece, train_sentencepiece
 
 TEXTS = [
     "the cat sat on the mat",
@@ -30,6 +33,29 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 8},
 }
 """Model types with their settings beside the small sizes."""
+
+_BART = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 60,
+}
+_T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
+SEQ2SEQ: dict[str, dict[str, Any]] = {
+    "bart": _BART,
+    "m2m_100": {**_BART, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0},
+    "marian": {**_BART, "activation_function": "swish", "scale_embedding": True},
+    "mt5": {**_T5, "feed_forward_proj": "gated-gelu"},
+    "nllb": {**_BART, "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0},
+    "t5": _T5,
+}
+"""Families of encoder-decoders with their settings; ``nllb`` is an ``m2m_100``."""
+LANGS: dict[str, tuple[str, str]] = {"m2m_100": ("en", "fr"), "nllb": ("eng_Latn", "fra_Latn")}
+"""Languages of the families that have such."""
 
 
 def word_piece() -> tokenizers.Tokenizer:
@@ -127,6 +153,90 @@ def save_language_model(folder: Path, family: str, **more: Any) -> Path:
             parameter.normal_(std=0.2)
     model.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def unigram(folder: Path) -> None:
+    """A tokenizer.json as T5's."""
+    marks = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    letters = sorted({letter for text in TEXTS for letter in text} - {" "})
+    pieces = [(piece, -3.0) for piece in ("▁", *letters)]
+    pieces += [("▁the", -2.0), ("▁cat", -2.5), ("at", -2.25), ("▁film", -2.75)]
+    made = tokenizers.Tokenizer(models.Unigram([*marks, *pieces], unk_id=2))
+    made.add_special_tokens(["<pad>", "</s>", "<unk>"])
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    made.decoder = decoders.Metaspace(prepend_scheme="always")
+    made.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+
+
+def sentence_pieces(folder: Path, family: str) -> None:
+    """The files of Marian's tokenizer, or of M2M-100's."""
+    marian = family == "marian"
+    files = ["source.spm", "target.spm"] if marian else ["sentencepiece.bpe.model"]
+    marks = ["</s>", "<unk>"] if marian else ["<s>", "<pad>", "</s>", "<unk>"]
+    vocab = {mark: number for number, mark in enumerate(marks)}
+    for number, file in enumerate(files):
+        train_sentencepiece(TEXTS[number:] * 9, folder / file, vocab_size=32)
+        found = load_sentencepiece(folder / file)
+        for i in range(4, found.vocab_size()):
+            vocab.setdefault(found.IdToPiece(i), len(vocab))
+    if marian:
+        vocab |= {">>fra<<": len(vocab), "<pad>": len(vocab) + 1}
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    kind: Any = transformers.MarianTokenizer if marian else transformers.M2M100Tokenizer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Moses' rules are not installed
+        kind.from_pretrained(folder).save_pretrained(folder)
+
+
+def nllb(folder: Path) -> None:
+    """A tokenizer.json of pairs, with languages."""
+    marks = ["<s>", "<pad>", "</s>", "<unk>"]
+    letters = sorted({letter for text in TEXTS for letter in text} - {" "})
+    pieces = [*marks, "▁", *letters, "at", "▁t", "▁th"]
+    made = transformers.NllbTokenizer(
+        vocab={piece: number for number, piece in enumerate(pieces)},
+        merges=[("a", "t"), ("▁", "t"), ("▁t", "h")],
+        extra_special_tokens=[*LANGS["nllb"], "spa_Latn"],
+    )
+    made.save_pretrained(folder)
+
+
+def save_seq2seq(folder: Path, family: str, **more: Any) -> Path:
+    """A checkpoint of an encoder-decoder, with its tokenizer; of the same seed."""
+    folder.mkdir(parents=True)
+    if family in ("marian", "m2m_100"):
+        sentence_pieces(folder, family)
+    elif family == "nllb":
+        nllb(folder)
+    elif family == "bart":
+        byte_pairs().save(str(folder / "tokenizer.json"))
+    else:
+        unigram(folder)
+    size = 320 if family == "bart" else 144  # a few more than the tokenizer has
+    settings: dict[str, Any] = {**SEQ2SEQ[family], "vocab_size": size}
+    if family == "marian":
+        pad = json.loads((folder / "vocab.json").read_text())["<pad>"]
+        settings |= {"vocab_size": pad + 1, "pad_token_id": pad, "decoder_start_token_id": pad}
+        settings |= {"eos_token_id": 0, "forced_eos_token_id": None}
+    if family == "t5":
+        settings["decoder_start_token_id"] = 0
+    if family == "bart":
+        settings["forced_eos_token_id"] = None
+    torch.manual_seed(0)
+    kind = "m2m_100" if family == "nllb" else family
+    config = transformers.AutoConfig.for_model(kind, **(settings | more))
+    with torch.no_grad():
+        model: Any = transformers.AutoModelForSeq2SeqLM.from_config(config)
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.normal_(std=0.2)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_(std=0.2)
+    model.save_pretrained(folder)
     return folder
 
 

@@ -115,15 +115,17 @@ def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]
     stay at random.
     """
     wanted, prefix = own_weights(model), f"{model.base_model_prefix}."
-    ends = [model.get_input_embeddings(), model.get_output_embeddings()]
+    named = ("get_input_embeddings", "get_output_embeddings")
+    ends = [getattr(model, name)() for name in named if hasattr(model, name)]
     tables = [table for end in ends if end is not None for table in end.parameters()]
     given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
+    made = set(getattr(model, "_keys_to_ignore_on_load_missing", None) or ())  # as sines
     missing, wrong, copied = dict[str, Tensor](), [], set[int]()
     with torch.no_grad():
         for name, parameter in wanted.items():
             value = given.get(name.removeprefix(prefix))
             if value is None:
-                missing[name] = parameter
+                missing |= {} if name in made else {name: parameter}
                 continue
             copied.add(id(parameter))
             if value.shape == parameter.shape:
@@ -132,6 +134,9 @@ def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]
                 value.shape[1:] == parameter.shape[1:]
             ):
                 parameter[: len(value)].copy_(value[: len(parameter)])
+            elif name == "final_logits_bias" and len(value) == len(parameter) == 1:
+                width = min(value.shape[1], parameter.shape[1])
+                parameter[:, :width].copy_(value[:, :width])
             else:
                 wrong += [f"{name} is {list(value.shape)}, not {list(parameter.shape)}"]
     return [name for name, parameter in missing.items() if id(parameter) not in copied], wrong

@@ -1,5 +1,6 @@
 """Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +20,22 @@ SENTENCE_FILES = (
     *("sentence_bert_config.json", "config_sentence_transformers.json"),
 )
 """What a sentence encoder says of its pooling, of lengths, and of what is put before a text."""
-KEPT = (CONFIG, TOKENIZER, *SENTENCE_FILES)
+GENERATION = "generation_config.json"
+GENERATES = ("bad_words_ids", "decoder_start_token_id")
+"""What of an architecture's settings newer checkpoints have in a file of their own."""
+PIECES = (
+    ("source.spm", "target.spm", "vocab.json"),
+    ("sentencepiece.bpe.model", "vocab.json"),
+)
+"""The files of tokenizers that have no ``tokenizer.json``: Marian's, and M2M-100's."""
+KEPT = (
+    CONFIG,
+    GENERATION,
+    "tokenizer_config.json",
+    TOKENIZER,
+    *SENTENCE_FILES,
+    *dict.fromkeys(itertools.chain(*PIECES)),
+)
 """Files that a run keeps of a model, which are read again when it goes on."""
 LARGEST_CONFIG = 16 << 20
 """Bytes of a file of settings; that of a model with many thousand labels has one million."""
@@ -37,7 +53,7 @@ class PretrainedFolder:
     """The hub's commit that it is of; None: it is no model of the hub's."""
 
     def config(self) -> dict[str, Any]:
-        """What ``config.json`` says of the architecture.
+        """What ``config.json`` says of the architecture, with what answers begin with.
 
         Raises:
             UserError: It is missing, no JSON mapping, or wants code of its own to be run.
@@ -50,16 +66,24 @@ class PretrainedFolder:
             )
         if not isinstance(found.get("model_type"), str):
             raise UserError(f"{self.path / CONFIG} says no model_type: it is no model's settings.")
+        generation = self._json(GENERATION) if (self.path / GENERATION).is_file() else {}
+        found |= {
+            name: generation[name]
+            for name in GENERATES
+            if found.get(name) is None and name in generation
+        }
         return found
 
     def tokenizer(self) -> Path:
-        """The file of the tokenizer.
+        """The file of the tokenizer; the folder itself, where it is SentencePiece models.
 
         Raises:
             UserError: There is none; says how to make it.
         """
         path = self.path / TOKENIZER
         if not path.is_file():
+            if any(all((self.path / name).is_file() for name in names) for names in PIECES):
+                return self.path
             raise UserError(
                 f"{self.name} has no {TOKENIZER}. Make it once: "
                 f"transformers.AutoTokenizer.from_pretrained({str(self.path)!r}).save_pretrained("
@@ -164,7 +188,7 @@ def _of_hub(name: str, revision: str | None) -> Path:
             raise
         what = f"The pretrained model {name}, which is no folder here,"
         raise MissingExtraError("huggingface-hub", extra="huggingface", what=what) from None
-    wanted = [*KEPT, WEIGHTS, INDEX, "model-*.safetensors"]
+    wanted = [*KEPT, "target_vocab.json", WEIGHTS, INDEX, "model-*.safetensors"]
     try:
         found = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
     except Exception as error:

@@ -11,6 +11,7 @@ tokenizers = Registry(
         "weft.text.tokenizers.multilingual": ["multilingual"],
         "weft.text.tokenizers.ngram_tokenizer": ["fitted_ngrams", "ngrams"],
         "weft.text.tokenizers.pretrained": ["pretrained"],
+        "weft.text.tokenizers.pretrained_sentencepiece": ["pretrained_sentencepiece"],
         "weft.text.tokenizers.word_tokenizer": ["fitted_words", "words"],
     },
     plural="tokenizers",

@@ -200,7 +200,7 @@ class TaggedTokenizer(Tokenizer):
     languages: LanguageConfig
     vocabulary: Pieces
 
-    def _frame(self, vocabulary: Pieces, config: LanguageConfig) -> None:
+    def frame(self, vocabulary: Pieces, config: LanguageConfig) -> None:
         """Sets the ids; what the constructors end with."""
         self.vocabulary, self.languages = vocabulary, (languages := config.filled())
         size = vocabulary.size
@@ -223,7 +223,7 @@ class TaggedTokenizer(Tokenizer):
     def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
         if mode not in ("source", "target"):
             raise UserError(f"create_encoder: mode must be 'source' or 'target', but is {mode!r}.")
-        before = self.target_prefix(lang) if mode == "target" else self._tag("source", lang)
+        before = self.target_prefix(lang) if mode == "target" else self.tag_ids("source", lang)
         return MarkedEncoder(self.vocabulary, before, [self._vocab_info.eos_idx])
 
     @override
@@ -232,7 +232,7 @@ class TaggedTokenizer(Tokenizer):
 
     @override
     def target_prefix(self, lang: str | None = None) -> list[int]:
-        return [self._vocab_info.bos_idx, *self._tag("target", lang)]
+        return [self._vocab_info.bos_idx, *self.tag_ids("target", lang)]
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
@@ -265,7 +265,8 @@ class TaggedTokenizer(Tokenizer):
         settings = json.dumps([*languages, asdict(self._vocab_info)])
         return hashlib.sha256(self.vocabulary.to_bytes() + settings.encode()).hexdigest()
 
-    def _tag(self, side: str, lang: str | None) -> list[int]:
+    def tag_ids(self, side: str, lang: str | None) -> list[int]:
+        """The language tag of a text of that side, or nothing where it has none."""
         offset = self.languages.offset(side, lang)
         return [] if offset is None else [self._first_tag + offset]
 

@@ -90,7 +90,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._frame(_CharacterPieces(config.characters), config)
+        self.frame(_CharacterPieces(config.characters), config)
 
     @classmethod
     def fit(
@@ -145,7 +145,7 @@ class ByteTokenizer(Component, TaggedTokenizer):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._frame(_BytePieces(), config)
+        self.frame(_BytePieces(), config)
 
 
 class _CharacterPieces(Pieces):

@@ -54,7 +54,9 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
     """
 
     kind: ClassVar[str] = "huggingface"
-    saved = dict.fromkeys(_NAMES, (str, type(None)))
+    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = dict.fromkeys(
+        _NAMES, (str, type(None))
+    )
     saved_file = "path", "huggingface.json"
 
     class Config(LanguageConfig):
@@ -77,7 +79,7 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
         pieces = _JsonPieces(read_bytes(config.path, largest=LARGEST_FILE), config.path, names)
         self.parsed = pieces.parsed
         """The file, as it is read."""
-        self._frame(pieces, config)
+        self.frame(pieces, config)
 
     @classmethod
     def from_file(
@@ -99,7 +101,9 @@ class _JsonPieces(Pieces):
         self.parsed = found = parse_tokenizer_json(raw, path, (*given, *sum(_NAMES.values(), ())))
         self._library = _load(found, path)
         marks = {name: _mark(name, names[name], found, path) for name in _NAMES}
-        self._unknown = found.renamed.get(found.unk or "")
+        # Of pairs of bytes the model names none, though there may be one.
+        unknown = next((name for name, i in found.ids.items() if i == marks["unk"]), "")
+        self._unknown = found.renamed.get(unknown)
         if marks["unk"] in (marks["pad"], marks["bos"], marks["eos"]):
             # GPT-2 and CLIP call <|endoftext|> the unknown token, which bytes never need.
             marks["unk"], self._unknown = None, None

@@ -96,7 +96,7 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
                 "Leave vocab_size out, or name another model file."
             )
         self.config = dataclasses.replace(config.filled(), vocab_size=size)
-        self._frame(_SentencePieces(self.pieces), self.config)
+        self.frame(_SentencePieces(self.pieces), self.config)
 
     @classmethod
     def from_file(

@@ -2,86 +2,149 @@
 
 import dataclasses
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from weft.errors import UserError
-from weft.runtime.pretrained import find_pretrained
+from weft.runtime.pretrained import PretrainedFolder, find_pretrained
 from weft.text import registries
 from weft.text.metadata import read_bytes
-from weft.text.tokenizers.base_tokenizer import MarkedEncoder
+from weft.text.tokenizers.base_tokenizer import LanguageConfig, Pieces
 from weft.text.tokenizers.huggingface import HuggingFaceTokenizer
-from weft.text.tokenizers.tokenizer import Encoder, Mode
+from weft.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
+from weft.text.tokenizers.started_tokenizer import StartedTokenizer
 from weft.text.tokenizers.tokenizer_json import LARGEST_FILE
 
 __all__ = ["PretrainedTokenizer", "tokenizer_of"]
 
+_NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
+"""A language of NLLB: its files name one in their template, and each text has its own."""
+_OF_LANGUAGES = ("m2m_100", "mbart")
+"""Architectures whose texts all begin with their language."""
+
 
 @registries.tokenizers.register("pretrained")
-class PretrainedTokenizer(HuggingFaceTokenizer):
+class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
     """The pieces of a pretrained model's ``tokenizer.json``, framed as its template says.
 
     So a text is ``[CLS] pieces [SEP]`` for BERT and ``<s> pieces </s>`` for RoBERTa; all else is as
-    with ``tokenizer.type=huggingface``.
+    with ``tokenizer.type=huggingface``. A target of an encoder-decoder begins with the mark that
+    its decoder was trained to start from: ``</s> <s> pieces </s>`` for BART, ``<pad> pieces </s>``
+    for T5. Where ``source_langs`` and ``target_langs`` are tokens of the file, as NLLB's
+    ``eng_Latn``, texts begin with theirs.
+
+    Of a folder with SentencePiece models in place of the file, as Marian's, a
+    :class:`~weft.text.tokenizers.pretrained_sentencepiece.PretrainedSentencePiece` is made.
     """
 
     kind: ClassVar[str] = "pretrained"
     closes: ClassVar[bool] = True
     before_word: ClassVar[str] = " "
+    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = {
+        **HuggingFaceTokenizer.saved,
+        "start": (int, type(None)),
+    }
 
     class Config(HuggingFaceTokenizer.Config):
         """Where the tokenizer comes from."""
 
         path: Path | None = None  # type: ignore[assignment]
-        """The file tokenizer.json; null is that of the pretrained model: of ``model.path``, or of
+        """The file tokenizer.json, or its folder; null is that of ``model.path``, or of
         ``model.encoder.path``."""
+        start: int | None = None
+        """The id that begins targets; null is the decoder_start_token_id of ``model.path``, or what
+        begins texts."""
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, model: Any = None
-        ) -> "PretrainedTokenizer":
+        ) -> StartedTokenizer:
             """Finds the file, and reads it.
 
             Raises:
-                UserError: There is none, or its template is none of a beginning and an end.
+                UserError: There is none, its template is none of a beginning and an end, or
+                    the model is one of several languages, and none is set.
             """
             path = tokenizer_of(model) if self.path is None else self.path
-            return PretrainedTokenizer(dataclasses.replace(self, path=path))
+            if path.is_dir():
+                path = PretrainedFolder(path, str(path)).tokenizer()
+            told = _told(model)
+            start = told.get("decoder_start_token_id") if self.start is None else self.start
+            made: StartedTokenizer
+            if path.is_dir():
+                langs = {name: getattr(self, name) for name in vars(LanguageConfig())}
+                config = PretrainedSentencePiece.Config(path=path, start=start, **langs)
+                made = PretrainedSentencePiece(config)
+            else:
+                made = PretrainedTokenizer(dataclasses.replace(self, path=path, start=start))
+            if told.get("model_type") in _OF_LANGUAGES and not made.known:
+                raise UserError(
+                    f"{model.path} writes the language before every text. Set "
+                    "tokenizer.source_langs and tokenizer.target_langs, as [eng_Latn] and "
+                    "[fra_Latn] for NLLB, [en] and [fr] for M2M-100."
+                )
+            return made
 
     def __init__(self, config: Config) -> None:
         path = Path(config.path or "")
         before, after = _template(read_bytes(path, largest=LARGEST_FILE), path)
         bos, eos = config.bos or before, config.eos or after
-        super().__init__(dataclasses.replace(config, bos=bos, eos=eos))
-        self._begins = before is not None
+        self.begin_name = before
+        HuggingFaceTokenizer.__init__(self, dataclasses.replace(config, bos=bos, eos=eos))
 
     @override
-    def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
-        made = super().create_encoder(mode=mode, lang=lang)
-        if mode != "source" or not self._begins:
-            return made
-        info = self.vocab_info
-        before = [info.bos_idx, *self._tag("source", lang)]
-        return MarkedEncoder(self.vocabulary, before, [info.eos_idx])
+    def special_ids(self, vocabulary: Pieces) -> Mapping[str, int]:
+        parsed = self.parsed
+        return {name: i for name, i in parsed.ids.items() if i in parsed.special}
 
 
 def tokenizer_of(model: Any) -> Path:
-    """The file of the tokenizer of a pretrained model, or of a model's pretrained encoder.
+    """The file of the tokenizer of a pretrained model, or the folder that has it in several.
+
+    Args:
+        model: Settings with a ``path``, or with those of an encoder that has one.
 
     Raises:
         UserError: It has none, or that has no such file.
     """
-    inside = not hasattr(model, "path")
-    part: Any = getattr(model, "encoder", None) if inside else model
+    name, part = _named(model)
     if not getattr(part, "path", ""):
         raise UserError(
-            f"The tokenizer is that of model.{'encoder.' * inside}path, which is not set: name a "
-            "folder, or a model of the Hugging Face hub, as sentence-transformers/all-MiniLM-L6-v2."
+            f"The tokenizer is that of {name}, which is not set: name a folder, or a model of the "
+            "Hugging Face hub, as sentence-transformers/all-MiniLM-L6-v2."
         )
-    revision = getattr(part, "revision", None)
-    return find_pretrained(part.path, revision=revision).tokenizer()
+    return find_pretrained(part.path, revision=getattr(part, "revision", None)).tokenizer()
+
+
+def _named(model: Any) -> tuple[str, Any]:
+    """The part of a model's settings that names a pretrained one, and the setting."""
+    if hasattr(model, "path"):
+        return "model.path", model
+    return "model.encoder.path", getattr(model, "encoder", None)
+
+
+def _told(model: Any) -> dict[str, Any]:
+    """What the settings of a pretrained encoder-decoder say; nothing of another model.
+
+    Raises:
+        UserError: They do not say what targets begin with.
+    """
+    name, part = _named(model)
+    if name != "model.path" or not part.path:
+        return {}
+    told = find_pretrained(part.path, revision=getattr(part, "revision", None)).config()
+    if not told.get("is_encoder_decoder"):
+        return {}
+    if not isinstance(told.get("decoder_start_token_id"), int):
+        raise UserError(
+            f"config.json of {part.path} says no decoder_start_token_id: add it there, the id that "
+            "its decoder was trained to start from."
+        )
+    return told
 
 
 def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:
@@ -106,9 +169,14 @@ def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:
 
 
 def _sides(parts: list[dict[str, Any]]) -> tuple[str | None, str | None]:
-    at = ["Sequence" in part for part in parts].index(True)
-    before = [part["SpecialToken"]["id"] for part in parts[:at]]
-    after = [part["SpecialToken"]["id"] for part in parts[at + 1 :]]
+    marks = [part for part in parts if not _NLLB.fullmatch(_mark(part))]
+    at = ["Sequence" in part for part in marks].index(True)
+    before, after = [*map(_mark, marks[:at])], [*map(_mark, marks[at + 1 :])]
     if len(before) > 1 or len(after) > 1:
         raise LookupError("more than one token on a side")
     return next(iter(before), None), next(iter(after), None)
+
+
+def _mark(part: dict[str, Any]) -> str:
+    """The name of a special token; empty is the text."""
+    return "" if "Sequence" in part else part["SpecialToken"]["id"]

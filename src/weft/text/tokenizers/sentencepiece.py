@@ -23,6 +23,7 @@ __all__ = [
     "ModelType",
     "encode_pieces",
     "load_sentencepiece",
+    "parse_sentencepiece",
     "sentencepiece_model",
     "train_sentencepiece",
 ]
@@ -140,7 +141,15 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
     Raises:
         SavedTextError: The file is missing, or no SentencePiece model.
     """
-    raw = read_bytes(path, largest=LARGEST_MODEL)
+    return parse_sentencepiece(read_bytes(path, largest=LARGEST_MODEL), path)
+
+
+def parse_sentencepiece(raw: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
+    """A model of its bytes; ``path`` is where they are from.
+
+    Raises:
+        SavedTextError: They are no SentencePiece model.
+    """
     processor = sentencepiece.SentencePieceProcessor()
     try:
         loaded = bool(raw) and processor.LoadFromSerializedProto(raw)

@@ -100,6 +100,10 @@ class BertModel(nn.Module):
         """The table of the tokens' vectors."""
         return self.embeddings.word_embeddings
 
+    def get_output_embeddings(self) -> None:
+        """None: it scores no tokens."""
+        return
+
     @override
     def forward(self, ids: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
         """Reads texts.
